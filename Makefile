@@ -1,0 +1,53 @@
+# Quorisk: everything starts here. `make` alone lists the targets.
+# Needs GNU make and Python 3.11 or newer; the rest goes into .venv (and Java, for Spark, see scripts/).
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.quorisk-installed
+
+# Looked up when a recipe needs it: Spark reads JAVA_HOME, and a failed lookup stops the recipe.
+WITH_JAVA = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
+
+# Debian keeps the part of Python that makes environments in a package of its own.
+ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+    scripts/apt_install.sh "$(PYTHON) cannot make environments" \
+    "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## install Quorisk and its tools into .venv; see to Java 17 or newer
+	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
+
+demo: $(STAMP) ## sweep the demo grid and draw its report
+	@$(WITH_JAVA) $(BIN)/quorisk run configs/demo.toml --out results/demo
+	@echo "The report: $(CURDIR)/results/demo/report.html"
+
+test: lint ## lint, type-check, and run the tests
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n 2
+
+lint: $(STAMP) ## ruff (rules and format) and mypy
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+bench: $(STAMP) ## measure the engines on this machine
+	@$(BIN)/quorisk bench
+
+clean: ## delete what the other targets make, except .venv
+	rm -rf results/demo build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+# The stamp is written last, so an interrupted installation is taken up again.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Quorisk needs Python 3.11 or newer. Name one: make setup PYTHON=python3.11" >&2; exit 2; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	    $(ENSURE_VENV) && $(PYTHON) -m venv --clear $(VENV); }
+	@echo "Installing into $(VENV): a few minutes the first time."
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,exact]' -c constraints.txt
+	@touch $@

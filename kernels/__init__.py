@@ -1,0 +1,1 @@
+"""Protocols as array programs, and the engines that step them."""

@@ -1,0 +1,211 @@
+"""A model's guards and effects chained into the few compiled functions that engine and search step it with.
+
+A chain calls one action and hands on to the rest of the chain; LLVM inlines it into straight code and one switch.
+Each link is a copy of a template with its names bound as globals: Numba caches a function on disk across processes
+only if it reaches its callees that way. Numba does not notice when a callee's file changes, so the cache lives in a
+folder named after a hash of every file in `kernels/`.
+"""
+
+import hashlib
+import os
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numba
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from kernels.model import Model
+from kernels.philox import draw_pair
+from kernels.ops import as_uint64, popcount
+
+
+def _source_hash() -> str:
+    folder = Path(__file__).parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("QUORISK_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return Path(root) / "quorisk" / _source_hash()
+
+
+numba.config.CACHE_DIR = str(_cache_folder())
+
+
+def bind(template: FunctionType, name: str, cached: bool = False, **names: Any) -> Any:
+    """`template` compiled under `name`, with `names` as globals; `cached` keeps the machine code on disk."""
+    function = FunctionType(template.__code__, template.__globals__ | names, name, template.__defaults__)
+    function.__qualname__ = f"{template.__qualname__}.{name}"
+    function.__module__ = template.__module__
+    return njit(function, cache=cached, nogil=True, error_model="numpy", forceinline=not cached)
+
+
+def leaves(value: Any) -> tuple[int, ...]:
+    """The integers of nested tuples, in order."""
+    return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)
+
+
+def _each_leaf(kind):
+    """Index paths of the integers of a (nested) tuple type."""
+    if not isinstance(kind, types.BaseTuple):
+        return [()]
+    return [(i, *path) for i, field in enumerate(kind.types) for path in _each_leaf(field)]
+
+
+def _element(context, builder, array_type, array, offset):
+    data = cgutils.create_struct_proxy(array_type)(context, builder, value=array).data
+    return builder.gep(data, [offset])
+
+
+@intrinsic
+def store_words(typing_context, value, words, first):
+    """Writes the integers of a nested tuple to words[first], words[first + 1], ..."""
+
+    def generate(context, builder, call, args):
+        for i, path in enumerate(_each_leaf(value)):
+            place = builder.add(args[2], ir.Constant(args[2].type, i))
+            builder.store(builder.extract_value(args[0], path), _element(context, builder, words, args[1], place))
+        return context.get_dummy_value()
+
+    return types.void(value, words, types.intp), generate
+
+
+@intrinsic
+def load_words(typing_context, like, words, first):
+    """A nested tuple of the type of `like`, of the integers that `store_words` wrote."""
+
+    def generate(context, builder, call, args):
+        result = args[0]
+        for i, path in enumerate(_each_leaf(like)):
+            place = builder.add(args[2], ir.Constant(args[2].type, i))
+            word = builder.load(_element(context, builder, words, args[1], place))
+            result = builder.insert_value(result, word, path)
+        return result
+
+    return like(like, words, types.intp), generate
+
+
+class Stepper(NamedTuple):
+    """A model's compiled functions."""
+
+    guards: Any
+    """`guards(state, params, masks)`: writes every action's words of enabled instances to masks[0], ..."""
+    effect: Any
+    """`effect(state, params, action, instance, lost)`: the next state."""
+    sends: Any
+    """`sends(state, params, action, instance)`: mask of the messages that would be sent."""
+    take: Any
+    """`take(state, params, action, instance, seed, run, step, loss)`: the next state, messages drawn as lost or not,
+    and the number of messages sent."""
+    broken: Any
+    """`broken(state, params)`: bit i is set if invariant i does not hold."""
+
+
+@cache
+def num_words(model: Model) -> tuple[int, ...]:
+    """For each action the number of words of its instance mask."""
+    params = model.make_params(_lowest_values(model))
+    state = model.initial(params, 0)
+    return tuple(len(action.enabled(state, params)) for action in model.actions)
+
+
+def _lowest_values(model: Model) -> dict[str, Any]:
+    return {p.name: p.allowed[0] if p.allowed else True for p in model.parameters}
+
+
+@cache
+def stepper(model: Model) -> Stepper:
+    """The compiled functions of a model; compiled when first called."""
+    guards, effect, sends, take, broken = _no_guards, _no_effect, _no_sends, _no_take, _none_broken
+    guards, effect, sends, take, broken = (bind(last, model.name) for last in (guards, effect, sends, take, broken))
+    offsets = [sum(num_words(model)[:i]) for i in range(len(model.actions))]
+    for i, action in reversed(list(enumerate(model.actions))):
+        name = f"{model.name}.{action.name}"
+        guards = bind(_guards, name, enabled=action.enabled, offset=offsets[i], rest=guards)
+        effect = bind(_effect, name, index=i, apply=action.apply, rest=effect)
+        sends = bind(_sends, name, index=i, action_sends=action.sends, rest=sends)
+        take = bind(_take, name, index=i, action_sends=action.sends, apply=action.apply, rest=take)
+    for i, invariant in reversed(list(enumerate(model.invariants))):
+        broken = bind(_broken, f"{model.name}.{invariant.name}", index=i, holds=invariant.holds, rest=broken)
+    return Stepper(guards, effect, sends, take, broken)
+
+
+# Templates. The names that they use and this module lacks are bound by `stepper`.
+
+
+def _no_guards(state, params, masks):
+    pass
+
+
+def _guards(state, params, masks):
+    store_words(enabled(state, params), masks, offset)  # noqa: F821
+    rest(state, params, masks)  # noqa: F821
+
+
+def _no_effect(state, params, action, instance, lost):
+    return state
+
+
+def _effect(state, params, action, instance, lost):
+    if action == index:  # noqa: F821
+        return apply(state, params, instance, lost)  # noqa: F821
+    return rest(state, params, action, instance, lost)  # noqa: F821
+
+
+def _no_sends(state, params, action, instance):
+    return 0
+
+
+def _sends(state, params, action, instance):
+    if action == index:  # noqa: F821
+        return action_sends(state, params, instance)  # noqa: F821
+    return rest(state, params, action, instance)  # noqa: F821
+
+
+def _no_take(state, params, action, instance, seed, run, step, loss):
+    return state, 0
+
+
+def _take(state, params, action, instance, seed, run, step, loss):
+    if action == index:  # noqa: F821
+        sent = action_sends(state, params, instance)  # noqa: F821
+        lost = draw_losses(sent, seed, run, step, loss)
+        return apply(state, params, instance, lost), popcount(sent)  # noqa: F821
+    return rest(state, params, action, instance, seed, run, step, loss)  # noqa: F821
+
+
+def _none_broken(state, params):
+    return 0
+
+
+def _broken(state, params):
+    here = 0 if holds(state, params) else 1 << index  # noqa: F821
+    return here | rest(state, params)  # noqa: F821
+
+
+@njit(nogil=True, error_model="numpy")
+def draw_losses(sent, seed, run, step, loss):
+    """The subset of `sent` that is lost. Message j (counted from the lowest bit) takes draw j after the step's first
+    block; `loss` is the probability in units of 2**-63, as uint64."""
+    lost = 0
+    if loss == 0:
+        return lost
+    block = 1
+    while sent != 0:
+        first, second = draw_pair(seed, run, step, as_uint64(block))
+        message = sent & -sent
+        lost |= message if first >> as_uint64(1) < loss else 0
+        sent ^= message
+        message = sent & -sent
+        lost |= message if second >> as_uint64(1) < loss else 0
+        sent ^= message
+        block += 1
+    return lost

@@ -1,0 +1,94 @@
+"""The contract between a protocol and everything that runs it: engines, search, exact solver, traces.
+
+Every bit of nondeterminism of a model is (initial choice, action instance, lost subset). An engine draws it, the
+exhaustive search enumerates it, a trace records it. Nothing outside a protocol's file knows that protocol.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from kernels.ops import jitable
+
+COMPLETED, STUCK, LOST, HORIZON, UNFINISHED = range(5)
+"""How a run ended; the first two are what a model's `outcome` may say."""
+OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
+
+INSTANCE_BITS = 6
+"""An instance is word * 64 + bit: the bit's place in the tuple of masks that `Action.enabled` returns."""
+
+
+class Action(NamedTuple):
+    """One action of a protocol's specification; all four functions are pure and traceable (see `ops`)."""
+
+    name: str
+    """The specification's name in snake_case; also the key of its rate."""
+    enabled: Callable[[Any, Any], tuple]
+    """`enabled(state, params)`: a tuple of int64 masks, a bit for each instance that is enabled now."""
+    sends: Callable[[Any, Any, Any], Any]
+    """`sends(state, params, instance)`: int64 mask, a bit for each message that the instance would send."""
+    apply: Callable[[Any, Any, Any, Any], Any]
+    """`apply(state, params, instance, lost)`: the next state; `lost` is the subset of `sends` that is lost."""
+
+
+class Invariant(NamedTuple):
+    """A property of states; a run ends at the first state that breaks one flagged `data_loss`."""
+
+    name: str
+    holds: Callable[[Any, Any], Any]
+    data_loss: bool
+
+
+class Parameter(NamedTuple):
+    """A key of an experiment file that a model takes, with what is allowed."""
+
+    name: str
+    table: str
+    """`model` or `variant`."""
+    allowed: tuple[int, int] | tuple[str, ...] | None
+    """Integers: lowest and highest. Choices: their names, the default first. None: a switch, on by default."""
+    doc: str
+
+
+class Condition(NamedTuple):
+    """A relation between parameters that the model needs: `ack_quorum <= write_quorum`."""
+
+    key: str
+    allowed: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+class Model(NamedTuple):
+    """A protocol: what can happen, what must hold, and what an experiment file may say about it."""
+
+    name: str
+    version: int
+    """Counted up with every change of behaviour: results of different versions never merge."""
+    parameters: tuple[Parameter, ...]
+    conditions: tuple[Condition, ...]
+    make_params: Callable[[Mapping[str, Any]], Any]
+    """From the values of `parameters` (checked) to `Params`, a NamedTuple of integers."""
+    initial_choices: Callable[[Any], int]
+    """`initial_choices(params)`: the number of initial states."""
+    initial: Callable[[Any, Any], Any]
+    """`initial(params, choice)`: the initial state number `choice`."""
+    actions: tuple[Action, ...]
+    """In the specification's order."""
+    invariants: tuple[Invariant, ...]
+    outcome: Callable[[Any, Any], Any]
+    """`outcome(state, params)`: COMPLETED or STUCK, for a state in which nothing is enabled."""
+    widths: Any
+    """A state whose integers are the bits that each field needs: how the search packs states."""
+    max_sends: int
+    """Messages that one action instance sends at the most: bits 0 to max_sends - 1 of `sends`."""
+
+
+@jitable
+def sends_nothing(state, params, instance):
+    """`Action.sends` of an action that sends no message."""
+    return 0
+
+
+@jitable
+def sends_one(state, params, instance):
+    """`Action.sends` of an action that always sends one message."""
+    return 1
