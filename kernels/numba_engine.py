@@ -1,20 +1,121 @@
 """The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernels.compiled import bind, load_words, num_words, stepper
 from kernels.model import HORIZON, LOST, UNFINISHED, Model
-from kernels.ops import as_int64, as_uint64, nth_bit, popcount
+from kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
 from kernels.philox import draw_pair, minus_log2, multiply_high
+from kernels.points import Points
+from kernels.tally import (
+    BROKEN,
+    LOSS_STEPS,
+    LOSS_TIME,
+    MESSAGES,
+    STEP_BINS,
+    STEP_HISTOGRAM,
+    STEPS,
+    STEPS_SQUARED,
+    TIME_BINS,
+    TIME_HISTOGRAM,
+    TIME_TICK,
+    num_columns,
+)
+
+RECORD = ("outcome", "broken_mask", "steps", "messages", "time_ticks")
+"""Columns of the records that `record` returns."""
+_CHUNK_RUNS = 1 << 14
+_TICKS = 1.0 / TIME_TICK
+_MOST_TICKS = 2.0**42
+
+
+class Job(NamedTuple):
+    """Runs first_run to first_run + num_runs - 1 of one point."""
+
+    point: int
+    first_run: int
+    num_runs: int
+
+
+def simulate(
+    model: Model,
+    points: Points,
+    jobs: Sequence[Job],
+    seed: int,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> np.ndarray:
+    """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
+
+    `progress` is called in this thread with the number of runs that have ended since its last call. The result does
+    not depend on `threads`.
+    """
+    run_batch = engine(model)
+    tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
+    no_records = np.empty((0, len(RECORD)), np.int64)
+
+    def work(index: int, job: Job) -> tuple[int, int, np.ndarray]:
+        tally = np.zeros(tallies.shape[1], np.int64)
+        run_batch(
+            *_arguments(model, points, job.point), np.uint64(seed), job.first_run, job.num_runs, tally, no_records
+        )
+        return index, job.num_runs, tally
+
+    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in _split(job))
+    with ThreadPoolExecutor(threads) as pool:
+        running = {pool.submit(work, *chunk) for chunk in islice(chunks, 2 * threads)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                index, num_runs, tally = future.result()
+                tallies[index] += tally
+                if progress:
+                    progress(num_runs)
+            running |= {pool.submit(work, *chunk) for chunk in islice(chunks, len(done))}
+    return tallies
+
+
+def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
+    """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
+    records = np.empty((job.num_runs, len(RECORD)), np.int64)
+    tally = np.zeros(num_columns(model), np.int64)
+    engine(model)(*_arguments(model, points, job.point), np.uint64(seed), job.first_run, job.num_runs, tally, records)
+    return records
+
+
+def _split(job: Job) -> list[Job]:
+    last = job.first_run + job.num_runs
+    starts = range(job.first_run, last, _CHUNK_RUNS)
+    return [Job(job.point, start, min(_CHUNK_RUNS, last - start)) for start in starts]
+
+
+def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
+    like, word_action, word_first = _tables(model)
+    scalars = points.losses[point], points.max_steps[point], points.horizons[point], points.time_units[point]
+    return like, points.params[point], points.weights[point], word_action, word_first, *scalars
+
+
+@cache
+def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Params for their type, and for each word of instances its action and its first instance."""
+    words = num_words(model)
+    lowest = {p.name: p.allowed[0] if p.allowed else True for p in model.parameters}
+    word_action = np.repeat(np.arange(len(words)), words)
+    word_first = np.concatenate([64 * np.arange(n) for n in words])
+    return model.make_params(lowest), word_action.astype(np.int64), word_first.astype(np.int64)
 
 
 @cache
 def engine(model: Model) -> Any:
     """The compiled batch function of a model."""
     steps = stepper(model)
+    sizes = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
     one = bind(
         _run,
         model.name,
@@ -24,81 +125,101 @@ def engine(model: Model) -> Any:
         initial=model.initial,
         initial_choices=model.initial_choices,
         outcome=model.outcome,
-        data_loss=sum(1 << i for i, inv in enumerate(model.invariants) if inv.data_loss),
-        num_words=sum(num_words(model)),
-        num_invariants=len(model.invariants),
+        data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
+        **sizes,
     )
-    return bind(_batch, model.name, cached=True, run_one=one, num_words=sum(num_words(model)))
+    return bind(_batch, model.name, cached=True, run_one=one, **sizes)
 
 
-def _run(params, weights, word_action, word_start, loss, seed, run, max_steps, horizon, masks, sums, first_steps):
-    choices = initial_choices(params)
+# Templates. The names that they use and this module lacks are bound by `engine`.
+# ruff: noqa: F821
+
+
+def _run(params, weights, word_action, word_first, loss, max_steps, horizon, seed, run, masks, sums, first_steps):
+    """One run: its outcome, the mask of invariants that it broke, steps, messages sent, time in the engines' unit."""
     choice = 0
+    choices = initial_choices(params)
     if choices > 1:
-        first, _ = draw_pair(seed, run, as_uint64(0), as_uint64(0))
-        choice = as_int64(multiply_high(first, as_uint64(choices)))
+        draw, _ = draw_pair(seed, run, as_uint64(0), as_uint64(0))
+        choice = as_int64(multiply_high(draw, as_uint64(choices)))
     state = initial(params, choice)
-    broken_before = 0
-    step = 0
-    messages = 0
-    time = 0.0
+    broken_mask, step, messages, time = 0, 0, 0, 0.0
     while True:
-        now_broken = broken(state, params) & ~broken_before
-        if now_broken != 0:
-            broken_before |= now_broken
+        newly_broken = broken(state, params) & ~broken_mask
+        if newly_broken != 0:
+            broken_mask |= newly_broken
             for i in range(num_invariants):
-                if now_broken >> i & 1:
+                if newly_broken >> i & 1:
                     first_steps[i] = step
-            if now_broken & data_loss:
-                return LOST, broken_before, step, messages, time
+            if newly_broken & data_loss:
+                return LOST, broken_mask, step, messages, time
         guards(state, params, masks)
         total = 0
-        for i in range(num_words):
-            total += weights[i] * popcount(masks[i])
-            sums[i] = total
+        for word in range(num_words):
+            total += weights[word] * popcount(masks[word])
+            sums[word] = total
         if total == 0:
-            return outcome(state, params), broken_before, step, messages, time
+            return outcome(state, params), broken_mask, step, messages, time
         if step >= max_steps:
-            return UNFINISHED, broken_before, step, messages, time
-        step += 1
-        first, second = draw_pair(seed, run, as_uint64(step), as_uint64(0))
-        time += minus_log2(second) / total
+            return UNFINISHED, broken_mask, step, messages, time
+        choose, wait = draw_pair(seed, run, as_uint64(step + 1), as_uint64(0))
+        time += minus_log2(wait) / total
         if time > horizon:
-            return HORIZON, broken_before, step - 1, messages, horizon
-        x = as_int64(multiply_high(first, as_uint64(total)))
+            return HORIZON, broken_mask, step, messages, horizon
+        step += 1
+        chosen = as_int64(multiply_high(choose, as_uint64(total)))
         word = 0
         for i in range(num_words):
-            word += sums[i] <= x
-        weight = weights[word]
-        nth = (x - (sums[word] - weight * popcount(masks[word]))) // weight
-        instance = word_start[word] + nth_bit(masks[word], nth)
+            word += sums[i] <= chosen
+        before = sums[word] - weights[word] * popcount(masks[word])
+        instance = word_first[word] + nth_bit(masks[word], (chosen - before) // weights[word])
         state, sent = take(state, params, word_action[word], instance, seed, run, as_uint64(step), loss)
         messages += sent
-    return UNFINISHED, broken_before, step, messages, time
 
 
-def _batch(points, like, weights, word_action, word_start, losses, seed, first_run, num_runs, max_steps, horizon, out):
-    masks = np.empty(num_words, np.int64)
-    sums = np.empty(num_words, np.int64)
-    first_steps = np.empty(8, np.int64)
-    params = load_words(like, points, 0)
-    for run in range(first_run, first_run + num_runs):
-        o, b, st, m, t = run_one(
-            params,
-            weights,
-            word_action,
-            word_start,
-            losses,
-            seed,
-            as_uint64(run),
-            max_steps,
-            horizon,
-            masks,
-            sums,
-            first_steps,
+def _batch(
+    like,
+    point,
+    weights,
+    word_action,
+    word_first,
+    loss,
+    max_steps,
+    horizon,
+    time_unit,
+    seed,
+    first_run,
+    num_runs,
+    tally,
+    records,
+):
+    """Runs of one point, added up in `tally`; one row each in `records` unless that is empty."""
+    params = load_words(like, point, 0)
+    masks, sums = np.empty(num_words, np.int64), np.empty(num_words, np.int64)
+    first_steps = np.empty(num_invariants, np.int64)
+    for i in range(num_runs):
+        run = as_uint64(first_run + i)
+        ended, broken_mask, steps, messages, time = run_one(
+            params, weights, word_action, word_first, loss, max_steps, horizon, seed, run, masks, sums, first_steps
         )
-        out[o] += 1
-        out[5] += st
-        for i in range(5):
-            out[6 + i] += b >> i & 1
-    return 0
+        ticks = as_int64(min(time * time_unit * _TICKS, _MOST_TICKS))
+        tally[ended] += 1
+        tally[STEPS] += steps
+        tally[STEPS_SQUARED] += steps * steps
+        tally[MESSAGES] += messages
+        tally[STEP_HISTOGRAM + min(64 - leading_zeros(as_uint64(steps)), STEP_BINS - 1)] += 1
+        if ended == LOST:
+            tally[LOSS_STEPS] += steps
+            tally[LOSS_TIME] += ticks
+            tally[TIME_HISTOGRAM + min(64 - leading_zeros(as_uint64(ticks)), TIME_BINS - 1)] += 1
+        if broken_mask != 0:
+            for k in range(num_invariants):
+                if broken_mask >> k & 1:
+                    tally[BROKEN + k] += 1
+                    tally[BROKEN + num_invariants + k] += first_steps[k]
+        if len(records) > 0:
+            records[i, 0] = ended
+            records[i, 1] = broken_mask
+            records[i, 2] = steps
+            records[i, 3] = messages
+            records[i, 4] = ticks
