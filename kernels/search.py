@@ -1,0 +1,214 @@
+"""Exhaustive search of a model's states, breadth first, as a model checker does it.
+
+States are packed to the bits that `Model.widths` declares and kept in one array in the order of their discovery; an
+open-addressing table of (fingerprint, place) finds duplicates. Nothing here knows a protocol.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.compiled import bind, leaves, num_words, stepper
+from kernels.model import Model
+from kernels.ops import lowest_bit
+from kernels.packing import hash_words, num_packed_words, packing
+
+_MOST_SUCCESSORS = 1 << 14
+"""Room kept for the successors of one state; more would need 2**6 lost subsets of 256 instances."""
+_SLICE = 1 << 15
+_PLACE_BITS = 40
+_PLACE = np.int64((1 << _PLACE_BITS) - 1)
+_ENDED, _TABLE_FULL, _STATES_FULL = range(3)
+
+
+class Search(NamedTuple):
+    """What an exhaustive search found; a depth counts the initial states as 1, as TLC does."""
+
+    complete: bool
+    """False if memory ran out: all numbers then count what was found so far, and `depth` is the last level begun."""
+    distinct_states: int
+    generated_states: int
+    """Initial states and every successor of every state, duplicates included."""
+    depth: int
+    breaking_states: dict[str, int]
+    first_broken: dict[str, int]
+    """States by the first invariant, in the model's order, that they break."""
+    first_depth: dict[str, int | None]
+    action_counts: dict[str, int]
+    """Transitions by action; an action with none is dead in this configuration."""
+
+
+class SearchError(ValueError):
+    """A search that cannot even begin."""
+
+
+def explore(
+    model: Model, params: Any, memory_bytes: int, progress: Callable[[int, int], None] | None = None
+) -> Search:
+    """Visits every reachable state. `progress(distinct_states, depth)` is called a few times a second.
+
+    Raises SearchError if `memory_bytes` does not hold the initial states.
+    """
+    start, expand, rehash = _functions(model)
+    words = num_packed_words(model.widths)
+    # a table of at most 4 places a state, twice while it grows
+    capacity = memory_bytes // (8 * words + 8 * 6)
+    num_initial = model.initial_choices(params)
+    if capacity < num_initial + _MOST_SUCCESSORS:
+        raise SearchError(f"{num_initial} initial states and their successors need {_needed(num_initial, words)}")
+    states = np.empty((capacity, words), np.uint64)
+    table = np.zeros(1 << 16, np.int64)
+    while len(table) < 4 * num_initial:
+        table = np.zeros(2 * len(table), np.int64)
+    counts = np.zeros(len(model.actions), np.int64)
+    breaking = np.zeros((3, len(model.invariants)), np.int64)
+    count = start(params, num_initial, states, table, breaking)
+    depth, first, generated, status = 1, 0, num_initial, _ENDED
+    while first < count and status != _STATES_FULL:
+        last = count
+        while first < last and status != _STATES_FULL:
+            stop = min(last, first + _SLICE)
+            status, first, count = expand(params, states, table, first, stop, count, depth + 1, counts, breaking)
+            if status == _TABLE_FULL:
+                table = np.zeros(2 * len(table), np.int64)
+                rehash(states, count, table)
+            if progress:
+                progress(count, depth)
+        depth += 1 if count > last else 0
+    names = [invariant.name for invariant in model.invariants]
+    return Search(
+        complete=status != _STATES_FULL,
+        distinct_states=count,
+        generated_states=generated + int(counts.sum()),
+        depth=depth,
+        breaking_states=dict(zip(names, breaking[0].tolist(), strict=True)),
+        first_broken=dict(zip(names, breaking[1].tolist(), strict=True)),
+        first_depth={name: int(d) or None for name, d in zip(names, breaking[2], strict=True)},
+        action_counts={a.name: int(n) for a, n in zip(model.actions, counts, strict=True)},
+    )
+
+
+def _needed(num_initial: int, words: int) -> str:
+    return f"{(num_initial + _MOST_SUCCESSORS) * 8 * (words + 6) / 2**20:.0f} MiB"
+
+
+@cache
+def _functions(model: Model) -> tuple[Any, Any, Any]:
+    steps = stepper(model)
+    pack, unpack = packing(model.widths)
+    per_action = num_words(model)
+    note = bind(_note, model.name, broken=steps.broken, num_invariants=len(model.invariants))
+    shared = {"pack": pack, "insert": bind(_insert, model.name), "note": note}
+    start = bind(_start, model.name, cached=True, initial=model.initial, **shared)
+    expand = bind(
+        _expand,
+        model.name,
+        cached=True,
+        unpack=unpack,
+        like=model.initial(model.make_params(_smallest(model)), 0),
+        guards=steps.guards,
+        sends=steps.sends,
+        effect=steps.effect,
+        num_words=sum(per_action),
+        word_action=np.repeat(np.arange(len(per_action)), per_action),
+        word_first=np.concatenate([64 * np.arange(n) for n in per_action]),
+        **shared,
+    )
+    return start, expand, bind(_rehash, model.name, cached=True)
+
+
+def _smallest(model: Model) -> dict[str, Any]:
+    return {p.name: p.allowed[0] if p.allowed else True for p in model.parameters}
+
+
+# Templates. The names that they use and this module lacks are bound by `_functions`.
+# ruff: noqa: F821
+
+
+def _insert(states, table, place):
+    """Whether the state at `place`, just written behind all others, is new; if so the table knows it."""
+    row = states[place]
+    slots = len(table) - 1
+    mixed = hash_words(row)
+    slot = np.int64(mixed) & slots
+    fingerprint = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS
+    while table[slot] != 0:
+        entry = table[slot]
+        if entry & ~_PLACE == fingerprint:
+            other = states[(entry & _PLACE) - 1]
+            same = True
+            for i in range(len(row)):
+                if row[i] != other[i]:
+                    same = False
+                    break
+            if same:
+                return False
+        slot = (slot + 1) & slots
+    table[slot] = fingerprint | (place + 1)
+    return True
+
+
+def _note(state, params, depth, breaking):
+    """Counts what a new state breaks: rows of `breaking` are breaking states, first broken, first depth."""
+    mask = broken(state, params)
+    if mask != 0:
+        breaking[1, lowest_bit(mask)] += 1
+        for i in range(num_invariants):
+            if mask >> i & 1:
+                breaking[0, i] += 1
+                if breaking[2, i] == 0:
+                    breaking[2, i] = depth
+
+
+def _start(params, num_initial, states, table, breaking):
+    count = 0
+    for choice in range(num_initial):
+        state = initial(params, choice)
+        pack(state, states[count])
+        if insert(states, table, count):
+            note(state, params, 1, breaking)
+            count += 1
+    return count
+
+
+def _expand(params, states, table, first, last, count, depth, counts, breaking):
+    """Adds the successors of states first to last - 1. Returns why it stopped, the next state, and their number."""
+    masks = np.empty(num_words, np.int64)
+    for place in range(first, last):
+        if count + _MOST_SUCCESSORS > len(states):
+            return _STATES_FULL, place, count
+        if 2 * (count + _MOST_SUCCESSORS) > len(table):
+            return _TABLE_FULL, place, count
+        state = unpack(like, states[place])
+        guards(state, params, masks)
+        for word in range(num_words):
+            mask = masks[word]
+            action = word_action[word]
+            while mask != 0:
+                instance = word_first[word] + lowest_bit(mask)
+                mask &= mask - 1
+                sent = sends(state, params, action, instance)
+                lost = sent
+                while True:
+                    successor = effect(state, params, action, instance, lost)
+                    counts[action] += 1
+                    pack(successor, states[count])
+                    if insert(states, table, count):
+                        note(successor, params, depth, breaking)
+                        count += 1
+                    if lost == 0:
+                        break
+                    lost = (lost - 1) & sent
+    return _ENDED, last, count
+
+
+def _rehash(states, count, table):
+    slots = len(table) - 1
+    for place in range(count):
+        mixed = hash_words(states[place])
+        slot = np.int64(mixed) & slots
+        while table[slot] != 0:
+            slot = (slot + 1) & slots
+        table[slot] = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS | (place + 1)
