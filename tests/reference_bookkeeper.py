@@ -277,12 +277,8 @@ def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> I
         lac = 0 if v.constants.literal else c.lac
         while lac < len(confirmed) and len(confirmed[lac]) >= quorum:  # entry lac + 1
             lac += 1
-        done = {
-            op for op in c.pending_add_ops if len(confirmed[op.entry.id - 1]) >= quorum and op.entry.id <= lac
-        }
-        client = c._replace(
-            confirmed=confirmed, lac=max(lac, c.lac), pending_add_ops=c.pending_add_ops - done
-        )
+        done = {op for op in c.pending_add_ops if len(confirmed[op.entry.id - 1]) >= quorum and op.entry.id <= lac}
+        client = c._replace(confirmed=confirmed, lac=max(lac, c.lac), pending_add_ops=c.pending_add_ops - done)
         yield msg, handled(with_client(v.state, client), [msg]), []
 
 
@@ -307,9 +303,7 @@ def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]
         fragments = (*c.fragments[:-1], c.current._replace(ensemble=new_ensemble))
     else:
         fragments = (*c.fragments, Fragment(len(c.fragments) + 1, new_ensemble, first_entry_id))
-    confirmed = c.confirmed[: first_entry_id - 1] + tuple(
-        acks - failed for acks in c.confirmed[first_entry_id - 1 :]
-    )
+    confirmed = c.confirmed[: first_entry_id - 1] + tuple(acks - failed for acks in c.confirmed[first_entry_id - 1 :])
     client = c._replace(confirmed=confirmed, fragments=fragments, curr_fragment=fragments[-1])
     if commit:
         client = client._replace(meta_version=s.meta_version + 1)
@@ -321,8 +315,7 @@ def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]
 def resend_pending_add_op(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
     for op in c.pending_add_ops:
         earlier_alike = any(
-            (other.fragment_id, other.ensemble) == (op.fragment_id, op.ensemble)
-            and other.entry.id < op.entry.id
+            (other.fragment_id, other.ensemble) == (op.fragment_id, op.ensemble) and other.entry.id < op.entry.id
             for other in c.pending_add_ops
         )
         if needs_resend(op, c.current) and not earlier_alike:
@@ -589,10 +582,7 @@ def no_divergence_between_client_and_meta_data(s: State, _: Constants) -> bool:
 
 def all_acked_entries_are_readable(s: State, _: Constants) -> bool:
     return all(
-        copies(s, entry_id) >= 1
-        for c in s.clients
-        if c.status in (OPEN, CLOSED)
-        for entry_id in range(1, c.lac + 1)
+        copies(s, entry_id) >= 1 for c in s.clients if c.status in (OPEN, CLOSED) for entry_id in range(1, c.lac + 1)
     )
 
 
@@ -697,9 +687,7 @@ def expected_visits(graph: Graph, stop: set[int]) -> list[float]:
     return [float(x) for x in splu(system, diag_pivot_thresh=0.0).solve(start)]
 
 
-def loss_chain(
-    constants: Constants, message_loss: float, rates: Mapping[str, float] | None = None
-) -> dict[str, Any]:
+def loss_chain(constants: Constants, message_loss: float, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Exact probabilities that a random run breaks each invariant by its end, and its expected length.
 
     A run ends at the first state that breaks a data-loss invariant or enables no action with a rate.

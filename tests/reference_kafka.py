@@ -40,9 +40,7 @@ def _presumes(s: SpecState, r: int) -> bool:
 
 
 def _is_true_leader(s: SpecState, r: int) -> bool:
-    return (
-        s.quorumState.leader == r and _presumes(s, r) and s.replicaState[r].leaderEpoch == s.quorumState.leaderEpoch
-    )
+    return s.quorumState.leader == r and _presumes(s, r) and s.replicaState[r].leaderEpoch == s.quorumState.leaderEpoch
 
 
 def _at(s: SpecState, r: int, offset: int) -> Record | None:

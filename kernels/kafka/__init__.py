@@ -8,7 +8,7 @@ withdrawn, and replicas may receive them late or never. How faulty a cluster is,
 
 from kernels.kafka import kip320, kip320_first_try, replication, truncation
 from kernels.kafka.invariants import INVARIANTS, outcome
-from kernels.kafka.layout import WIDTHS, State
+from kernels.kafka.layout import INITIAL, WIDTHS
 from kernels.kafka.params import CONDITIONS, PARAMETERS, make_params
 from kernels.model import Model
 from kernels.ops import jitable
@@ -23,7 +23,7 @@ def initial_choices(params):
 @jitable
 def initial(params, choice):
     """Empty logs, every replica in the ISR, no leader yet."""
-    return State(0, 0, 0, 0, 0, 0, 0, 0, (1 << params.replicas) - 1, 0, 0, 0)
+    return INITIAL._replace(quorum_isr=(1 << params.replicas) - 1)
 
 
 MODEL = Model(

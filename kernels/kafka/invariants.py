@@ -14,18 +14,26 @@ from kernels.kafka.layout import (
     union,
 )
 from kernels.model import COMPLETED, STUCK, Invariant
-from kernels.ops import jitable, where
+from kernels.ops import jitable, when, where
 
 
 @jitable
-def weak_isr(state, params):
-    """All replicas in the ISR that a presumed leader believes in hold its records below its high watermark."""
+def missing_in_local_isrs(state):
+    """Bit 6r + i: replica r lacks record i, which a presumed leader with r in its ISR has below its high watermark."""
     leaders = presiding(state)
     missing = 0
     for leader in range(MAX_REPLICAS):
         in_isr = where(row(leaders, leader) != 0, rows(row(state.isrs, leader)), 0)
         missing |= (row(state.below_hw, leader) * EVERY_REPLICA) & in_isr & ~state.logs
-    return missing == 0
+    return missing
+
+
+@jitable
+def weak_isr(state, params):
+    """All replicas in the ISR that a presumed leader believes in hold its records below its high watermark."""
+    in_any_isr = rows(union(state.isrs & (nonempty(presiding(state)) * ROW)))
+    suspects = (exposed(state) * EVERY_REPLICA) & in_any_isr & ~state.logs  # none in most states
+    return when(suspects != 0, missing_in_local_isrs, state) == 0
 
 
 @jitable

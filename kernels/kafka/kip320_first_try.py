@@ -18,7 +18,6 @@ from kernels.kafka.layout import (
     presiding,
     row,
     row_of,
-    spread,
     true_leader,
     truncate,
 )
@@ -26,6 +25,9 @@ from kernels.kafka.params import FIRST_TRY, NOT_AT_ONCE
 from kernels.kafka.replication import (
     add_to_isr,
     advance_high_watermark,
+    advanceable_leaders,
+    caught_up,
+    expandable,
     fetch,
     following,
     lagging,
@@ -33,6 +35,7 @@ from kernels.kafka.replication import (
     reaching,
     receive_request,
     remove_from_isr,
+    shrinkable,
 )
 from kernels.kafka.truncation import kept_for_match, last_records_of_all, requests_to_follow
 from kernels.model import Action, sends_nothing
@@ -56,43 +59,28 @@ def high_watermark_in_epoch(state, leader):
 
 
 @jitable
-def expandable(state):
-    leader = row_of(true_leader(state))
-    ready = caught_up_to_leader_epoch(state, leader, high_watermark(state, leader))
-    return where(high_watermark_in_epoch(state, leader), gathered(ready) & ~row(state.isrs, leader), 0)
+def expandable_in_epoch(state, is_caught_up):
+    """`expandable` once the high watermark has reached the leader's epoch."""
+    ready = high_watermark_in_epoch(state, row_of(true_leader(state)))
+    return where(ready, expandable(state, is_caught_up), 0)
 
 
 @jitable
 def leader_expand_isr_better_fencing_enabled(state, params):
-    return (when((params.expand_isr == FIRST_TRY) & (true_leader(state) != 0), expandable, state),)
-
-
-@jitable
-def shrinkable(state):
-    leader = row_of(true_leader(state))
-    kept = gathered(caught_up_to_leader_epoch(state, leader, end_offset(state, leader))) | (1 << leader)
-    return row(state.isrs, leader) & ~kept
+    chosen = (params.expand_isr == FIRST_TRY) & (true_leader(state) != 0)
+    return (when(chosen, expandable_in_epoch, state, caught_up_to_leader_epoch),)
 
 
 @jitable
 def leader_shrink_isr_better_fencing_enabled(state, params):
-    return (when((params.shrink_isr == FIRST_TRY) & (true_leader(state) != 0), shrinkable, state),)
-
-
-@jitable
-def advanceable(state, leader):
-    # the leader is in its own ISR, so this asks for its record too
-    acknowledged = caught_up_to_leader_epoch(state, leader, high_watermark(state, leader) + 1)
-    return where(spread(row(state.isrs, leader)) & ~acknowledged == 0, 1 << leader, 0)
+    chosen = (params.shrink_isr == FIRST_TRY) & (true_leader(state) != 0)
+    return (when(chosen, shrinkable, state, caught_up_to_leader_epoch),)
 
 
 @jitable
 def improved_leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == FIRST_TRY, presiding(state), 0)
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, advanceable, state, leader)
-    return (mask,)
+    return (advanceable_leaders(state, leaders, caught_up_to_leader_epoch),)
 
 
 @jitable
@@ -116,7 +104,7 @@ def lasts_in_log(state, lasts, leader):
 @jitable
 def fetching(state, lasts, leader):
     agreeing = lasts_in_log(state, lasts, leader) | (nonempty(lasts) ^ EVERY_REPLICA)
-    return lagging(state, leader) & agreeing
+    return lagging(state, leader, caught_up) & agreeing
 
 
 @jitable

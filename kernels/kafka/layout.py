@@ -4,9 +4,9 @@ Three facts make a log a set of record ids. Ids are handed out once, so an id ha
 a record to the offset that it has in the leader's log, so an id has one offset; and a leader's log is not truncated
 while it leads, so no two records share both epoch and offset (comparing epochs at an offset compares records).
 
-Every matrix is a word of 6-bit rows, bit 6 row + column; a row is a set of replicas, records or leader epochs. A set of
-replicas also comes spread: replica r as bit 6r, the lowest bit of its row. Tables by epoch are also the set of requests:
-the controller makes one LeaderAndIsr request with each epoch, the latest of them being the quorum state.
+Every matrix is a word of 6-bit rows, bit 6 row + column; a row is a set of replicas, records or leader epochs. A set
+of replicas also comes spread: replica r as bit 6r, the lowest bit of its row. The controller makes one LeaderAndIsr
+request with each leader epoch, so the requests are tables by epoch, and the quorum state follows the latest of them.
 """
 
 from typing import NamedTuple
@@ -32,32 +32,34 @@ class State(NamedTuple):
 
     logs: int  # replicaLog: bit 6r + i: the log of replica r holds record i
     below_hw: int  # replicaState[r].hw: bit 6r + i: record i is below the high watermark in that log
-    offsets: int  # bit 6o + i: record i is at offset o; only records that some log holds
     epochs: int  # bit 6e + i: record i was written in leader epoch e; only records that some log holds
-    seen: int  # replicaState[r].leaderEpoch: bit 6r + e: e is at most that epoch; none if Nil
-    isrs: int  # replicaState[r].isr: bit 6r + q
-    leads: int  # leaderAndIsrRequests: bit 6r + e: the leader named with epoch e is r
-    request_isrs: int  # leaderAndIsrRequests: bit 6e + q: the ISR named with epoch e
-    quorum_isr: int  # quorumState.isr; its leader and epoch are those of the latest request
-    next_epoch: int  # nextLeaderEpoch
+    offsets: int  # bit 6o + i: record i is at offset o; only records that some log holds
     next_record: int  # nextRecordId
     committed: int  # records that were below the high watermark of a replica while it presumed to lead; see `params`
+    next_epoch: int  # nextLeaderEpoch
+    quorum_isr: int  # quorumState.isr; its leader and epoch are those of the latest request
+    seen: int  # replicaState[r].leaderEpoch: bit 6r + e: e is at most that epoch; none if Nil
+    leads: int  # leaderAndIsrRequests: bit 6r + e: the leader named with epoch e is r
+    isrs: int  # replicaState[r].isr: bit 6r + q
+    request_isrs: int  # leaderAndIsrRequests: bit 6e + q: the ISR named with epoch e
 
 
 WIDTHS = State(
     logs=WIDTH * MAX_REPLICAS,
     below_hw=WIDTH * MAX_REPLICAS,
-    offsets=WIDTH * MAX_RECORDS,
     epochs=WIDTH * MAX_EPOCHS,
-    seen=WIDTH * MAX_REPLICAS,
-    isrs=WIDTH * MAX_REPLICAS,
-    leads=WIDTH * MAX_REPLICAS,
-    request_isrs=WIDTH * MAX_EPOCHS,
-    quorum_isr=MAX_REPLICAS,
-    next_epoch=3,
+    offsets=WIDTH * MAX_RECORDS,
     next_record=3,
     committed=MAX_RECORDS,
+    next_epoch=3,
+    quorum_isr=MAX_REPLICAS,
+    seen=WIDTH * MAX_REPLICAS,
+    leads=WIDTH * MAX_REPLICAS,
+    isrs=WIDTH * (MAX_REPLICAS - 1) + MAX_REPLICAS,
+    request_isrs=WIDTH * (MAX_EPOCHS - 1) + MAX_REPLICAS,
 )
+
+INITIAL = State(**dict.fromkeys(State._fields, 0))
 
 
 @jitable

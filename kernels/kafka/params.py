@@ -82,7 +82,8 @@ PARAMETERS = (
         "truncate_same_epoch_only",
         "variant",
         None,
-        "kip320: a replica truncates only by a leader in the epoch of its request (off: become_follower_truncate_kip279)",
+        "kip320: a replica truncates only by a leader that is in the epoch of its request "
+        "(off: become_follower_truncate_kip279)",
     ),
     Parameter(
         "truncation_beyond_end",

@@ -131,26 +131,28 @@ def remove_from_isr(state, params, replica, lost):
 
 
 @jitable
-def expandable(state):
+def expandable(state, is_caught_up):
+    """Replicas that the true leader may add, where `is_caught_up` is the variant's notion of caught up."""
     leader = row_of(true_leader(state))
-    return gathered(caught_up(state, leader, high_watermark(state, leader))) & ~row(state.isrs, leader)
+    return gathered(is_caught_up(state, leader, high_watermark(state, leader))) & ~row(state.isrs, leader)
 
 
 @jitable
 def leader_expand_isr_enabled(state, params):
-    return (when((params.expand_isr == PLAIN) & (true_leader(state) != 0), expandable, state),)
+    return (when((params.expand_isr == PLAIN) & (true_leader(state) != 0), expandable, state, caught_up),)
 
 
 @jitable
-def shrinkable(state):
+def shrinkable(state, is_caught_up):
+    """Replicas that the true leader may remove."""
     leader = row_of(true_leader(state))
-    kept = gathered(caught_up(state, leader, end_offset(state, leader))) | (1 << leader)
+    kept = gathered(is_caught_up(state, leader, end_offset(state, leader))) | (1 << leader)
     return row(state.isrs, leader) & ~kept
 
 
 @jitable
 def leader_shrink_isr_enabled(state, params):
-    return (when((params.shrink_isr == PLAIN) & (true_leader(state) != 0), shrinkable, state),)
+    return (when((params.shrink_isr == PLAIN) & (true_leader(state) != 0), shrinkable, state, caught_up),)
 
 
 @jitable
@@ -172,19 +174,25 @@ def leader_write(state, params, leader, lost):
 
 
 @jitable
-def advanceable(state, leader):
+def advanceable(state, leader, is_caught_up):
     # the leader is in its own ISR, so this asks for its record too
-    acknowledged = caught_up(state, leader, high_watermark(state, leader) + 1)
+    acknowledged = is_caught_up(state, leader, high_watermark(state, leader) + 1)
     return where(spread(row(state.isrs, leader)) & ~acknowledged == 0, 1 << leader, 0)
+
+
+@jitable
+def advanceable_leaders(state, leaders, is_caught_up):
+    """Those of `leaders`, rows of epochs, whose ISR has the next record."""
+    mask = 0
+    for leader in range(MAX_REPLICAS):
+        mask |= when(row(leaders, leader) != 0, advanceable, state, leader, is_caught_up)
+    return mask
 
 
 @jitable
 def leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == PLAIN, presiding(state), 0)
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, advanceable, state, leader)
-    return (mask,)
+    return (advanceable_leaders(state, leaders, caught_up),)
 
 
 @jitable
@@ -195,18 +203,24 @@ def advance_high_watermark(state, params, leader, lost):
 
 
 @jitable
-def lagging(state, leader):
-    followers = following(state, row(state.leads, leader))
-    return followers & ~caught_up(state, leader, end_offset(state, leader))
+def lagging(state, leader, is_caught_up):
+    """The leader's followers, spread, that lack records: all followers are caught up to offset 0."""
+    return is_caught_up(state, leader, 0) & ~is_caught_up(state, leader, end_offset(state, leader))
+
+
+@jitable
+def lagging_followers(state, leaders, is_caught_up):
+    """The followers of `leaders`, rows of epochs, that lack records."""
+    mask = 0
+    for leader in range(MAX_REPLICAS):
+        mask |= when(row(leaders, leader) != 0, lagging, state, leader, is_caught_up)
+    return gathered(mask)
 
 
 @jitable
 def follower_replicate_enabled(state, params):
     leaders = where(params.fetch == PLAIN, presiding(state), 0)
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, lagging, state, leader)
-    return (gathered(mask),)
+    return (lagging_followers(state, leaders, caught_up),)
 
 
 @jitable

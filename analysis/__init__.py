@@ -1,0 +1,1 @@
+"""Estimates, intervals, searches and comparisons of protocols, and the `quorisk` command."""

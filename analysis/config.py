@@ -1,0 +1,214 @@
+"""An experiment file and what overrides it, read into grid points that are ready to run. Generic over models."""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import protocols, where
+from analysis.errors import ConfigError
+from analysis.identity import point_id
+from analysis.keys import Key, find, keys_of, show, show_key, suggest, toml_value
+from kernels.model import Model
+from kernels.points import Point, RateError, scale_rates
+
+__all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "load"]
+
+TABLES = ("model", "variant", "faults", "rates", "run", "grid")
+
+
+class RunSettings(NamedTuple):
+    """How many runs, and how they are told apart and judged."""
+
+    runs: int
+    """Runs of each grid point."""
+    seed: int
+    confidence: float
+    engine: str
+    """`auto` or `numba`."""
+
+
+class GridPoint(NamedTuple):
+    """One configuration of a grid."""
+
+    point: Point
+    point_id: str
+    """See `identity.point_id`."""
+    varied: dict[str, Any]
+    """Its values of the grid's keys, by dotted name."""
+
+
+class Experiment(NamedTuple):
+    """A checked experiment file."""
+
+    path: str
+    protocol: str
+    model: Model
+    points: tuple[GridPoint, ...]
+    """In the order of the file's grid, the last key varying fastest."""
+    run: RunSettings
+    varied: tuple[str, ...]
+    """Dotted names of the grid's keys, in the file's order."""
+
+
+class Settings(NamedTuple):
+    """What a file and overrides say, by dotted key, each value checked on its own."""
+
+    values: dict[str, Any]
+    grid: dict[str, list[Any]]
+    where: list[where.Condition]
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment of a TOML file and of overrides such as "run.runs=1000". Raises ConfigError."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return build(document, str(path), overrides)
+
+
+def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment of a parsed file; `path` is what errors call it. Raises ConfigError."""
+    try:
+        return _build(document, path, overrides)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> Experiment:
+    if "protocol" not in document:
+        raise ConfigError(f"protocol: missing; one of {', '.join(protocols.PROTOCOLS)}")
+    model = protocols.load(document["protocol"])
+    keys = keys_of(model)
+    settings = _check(_flatten(document, keys), _overridden(overrides, keys), keys)
+    missing = [key for key in keys.values() if key.default is None and key.name not in settings.values | settings.grid]
+    if missing:
+        raise ConfigError(f"missing: {'; '.join(f'{key.name} ({key.kind.allowed})' for key in missing)}")
+    defaults = {key.name: key.default for key in keys.values()}
+    values = defaults | settings.values
+    return Experiment(
+        path=path,
+        protocol=model.name,
+        model=model,
+        points=tuple(_points(model, values, settings)),
+        run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
+        varied=tuple(settings.grid),
+    )
+
+
+def _flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Values by dotted key; those of [grid] start with "grid."."""
+    flat: dict[str, Any] = {}
+    for table, content in document.items():
+        if table == "protocol":
+            continue
+        if table not in TABLES:
+            raise ConfigError(f"{show_key(table)}: no such table; {_suggest_table(table, keys)}")
+        if not isinstance(content, dict):
+            raise ConfigError(f"{table} = {show(content)}: a table, [{table}]")
+        flat |= {f"{table}.{key}": value for key, value in (_dotted(content) if table == "grid" else content.items())}
+    return flat
+
+
+def _dotted(table: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Keys and values of a table, those of tables inside it as dotted keys."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}.{inner}", v) for inner, v in _dotted(value))
+        else:
+            yield key, value
+
+
+def _suggest_table(table: str, keys: Mapping[str, Key]) -> str:
+    inside = [key for key in keys if key.endswith(f".{table}")]
+    return f"did you mean {inside[0]}?" if inside else f"there are {', '.join(TABLES)}"
+
+
+def _overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Values by dotted key; a bare word is taken as a string."""
+    flat = {}
+    for override in overrides:
+        name, equals, text = (part.strip() for part in override.partition("="))
+        if not equals or not name or not text:
+            raise ConfigError(f"--set {show(override)}: written as section.key=value")
+        word = re.fullmatch(r"[A-Za-z_]\w*", text) and text not in ("true", "false", "inf", "nan")
+        flat[name if name.startswith("grid.") else find(name, keys).name] = text if word else toml_value(text)
+    return flat
+
+
+def _check(file: Mapping[str, Any], overrides: Mapping[str, Any], keys: Mapping[str, Key]) -> Settings:
+    """Checks every value on its own. An override of a key takes the place of its list in the grid."""
+    settings = Settings({}, {}, [])
+    for source in (file, overrides):
+        for name, value in source.items():
+            if name == "grid.where":
+                settings.where[:] = [where.parse(text, keys) for text in _listed(name, value)]
+            elif name.startswith("grid."):
+                key = find(name.removeprefix("grid."), keys)
+                settings.grid[key.name] = _axis(key, _listed(name, value))
+            elif name not in keys:
+                raise ConfigError(f"{show_key(name)} = {show(value)}: no such key; {suggest(name, keys)}")
+            else:
+                settings.values[name] = keys[name].read(value)
+                if source is overrides:
+                    settings.grid.pop(name, None)
+    return settings
+
+
+def _listed(name: str, value: object) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise ConfigError(f"{show_key(name)} = {show(value)}: a list with something in it")
+    return value
+
+
+def _axis(key: Key, items: list[Any]) -> list[Any]:
+    """The values that a grid gives to a key."""
+    if not key.in_grid:
+        raise ConfigError(f"grid.{key.name}: the same for all grid points; set it in [run]")
+    values = [key.read(item) for item in items]
+    twice = [value for i, value in enumerate(values) if value in values[:i]]
+    if twice:
+        raise ConfigError(f"grid.{key.name} = {show(items)}: {show(twice[0])} is in it twice")
+    return values
+
+
+def _points(model: Model, values: Mapping[str, Any], settings: Settings) -> Iterable[GridPoint]:
+    """The grid's points that its conditions leave over. Raises ConfigError if a point is not possible, or none is."""
+    num_points = 0
+    for combination in itertools.product(*settings.grid.values()):
+        varied = dict(zip(settings.grid, combination, strict=True))
+        here = {**values, **varied}
+        if all(condition.holds(here) for condition in settings.where):
+            num_points += 1
+            point = _point(model, here, varied)
+            yield GridPoint(point, point_id(model, point), varied)
+    if num_points == 0:
+        raise ConfigError("grid.where: no point of the grid meets all conditions")
+
+
+def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -> Point:
+    parameters = {p.name: values[f"{p.table}.{p.name}"] for p in model.parameters}
+    tables = {p.name: p.table for p in model.parameters}
+    at = ", ".join(f"{name} = {show(value)}" for name, value in varied.items())
+    for condition in model.conditions:
+        if not condition.holds(parameters):
+            key, value = f"{tables[condition.key]}.{condition.key}", parameters[condition.key]
+            # "at most write_quorum" reads better with the number at hand
+            limit = condition.allowed.rpartition(" ")[2]
+            known = f" ({show(parameters[limit])})" if limit in parameters else ""
+            hint = f" (at the grid point {at}; grid.where can exclude it)" if varied else ""
+            raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{hint}")
+    rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
+    try:
+        scale_rates(model, rates)
+    except RateError as error:
+        given = {name: rate for name, rate in rates.items() if rate != 1.0}
+        raise ConfigError(f"rates = {show(given)}: {error}") from None
+    return Point(parameters, rates, values["faults.message_loss"], values["run.max_steps"], values["run.horizon"])

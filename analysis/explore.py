@@ -1,0 +1,57 @@
+"""Exhaustive search of one configuration: every state that any order of events and any lost messages lead to."""
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from analysis.config import Experiment
+from analysis.errors import ConfigError
+from analysis.estimate import only_point
+from kernels import search
+from kernels.search import Search, SearchError
+
+UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+NOTE = (
+    "Every enabled action and every subset of lost messages is followed, whatever the rates and message_loss: "
+    "an exhaustive search says what can happen, not how likely it is."
+)
+
+
+def parse_memory(text: str) -> int:
+    """Bytes that a text such as 4GiB means. Raises ConfigError."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]*)\s*", text)
+    units = {unit.lower(): size for unit, size in UNITS.items()}
+    if not match or match[2].lower() not in units or float(match[1]) == 0:
+        raise ConfigError(f"--memory {text!r}: a number and one of {', '.join(filter(None, UNITS))}, such as 4GiB")
+    return round(float(match[1]) * units[match[2].lower()])
+
+
+def explore(
+    experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None
+) -> tuple[Search, float]:
+    """Searches the one point of an experiment; what was found, and the seconds it took (compilation included).
+
+    `progress` is called with the number of states and the depth reached. Raises ConfigError if there are several
+    points, or if the memory does not hold the beginning of the search.
+    """
+    model, point = experiment.model, only_point(experiment).point
+    start = time.perf_counter()
+    try:
+        found = search.explore(model, model.make_params(point.values), memory_bytes, progress)
+    except SearchError as error:
+        raise ConfigError(f"--memory: {error}") from None
+    except MemoryError:
+        raise ConfigError(f"--memory: this machine does not have {memory_bytes} bytes") from None
+    return found, time.perf_counter() - start
+
+
+def as_json(experiment: Experiment, found: Search, seconds: float) -> dict[str, Any]:
+    """For `json.dumps`: `Search` with what it says of each invariant in one object."""
+    invariants = {
+        name: {"breaking_states": states, "first_depth": found.first_depth[name]}
+        for name, states in found.breaking_states.items()
+    }
+    kept = {k: v for k, v in found._asdict().items() if k not in ("breaking_states", "first_depth")}
+    point_id = only_point(experiment).point_id
+    return {"protocol": experiment.protocol, "point_id": point_id, **kept, "invariants": invariants, "seconds": seconds}

@@ -1,0 +1,200 @@
+"""Result rows: the one schema of what a sweep writes, merges and reads back.
+
+A row sums up runs first_run to first_run + num_runs - 1 of one point. Numbers only: nothing in a row is ever executed.
+Rows of the same point whose run ranges lie end to end merge by addition; anything else is refused.
+"""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from analysis.intervals import METHOD, clopper_pearson
+from kernels.model import OUTCOMES, Model
+from kernels.tally import Tally
+
+IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
+
+
+class ResultError(ValueError):
+    """Rows that do not belong together."""
+
+
+class Column(NamedTuple):
+    """A column of a result row; `merge` is what becomes of it when rows merge."""
+
+    name: str
+    type: pa.DataType
+    merge: str
+    doc: str
+
+
+INVARIANT = pa.struct(
+    {"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": pa.int64()}
+)
+COLUMNS = (
+    Column("point_id", pa.string(), IDENTITY, "SHA-256, in hex; see analysis.identity"),
+    Column("protocol", pa.string(), IDENTITY, "the model's name"),
+    Column("model_version", pa.int64(), IDENTITY, "the model's version: counted up with every change of behaviour"),
+    Column("parameters", pa.string(), IDENTITY, "canonical JSON by dotted key; see analysis.identity"),
+    Column("seed", pa.int64(), IDENTITY, "a run is a function of the parameters, the seed and its index"),
+    Column("engine", pa.string(), IDENTITY, "what stepped the runs"),
+    Column("first_run", pa.int64(), RANGE, "index of the first run"),
+    Column("num_runs", pa.int64(), RANGE, "number of runs"),
+    Column("completed", pa.int64(), SUM, "runs in which nothing was left to do"),
+    Column("stuck", pa.int64(), SUM, "runs in which nothing could happen any more, but something was left to do"),
+    Column("lost", pa.int64(), SUM, "runs that a broken data-loss invariant ended"),
+    Column("horizon", pa.int64(), SUM, "runs that the horizon ended"),
+    Column("unfinished", pa.int64(), SUM, "runs that max_steps ended: neither lost nor safe"),
+    Column("steps", pa.int64(), SUM, "steps of all runs"),
+    Column("steps_squared", pa.int64(), SUM, "squares of the runs' steps"),
+    Column("messages", pa.int64(), SUM, "messages sent, whether lost or not"),
+    Column("loss_steps", pa.int64(), SUM, "steps of the lost runs"),
+    Column("loss_time_ticks", pa.int64(), SUM, "model time of the lost runs, in ticks of 2**-20"),
+    Column("step_histogram", pa.list_(pa.int64()), SUM_EACH, "runs by steps: 0, 1, 2-3, 4-7, ..., the last bin open"),
+    Column("loss_time_histogram", pa.list_(pa.int64()), SUM_EACH, "lost runs by model time in ticks, in such bins"),
+    Column(
+        "invariants",
+        pa.list_(INVARIANT),
+        INVARIANTS,
+        "in the model's order: name, whether its breach is data loss, runs that broke it, sum of the first such steps",
+    ),
+    Column("wall_s", pa.float64(), SUM, "seconds that the engine took, added up over rows; not reproducible"),
+    Column("versions", pa.list_(pa.string()), UNION, "what computed it, each as 'name version'"),
+)
+SCHEMA = pa.schema([pa.field(c.name, c.type, metadata={"doc": c.doc}) for c in COLUMNS])
+IDENTITY_COLUMNS = tuple(c.name for c in COLUMNS if c.merge == IDENTITY)
+
+
+class Identity(NamedTuple):
+    """The columns in which rows that merge agree."""
+
+    point_id: str
+    protocol: str
+    model_version: int
+    parameters: str
+    seed: int
+    engine: str
+
+
+def row(identity: Identity, model: Model, first_run: int, tally: Tally, wall_s: float) -> dict[str, Any]:
+    """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1."""
+    sums = {c.name: getattr(tally, c.name) for c in COLUMNS if hasattr(tally, c.name)}
+    invariants = [
+        {
+            "name": invariant.name,
+            "data_loss": invariant.data_loss,
+            "broken": tally.broken[invariant.name],
+            "first_steps": tally.first_steps[invariant.name],
+        }
+        for invariant in model.invariants
+    ]
+    return {
+        **identity._asdict(),
+        "first_run": first_run,
+        "num_runs": tally.runs,
+        **tally.outcomes,
+        **sums,
+        "invariants": invariants,
+        "wall_s": wall_s,
+        "versions": versions(),
+    }
+
+
+def versions() -> list[str]:
+    """What computes results here, as 'name version'."""
+    found = []
+    for name in ("quorisk", "numba", "numpy"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"{name} unknown")
+    return sorted(found)
+
+
+def merge(table: pa.Table) -> pa.Table:
+    """One row a point, in the order of their first rows. Raises ResultError unless each point's rows agree in all
+    identity columns and their run ranges lie end to end."""
+    by_point: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for each in table.to_pylist():
+        by_point[each["point_id"]].append(each)
+    return pa.Table.from_pylist([_merge_rows(rows) for rows in by_point.values()], schema=SCHEMA)
+
+
+def _merge_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    rows = sorted(rows, key=lambda each: each["first_run"])
+    first = rows[0]
+    point = f"point {first['point_id'][:12]}"
+    for name in IDENTITY_COLUMNS:
+        values = {each[name] for each in rows}
+        if len(values) > 1:
+            raise ResultError(f"{point}: rows differ in {name}: {', '.join(sorted(map(str, values)))}")
+    for before, after in pairwise(rows):
+        end, start = before["first_run"] + before["num_runs"], after["first_run"]
+        if start < end:
+            raise ResultError(f"{point}: run {start} is in two rows")
+        if start > end:
+            raise ResultError(f"{point}: runs {end} to {start - 1} are missing between two rows")
+    merged = {c.name: _MERGES[c.merge]([each[c.name] for each in rows]) for c in COLUMNS if c.merge in _MERGES}
+    identity = {name: first[name] for name in IDENTITY_COLUMNS}
+    return {**identity, "first_run": first["first_run"], "num_runs": sum(each["num_runs"] for each in rows), **merged}
+
+
+def _sum_each(values: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(column) for column in zip(*values, strict=True)]
+
+
+def _union(values: Iterable[Iterable[str]]) -> list[str]:
+    return sorted(set().union(*values))
+
+
+def _sum_invariants(values: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    merged = []
+    for same in zip(*values, strict=True):
+        if len({(each["name"], each["data_loss"]) for each in same}) > 1:
+            raise ResultError("rows of one point differ in their invariants")
+        sums = {name: sum(each[name] for each in same) for name in ("broken", "first_steps")}
+        merged.append({**same[0], **sums})
+    return merged
+
+
+_MERGES: Mapping[str, Any] = {SUM: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
+
+
+def frame(table: pa.Table, confidence: float) -> pd.DataFrame:
+    """One row for each point and invariant.
+
+    Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
+    `steps`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs that broke
+    it), `p` = losses / runs, `low` and `high` of its interval, in which every unfinished run may hide a loss, and the
+    interval's `method` and `confidence`.
+    """
+    rows = []
+    for each in table.to_pylist():
+        shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
+        shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
+        shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
+        shared |= {name: each[name] for name in ("steps", "wall_s", *OUTCOMES)}
+        rows += [shared | _estimate(each, invariant, confidence) for invariant in each["invariants"]]
+    return pd.DataFrame(rows)
+
+
+def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], confidence: float) -> dict[str, Any]:
+    losses, runs = invariant["broken"], each["num_runs"]
+    low, high = clopper_pearson(losses, runs, confidence, each["unfinished"])
+    return {
+        "invariant": invariant["name"],
+        "data_loss": invariant["data_loss"],
+        "losses": losses,
+        "p": losses / runs,
+        "low": low,
+        "high": high,
+        "method": METHOD,
+        "confidence": confidence,
+    }

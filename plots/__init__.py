@@ -1,0 +1,1 @@
+"""Figures and the design-review report, drawn from result tables alone."""

@@ -1,0 +1,207 @@
+"""Figure: the probability that an invariant breaks, against message loss, for each configuration."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from plots import text
+from plots.style import FAINT, MOST_LINES, Style, quorisk_style, style
+
+UPPER_BOUND = "upper bound"
+"""Group id of the marks for points without losses."""
+_ARROW = 0.55
+"""An upper bound's arrow goes down to this part of it."""
+_LINE_IN, _CHARACTERS_IN = 0.16, 16.5
+"""Of the caption: inches a line, characters an inch."""
+
+
+def loss_figure(frame: pd.DataFrame, invariant: str) -> Figure:
+    """The figure for one invariant of a result frame (`analysis.results.frame`).
+
+    Lines against message loss if the grid varies it, else against a varied rate, else a row for each configuration.
+    A point without losses is drawn as the upper end of its interval, with an arrow away from it.
+    """
+    rows = frame[frame["invariant"] == invariant]
+    keys = text.varied(rows)
+    against = next((key for key in keys if _is_axis(rows, key)), None)
+    with quorisk_style():
+        if against is None:
+            figure = _dots(rows, keys)
+        else:
+            figure = _lines(rows, against, [key for key in keys if key != against])
+        figure.suptitle(f"Probability that a run breaks {invariant}", x=0.01, ha="left", weight="bold")
+        _caption(figure, rows)
+    return figure
+
+
+def _is_axis(rows: pd.DataFrame, key: str) -> bool:
+    return key == text.MESSAGE_LOSS or (key.startswith("rates.") and rows[key].nunique() >= 3)
+
+
+def _split(rows: pd.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The parameters that tell panels apart, and those that tell lines apart."""
+    panels = [key for key in keys if key.startswith("variant.")]
+    lines = [key for key in keys if key not in panels]
+    if not lines:
+        panels, lines = lines, panels
+    while len(lines) > 1 and len(text.configurations(rows, lines)) > MOST_LINES:
+        panels.insert(0, lines.pop(0))
+    return panels, lines
+
+
+def _lines(rows: pd.DataFrame, against: str, keys: Sequence[str]) -> Figure:
+    panel_keys, line_keys = _split(rows, keys)
+    panels = text.configurations(rows, panel_keys)
+    abreast = len(text.configurations(rows, panel_keys[-1:]))
+    num_columns = abreast if 1 < abreast <= 3 else min(len(panels), 3)
+    num_rows = -(-len(panels) // num_columns)
+    size = max(3.1 * num_columns, 5.3) + 2.2, 2.9 * num_rows + 1.0
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
+    configurations = text.configurations(rows, line_keys)
+    places = _places(rows[against], len(configurations))
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        here = _where(rows, panel)
+        for index, configuration in enumerate(configurations):
+            series = _where(here, configuration).sort_values(against)
+            x = series[against].map(places.of) * places.dodge ** (index - (len(configurations) - 1) / 2)
+            _series(axes, x, series[against] > 0, series, style(index), text.settings(configuration, line_keys))
+        axes.set_title(text.settings(panel, panel_keys))
+        _ticks(axes, places.of)
+    _limits(grid[0, 0].yaxis, rows)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
+    for axes in grid.flat[len(panels) - num_columns : len(panels)]:
+        axes.set_xlabel(_axis_label(against))
+        axes.tick_params(labelbottom=True)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("probability of a breach in a run")
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    if len(handles) > 1:
+        figure.legend(handles, labels, loc="outside right upper", handlelength=3.5)
+    return figure
+
+
+def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame, look: Style, label: str) -> None:
+    """Estimates with their intervals, joined by a line where message loss is not 0; upper bounds with an arrow down."""
+    seen = series["losses"] > 0
+    joined, zeros = series["p"].where(seen & positive), series["high"][~seen]
+    axes.plot(x, joined, color=look.colour, linestyle=look.dashes, linewidth=1.3)
+    axes.errorbar(x[seen], series["p"][seen], yerr=_bars(series[seen]), **_marks(look))
+    bounds = axes.errorbar(x[~seen], zeros, yerr=(1 - _ARROW) * zeros, uplims=True, mfc="white", **_marks(look))
+    bounds.lines[0].set_gid(UPPER_BOUND)
+    axes.plot([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5, label=label)
+    axes.set(xscale="log", yscale="log")
+
+
+def _bars(rows: pd.DataFrame) -> np.ndarray:
+    """How far intervals reach below and above their estimates."""
+    return np.abs(rows[["low", "high"]].to_numpy().T - rows["p"].to_numpy())
+
+
+def _marks(look: Style) -> dict[str, Any]:
+    return {
+        "color": look.colour,
+        "marker": look.marker,
+        "markersize": 5,
+        "linestyle": "none",
+        "capsize": 2,
+        "elinewidth": 1,
+    }
+
+
+def _dots(rows: pd.DataFrame, keys: Sequence[str]) -> Figure:
+    """A row for each configuration, in the grid's order from the top."""
+    figure = Figure(figsize=(7.5, 0.26 * len(rows) + 1.3), layout="constrained")
+    axes = figure.subplots()
+    y = pd.Series(range(len(rows)), rows.index)
+    seen = rows["losses"] > 0
+    zeros = rows["high"][~seen]
+    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_marks(style(0)))
+    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, mfc="white", **_marks(style(0)))
+    bounds.lines[0].set_gid(UPPER_BOUND)
+    labels = [text.settings(row, keys) for row in rows.to_dict("records")]
+    axes.set_yticks(y, labels if keys else ["the one configuration"])
+    axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="probability of a breach in a run")
+    _limits(axes.xaxis, rows)
+    return figure
+
+
+def _where(rows: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
+    for key, value in values.items():
+        rows = rows[rows[key] == value]
+    return rows
+
+
+def _axis_label(key: str) -> str:
+    if key == text.MESSAGE_LOSS:
+        return "probability that a message is lost"
+    return f"rate of {text.name(key)} (1 / unit of model time)"
+
+
+class _Places(NamedTuple):
+    """Where values go on a logarithmic axis."""
+
+    of: dict[float, float]
+    """0 is a step to the left of the rest."""
+    dodge: float
+    """Factor from one line to the next, so that marks stand side by side."""
+
+
+def _places(values: pd.Series, num_lines: int) -> _Places:
+    positive = np.unique(values[values > 0])
+    ratios = positive[1:] / positive[:-1]
+    zero = {0.0: positive[0] / max(3.0, ratios.max(initial=1.0))} if (values == 0).any() else {}
+    places = zero | {float(value): float(value) for value in positive}
+    decades = math.log10(positive[-1] / min(places.values()))
+    room = 0.6 * math.log10(ratios.min(initial=3.0)) / num_lines
+    return _Places(places, 10 ** min(0.025 * decades, room))
+
+
+def _ticks(axes: Axes, places: Mapping[float, float]) -> None:
+    """Ticks at the grid's own values, as far as there is room; a line sets 0 apart."""
+    shown = list(places)[:: -(-len(places) // 8)]
+    axes.set_xticks([places[value] for value in shown], [f"{value:.2g}" for value in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    if 0.0 in places:
+        axes.axvline(1.7 * places[0.0], color=FAINT, linestyle=":", linewidth=1.5)
+
+
+def _limits(axis: Axis, rows: pd.DataFrame) -> None:
+    """Room for all intervals and arrows, two decades at least."""
+    seen = rows["losses"] > 0
+    lowest = np.nanmin([rows["low"][seen].min(), _ARROW * rows["high"][~seen].min()])
+    highest = rows["high"].max()
+    axis.axes.set(**{f"{axis.axis_name}lim": (min(lowest / 2, highest / 50), 2 * highest)})
+
+
+def _caption(figure: Figure, rows: pd.DataFrame) -> None:
+    """What the figure shows and on what terms, under it."""
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(caption(rows), int(_CHARACTERS_IN * width))
+    below = _LINE_IN * (len(lines) + 1)
+    figure.set_size_inches(width, height + below)
+    share = below / (height + below)
+    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    figure.text(0.01, 0.8 * share, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Model, faults, runs, intervals and assumptions of a figure."""
+    first, terms = rows.iloc[0], text.fixed(rows)
+    model = f"Model {first['protocol']}, version {first['model_version']}: {terms.pop('model', 'as above')}."
+    others = " ".join(f"{table.capitalize()}: {what}." for table, what in terms.items())
+    return (
+        f"{model} {others} {text.runs(rows)} a point, seed {first['seed']}. Bars: {text.percent(first['confidence'])} "
+        f"{first['method']} intervals, each for itself. Hollow marks with an arrow: no breach seen, upper end of the "
+        "interval. Of all actions that may happen next one is drawn in proportion to its rate; messages are lost "
+        "independently of each other."
+    )

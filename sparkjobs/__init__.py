@@ -1,0 +1,1 @@
+"""Parameter grids on Spark: plan -> run -> merge."""

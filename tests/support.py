@@ -1,0 +1,80 @@
+"""What several tests share: values for models, random walks, runs of the engine."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kernels import numba_engine, points, tally
+from kernels.model import Model
+
+SMALL = {
+    "bookkeeper": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
+    "compaction": {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
+    "kafka": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
+}
+"""A configuration of each model that a test can afford."""
+
+
+def values_of(model: Model, **given: Any) -> dict[str, Any]:
+    """All parameters of a model: those given, else the small configuration, else the defaults."""
+    defaults = {p.name: True if p.allowed is None else p.allowed[0] for p in model.parameters}
+    return defaults | SMALL[model.name] | given
+
+
+def params_of(model: Model, **given: Any) -> Any:
+    return model.make_params(values_of(model, **given))
+
+
+def point_of(
+    model: Model, message_loss: float = 0.1, rates: dict[str, float] | None = None, **given: Any
+) -> points.Point:
+    limits = {name: given.pop(name) for name in ("max_steps", "horizon") if name in given}
+    limits = {"max_steps": 10_000, "horizon": math.inf} | limits
+    loss = message_loss if model.max_sends else 0.0
+    return points.Point(values_of(model, **given), rates or {}, loss, **limits)
+
+
+def run(
+    model: Model, point: points.Point, runs: int, seed: int = 1, first_run: int = 0, threads: int = 1
+) -> tally.Tally:
+    """The tally of some runs of one point."""
+    job = numba_engine.Job(0, first_run, runs)
+    return tally.read(model, numba_engine.simulate(model, points.pack(model, [point]), [job], seed, threads)[0])
+
+
+def bits(mask: int) -> list[int]:
+    return [b for b in range(mask.bit_length()) if mask >> b & 1]
+
+
+def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[Any, int]]:
+    """The action instances that are enabled, by plain Python."""
+    for action in model.actions:
+        for word, mask in enumerate(action.enabled(state, params)):
+            for bit in bits(mask):
+                yield action, 64 * word + bit
+
+
+def random_walks(
+    model: Model, params: Any, walks: int, seed: int, rarely: tuple[str, ...] = ()
+) -> Iterator[tuple[Any, Any, int, int, Any]]:
+    """(state, action, instance, lost, next state) of every step of random runs, by plain Python.
+
+    An action is the likelier the less it was taken so far, so that the rare ones come up; those named in `rarely`,
+    which end a run, are 50 times less likely still.
+    """
+    chance = random.Random(seed)
+    taken: Counter[str] = Counter()
+    for _ in range(walks):
+        state = model.initial(params, chance.randrange(model.initial_choices(params)))
+        while enabled := list(instances(model, state, params)):
+            names = sorted({action.name for action, _ in enabled})
+            (name,) = chance.choices(names, [(0.02 if name in rarely else 1) / (1 + taken[name]) for name in names])
+            taken[name] += 1
+            found, instance = chance.choice([(a, i) for a, i in enabled if a.name == name])
+            sent = found.sends(state, params, instance)
+            lost = sum(1 << b for b in bits(sent) if chance.random() < 0.3)
+            after = found.apply(state, params, instance, lost)
+            yield state, found, instance, lost, after
+            state = after

@@ -1,0 +1,137 @@
+"""BookKeeper against an independent, literal interpreter of its specification, and what its mechanisms are worth."""
+
+from collections import Counter
+from functools import cache
+
+import pytest
+from scipy.stats import beta
+
+from kernels.bookkeeper import MODEL
+from kernels.compiled import leaves
+from kernels.search import explore
+from tests import reference_bookkeeper as reference
+from tests.decode_bookkeeper import decode
+from tests.support import instances, params_of, point_of, random_walks, run
+
+SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
+SWITCHES = [parameter.name for parameter in MODEL.parameters if parameter.allowed is None]
+VARIANTS = [{}, {"semantics": "literal"}] + [{switch: False} for switch in SWITCHES]
+MEMORY = 2 << 30
+ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
+
+
+def named(sizes):
+    return dict(zip(SIZES, sizes, strict=True))
+
+
+@cache
+def searched(sizes, **variant):
+    return explore(MODEL, params_of(MODEL, **named(sizes), **variant), MEMORY)
+
+
+def test_actions_are_those_of_the_spec_in_its_order():
+    assert len(MODEL.actions) == 21
+    assert [action.name for action in MODEL.actions] == list(reference.ACTIONS)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("sizes", [(1, 2, 1, 1, 2, 1), (2, 2, 1, 1, 1, 1), (2, 1, 2, 1, 2, 2)], ids=str)
+def test_state_space_equals_the_reference(sizes, variant):
+    found = explore(MODEL, params_of(MODEL, **named(sizes), **variant), MEMORY)
+    expected = reference.explore(reference.Constants(*sizes, **variant))
+    assert found.distinct_states == expected["distinct_states"]
+    assert found.generated_states == expected["generated_states"]
+    assert found.depth == expected["depth"]
+    assert found.first_broken == expected["states_by_first_broken_invariant"]
+    for name, breaks in expected["invariants"].items():
+        assert (found.breaking_states[name], found.first_depth[name]) == (
+            breaks["breaking_states"],
+            breaks["first_depth"],
+        )
+    assert found.action_counts == expected["action_counts"]
+
+
+@pytest.mark.parametrize(
+    ("switch", "sizes", "invariant", "depth"),
+    [
+        ("fence_unknown_ledger", (1, 2, 1, 1, 1, 1), "NoDivergenceBetweenClientAndMetaData", 12),
+        ("defer_recovery_ensemble_change", (2, 2, 1, 1, 1, 1), "AllAckedEntriesAreReadable", 13),
+        ("strict_negative_reads", (2, 2, 2, 1, 1, 1), "NoDivergenceBetweenClientAndMetaData", 14),
+        ("fence_recovery_reads", (2, 2, 2, 2, 1, 1), "NoDivergenceBetweenClientAndMetaData", 14),
+    ],
+)
+def test_smallest_configuration_that_a_switch_breaks(switch, sizes, invariant, depth):
+    found = searched(sizes, **{switch: False})
+    assert {name: at for name, at in found.first_depth.items() if at} == {invariant: depth}
+    assert not any(searched(sizes).breaking_states.values())
+
+
+def test_exact_figure_of_the_design():
+    """2 bookies, literal, fencing of recovery reads off: an independent program's 8.93576144389e-06 and 7.52003662239."""
+    point = point_of(MODEL, 0.1, semantics="literal", fence_recovery_reads=False)
+    runs = 4_000_000
+    tally = run(MODEL, point, runs, seed=11, threads=2)
+    losses = tally.broken["NoDivergenceBetweenClientAndMetaData"]
+    low, high = beta.ppf(0.0005, losses, runs - losses + 1), beta.ppf(0.9995, losses + 1, runs - losses)
+    assert losses == tally.outcomes["lost"] > 0
+    assert low < 8.93576144389e-06 < high
+    mean = tally.steps / runs
+    sigma = ((tally.steps_squared / runs - mean**2) / runs) ** 0.5
+    assert abs(mean - 7.52003662239) < 4 * sigma
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+@pytest.mark.parametrize("variant", [{}, {"fence_unknown_ledger": False}], ids=["spec", "fence_unknown_ledger-off"])
+def test_estimates_agree_with_an_exact_solution(variant, loss):
+    """Unequal rates, one of them 0; the chain is built and solved by the reference interpreter."""
+    rates = {"client_closes_ledger_success": 0.1, "client_closes_ledger_fail": 0.0, "client_starts_recovery": 0.5}
+    sizes = (1, 2, 1, 1, 2, 2)
+    exact = reference.loss_chain(reference.Constants(*sizes, **variant), loss, rates)
+    runs = 300_000
+    tally = run(MODEL, point_of(MODEL, loss, rates, **named(sizes), **variant), runs, seed=5, threads=2)
+    mean = tally.steps / runs
+    sigma = ((tally.steps_squared / runs - mean**2) / runs) ** 0.5
+    assert abs(mean - exact["expected_steps"]) < 4.5 * sigma
+    for name, p in exact["p"].items():
+        assert abs(tally.broken[name] / runs - p) < 4.5 * (p * (1 - p) / runs) ** 0.5 + 1e-12, name
+    if variant:
+        assert exact["p"]["NoDivergenceBetweenClientAndMetaData"] > 1e-3
+
+
+@pytest.mark.parametrize("variant", [{}, {"recovery_lac_floor": False}], ids=["spec", "recovery_lac_floor-off"])
+def test_every_field_stays_within_its_width(variant):
+    largest = {"bookies": 6, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 4, "inflight": 4}
+    widths = leaves(MODEL.widths)
+    for *_, state in random_walks(MODEL, params_of(MODEL, **largest, **variant), walks=60, seed=3, rarely=ENDINGS):
+        assert all(0 <= value < 1 << width for value, width in zip(leaves(state), widths, strict=True))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("sizes", [(6, 3, 3, 2, 4, 2), (5, 3, 2, 2, 3, 3), (4, 2, 2, 1, 2, 2)], ids=str)
+def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant):
+    """In every state of random runs: the same instances with the same successors, and the same broken invariants."""
+    constants = reference.Constants(*sizes, **variant)
+    params = params_of(MODEL, **named(sizes), **variant)
+    for seed, (state, *_) in enumerate(random_walks(MODEL, params, walks=40, seed=sum(sizes), rarely=ENDINGS)):
+        literal = decode(state, constants)
+        assert [not i.holds(state, params) for i in MODEL.invariants] == [
+            not holds for holds in reference.invariants(literal, constants).values()
+        ]
+        if seed % 3 == 0:
+            assert successors(state, params, constants) == reference_successors(literal, constants)
+
+
+def successors(state, params, constants):
+    """Multiset of (action, successors by lost subset)."""
+    found = Counter()
+    for action, instance in instances(MODEL, state, params):
+        subsets = [lost for lost in range(64) if lost & ~action.sends(state, params, instance) == 0]
+        found[action.name, frozenset(decode(action.apply(state, params, instance, s), constants) for s in subsets)] += 1
+    return found
+
+
+def reference_successors(literal, constants):
+    return Counter(
+        (instance.action, frozenset(after for *_, after in instance.outcomes))
+        for instance in reference.instances(literal, constants)
+    )

@@ -1,0 +1,75 @@
+"""The random numbers: published known answers, the same bits on every engine, and the right distribution."""
+
+import jax
+import numpy as np
+import pytest
+from numba import njit
+
+from kernels import philox
+from kernels.compiled import draw_losses
+
+jax.config.update("jax_enable_x64", True)
+
+# Random123, kat_vectors, philox 4x32 10: counter, key, answer
+KNOWN_ANSWERS = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]
+
+
+def words(text):
+    return [np.uint64(int(word, 16)) for word in text.split()]
+
+
+@pytest.mark.parametrize(("counter", "key", "answer"), KNOWN_ANSWERS)
+@pytest.mark.parametrize("compiler", [lambda f: f, njit, jax.jit], ids=["python", "numba", "jax"])
+def test_known_answers(counter, key, answer, compiler):
+    draw = compiler(lambda *arguments: philox.philox(*arguments))
+    assert [int(word) for word in draw(*words(counter), *words(key))] == [int(word) for word in words(answer)]
+
+
+def test_multiply_high_is_the_upper_half_of_the_product():
+    numbers = np.random.default_rng(1).integers(0, 2**64, 200, np.uint64)
+    edges = np.array([0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1], np.uint64)
+    for a in np.concatenate([numbers, edges]):
+        for b in np.concatenate([numbers[:20], edges]):
+            with np.errstate(over="ignore"):
+                assert int(philox.multiply_high(a, b)) == int(a) * int(b) >> 64
+
+
+def test_minus_log2_is_accurate_and_the_same_on_every_engine():
+    uniform = np.random.default_rng(2).integers(0, 2**64, 20_000, np.uint64)
+    uniform = np.concatenate([uniform, np.uint64(1) << np.arange(64, dtype=np.uint64), uniform >> np.uint64(50)])
+    exact = 64 - np.log2((uniform | np.uint64(1)).astype(np.float64))
+    compiled = njit(lambda u: philox.minus_log2(u))
+    by_numba = np.array([compiled(u) for u in uniform])
+    assert np.abs(by_numba * philox.LOG2_UNIT - exact).max() < 4e-8
+    assert (by_numba == np.asarray(jax.jit(jax.vmap(philox.minus_log2))(uniform))).all()
+    assert by_numba[:2000].tolist() == [philox.minus_log2(u) for u in uniform[:2000]]
+
+
+@pytest.mark.parametrize("probability", [1e-12, 0.1, 0.9])
+def test_losses_are_independent_and_as_likely_as_asked(probability):
+    """Five messages a step; a small probability is checked at its threshold, draw by draw."""
+    sent, loss = 0b110111, np.uint64(round(probability * 2**63))
+    lost = [draw_losses(sent, np.uint64(3), np.uint64(run), np.uint64(1), loss) for run in range(40_000)]
+    assert all(mask & ~sent == 0 for mask in lost)
+    counts = np.array([[mask >> bit & 1 for bit in (0, 1, 2, 4, 5)] for mask in lost])
+    sigma = (probability * (1 - probability) / len(lost)) ** 0.5
+    assert np.abs(counts.mean(0) - probability).max() < 4.5 * sigma + 1e-9
+    if probability > 0.01:
+        assert np.abs(np.corrcoef(counts.T) - np.eye(5)).max() < 0.03
+    draws = [
+        u for block in (1, 2, 3) for u in philox.draw_pair(np.uint64(3), np.uint64(0), np.uint64(1), np.uint64(block))
+    ]
+    for j, bit in enumerate((0, 1, 2, 4, 5)):
+        threshold = (draws[j] >> np.uint64(1)) + np.uint64(1)
+        for at_loss, expected in ((threshold, 1), (threshold - np.uint64(1), 0)):
+            assert draw_losses(sent, np.uint64(3), np.uint64(0), np.uint64(1), at_loss) >> bit & 1 == expected
+
+
+def test_certain_loss_and_no_loss():
+    for run in range(100):
+        assert draw_losses(0b111111, np.uint64(1), np.uint64(run), np.uint64(1), np.uint64(2**63)) == 0b111111
+        assert draw_losses(0b111111, np.uint64(1), np.uint64(run), np.uint64(1), np.uint64(0)) == 0
