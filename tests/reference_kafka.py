@@ -32,7 +32,7 @@ def _replicas(s: SpecState) -> range:
 
 
 def _pairs(s: SpecState) -> Iterator[tuple[int, int]]:
-    return product(_replicas(s), repeat=2)
+    return product(_replicas(s), _replicas(s))
 
 
 def _presumes(s: SpecState, r: int) -> bool:

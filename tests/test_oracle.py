@@ -38,7 +38,10 @@ def kafka(row):
         "Kip320": "kip320",
         "Kip320FirstTry": "kip320_first_try",
     }[row["module"]]
-    return {names[key]: size_of(value) for key, value in row["constants"].items()} | {"truncation": truncation}
+    return {names[key]: size_of(value) for key, value in row["constants"].items()} | {
+        "truncation": truncation,
+        "track_committed": False,
+    }
 
 
 def compaction(row):

@@ -1,0 +1,90 @@
+"""Which invariants break under which variant, in the smallest configuration where they do: a Markdown table.
+
+For each protocol a ladder of configurations, smallest first, is searched exhaustively for each variant until every
+invariant is broken or the ladder ends; a variant that breaks nothing is reported with the configurations tried.
+
+    python scripts/breaking_table.py bookkeeper
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from analysis import protocols
+from kernels.model import Model
+from kernels.search import explore
+
+LADDERS: dict[str, tuple[tuple[str, ...], list[tuple[int, ...]]]] = {
+    "bookkeeper": (
+        ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight"),
+        [
+            (1, 2, 1, 1, 1, 1),
+            (2, 2, 1, 1, 1, 1),
+            (2, 2, 1, 1, 2, 1),
+            (3, 2, 1, 1, 2, 1),
+            (1, 3, 1, 1, 1, 1),
+            (2, 2, 2, 1, 1, 1),
+            (2, 3, 1, 1, 1, 1),
+            (2, 2, 2, 2, 1, 1),
+            (2, 2, 1, 1, 2, 2),
+        ],
+    ),
+    "kafka": (
+        ("replicas", "log_size", "max_records", "max_leader_epoch"),
+        [(2, 1, 1, 1), (2, 2, 2, 1), (2, 2, 2, 2), (3, 1, 1, 1), (3, 2, 2, 1), (3, 2, 2, 2)],
+    ),
+    "compaction": (
+        ("messages", "compactions", "keys", "values", "max_crashes"),
+        [(1, 1, 1, 1, 0), (1, 2, 1, 1, 0), (1, 2, 1, 1, 1), (1, 3, 1, 1, 1), (2, 3, 1, 1, 1), (2, 3, 2, 2, 2)],
+    ),
+}
+"""The parameters of a configuration and the configurations to try."""
+
+
+def variants(model: Model) -> Iterator[dict[str, Any]]:
+    """The defaults, then each switch off and each other choice, one at a time."""
+    yield {}
+    for parameter in model.parameters:
+        if parameter.table == "variant":
+            others = (False,) if parameter.allowed is None else parameter.allowed[1:]
+            yield from ({parameter.name: value} for value in others if not isinstance(value, int) or value is False)
+
+
+def label(given: dict[str, Any]) -> str:
+    return ", ".join(f"{k} {'off' if v is False else '= ' + str(v)}" for k, v in given.items()) or "as specified"
+
+
+def main(protocol: str, memory_gib: float = 4.0) -> None:
+    """Prints the table for one protocol."""
+    model = protocols.load(protocol)
+    names, ladder = LADDERS[protocol]
+    defaults = {p.name: True if p.allowed is None else p.allowed[0] for p in model.parameters}
+    print(f"Configurations tried ({', '.join(names)}): {', '.join('/'.join(map(str, c)) for c in ladder)}\n")
+    print("| variant | breaks | smallest configuration | depth | distinct states |")
+    print("|---|---|---|---|---|")
+    for given in variants(model):
+        found: set[str] = set()
+        unfinished = []
+        for sizes in ladder:
+            values = defaults | dict(zip(names, sizes, strict=True)) | given
+            if not all(condition.holds(values) for condition in model.conditions):
+                continue
+            print(f"\r{label(given)}: {sizes} ...", end="\033[K", file=sys.stderr, flush=True)
+            search = explore(model, model.make_params(values), int(memory_gib * 2**30))
+            size = "/".join(map(str, sizes))
+            if not search.complete:
+                unfinished.append(size)
+            for name, depth in search.first_depth.items():
+                if depth and name not in found:
+                    found.add(name)
+                    states = f"{search.distinct_states:,}" + ("" if search.complete else " (memory ran out)")
+                    print(f"\r| {label(given)} | {name} | {size} | {depth} | {states} |", flush=True)
+        if not found:
+            searched = "all of the above" + (f" ({', '.join(unfinished)} in part)" if unfinished else "")
+            print(f"\r| {label(given)} | nothing | {searched} | | |", flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)
