@@ -20,8 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from kernels.model import Model
-from kernels.philox import draw_pair
-from kernels.ops import as_uint64, popcount
+from kernels.ops import INLINED, deposit, popcount
 
 
 def _source_hash() -> str:
@@ -45,7 +44,7 @@ def bind(template: FunctionType, name: str, cached: bool = False, **names: Any) 
     function = FunctionType(template.__code__, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
-    return njit(function, cache=cached, nogil=True, error_model="numpy", forceinline=not cached)
+    return njit(function, cache=cached, nogil=True, error_model="numpy", **({} if cached else INLINED))
 
 
 def leaves(value: Any) -> tuple[int, ...]:
@@ -103,8 +102,8 @@ class Stepper(NamedTuple):
     sends: Any
     """`sends(state, params, action, instance)`: mask of the messages that would be sent."""
     take: Any
-    """`take(state, params, action, instance, seed, run, step, loss)`: the next state, messages drawn as lost or not,
-    and the number of messages sent."""
+    """`take(state, params, action, instance, losses)`: the next state and the number of messages sent; message j of
+    them (counted from the lowest bit) is lost if bit j of `losses` is set."""
     broken: Any
     """`broken(state, params)`: bit i is set if invariant i does not hold."""
 
@@ -124,30 +123,39 @@ def _lowest_values(model: Model) -> dict[str, Any]:
 @cache
 def stepper(model: Model) -> Stepper:
     """The compiled functions of a model; compiled when first called."""
-    guards, effect, sends, take, broken = _no_guards, _no_effect, _no_sends, _no_take, _none_broken
-    guards, effect, sends, take, broken = (bind(last, model.name) for last in (guards, effect, sends, take, broken))
+    ends = _no_effect, _no_sends, _no_take, _none_broken
+    effect, sends, take, broken = (bind(end, model.name) for end in ends)
+    guards = []
     offsets = [sum(num_words(model)[:i]) for i in range(len(model.actions))]
     for i, action in reversed(list(enumerate(model.actions))):
         name = f"{model.name}.{action.name}"
-        guards = bind(_guards, name, enabled=action.enabled, offset=offsets[i], rest=guards)
+        guards.insert(0, bind(_guards, name, enabled=action.enabled, offset=offsets[i]))
         effect = bind(_effect, name, index=i, apply=action.apply, rest=effect)
         sends = bind(_sends, name, index=i, action_sends=action.sends, rest=sends)
         take = bind(_take, name, index=i, action_sends=action.sends, apply=action.apply, rest=take)
     for i, invariant in reversed(list(enumerate(model.invariants))):
         broken = bind(_broken, f"{model.name}.{invariant.name}", index=i, holds=invariant.holds, rest=broken)
-    return Stepper(guards, effect, sends, take, broken)
+    return Stepper(_all_of(guards, model.name), effect, sends, take, broken)
+
+
+def _all_of(guards: list[Any], name: str) -> Any:
+    """One function that calls all of these, in halves: each level of calls optimizes all that it inlines once more."""
+    if len(guards) == 1:
+        return guards[0]
+    middle = len(guards) // 2
+    return bind(_both, name, first=_all_of(guards[:middle], name), second=_all_of(guards[middle:], name))
 
 
 # Templates. The names that they use and this module lacks are bound by `stepper`.
 
 
-def _no_guards(state, params, masks):
-    pass
-
-
 def _guards(state, params, masks):
     store_words(enabled(state, params), masks, offset)  # noqa: F821
-    rest(state, params, masks)  # noqa: F821
+
+
+def _both(state, params, masks):
+    first(state, params, masks)  # noqa: F821
+    second(state, params, masks)  # noqa: F821
 
 
 def _no_effect(state, params, action, instance, lost):
@@ -170,16 +178,15 @@ def _sends(state, params, action, instance):
     return rest(state, params, action, instance)  # noqa: F821
 
 
-def _no_take(state, params, action, instance, seed, run, step, loss):
+def _no_take(state, params, action, instance, losses):
     return state, 0
 
 
-def _take(state, params, action, instance, seed, run, step, loss):
+def _take(state, params, action, instance, losses):
     if action == index:  # noqa: F821
         sent = action_sends(state, params, instance)  # noqa: F821
-        lost = draw_losses(sent, seed, run, step, loss)
-        return apply(state, params, instance, lost), popcount(sent)  # noqa: F821
-    return rest(state, params, action, instance, seed, run, step, loss)  # noqa: F821
+        return apply(state, params, instance, deposit(losses, sent)), popcount(sent)  # noqa: F821
+    return rest(state, params, action, instance, losses)  # noqa: F821
 
 
 def _none_broken(state, params):
@@ -189,23 +196,3 @@ def _none_broken(state, params):
 def _broken(state, params):
     here = 0 if holds(state, params) else 1 << index  # noqa: F821
     return here | rest(state, params)  # noqa: F821
-
-
-@njit(nogil=True, error_model="numpy")
-def draw_losses(sent, seed, run, step, loss):
-    """The subset of `sent` that is lost. Message j (counted from the lowest bit) takes draw j after the step's first
-    block; `loss` is the probability in units of 2**-63, as uint64."""
-    lost = 0
-    if loss == 0:
-        return lost
-    block = 1
-    while sent != 0:
-        first, second = draw_pair(seed, run, step, as_uint64(block))
-        message = sent & -sent
-        lost |= message if first >> as_uint64(1) < loss else 0
-        sent ^= message
-        message = sent & -sent
-        lost |= message if second >> as_uint64(1) < loss else 0
-        sent ^= message
-        block += 1
-    return lost

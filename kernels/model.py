@@ -22,7 +22,7 @@ class Action(NamedTuple):
 
     name: str
     """The specification's name in snake_case; also the key of its rate."""
-    enabled: Callable[[Any, Any], tuple]
+    enabled: Callable[[Any, Any], tuple[Any, ...]]
     """`enabled(state, params)`: a tuple of int64 masks, a bit for each instance that is enabled now."""
     sends: Callable[[Any, Any, Any], Any]
     """`sends(state, params, instance)`: int64 mask, a bit for each message that the instance would send."""
@@ -47,6 +47,8 @@ class Parameter(NamedTuple):
     allowed: tuple[int, int] | tuple[str, ...] | None
     """Integers: lowest and highest. Choices: their names, the default first. None: a switch, on by default."""
     doc: str
+    history: bool = False
+    """A switch that adds history to the specification's own state; the exhaustive search has it off unless asked."""
 
 
 class Condition(NamedTuple):

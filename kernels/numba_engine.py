@@ -31,6 +31,8 @@ from kernels.tally import (
 RECORD = ("outcome", "broken_mask", "steps", "messages", "time_ticks")
 """Columns of the records that `record` returns."""
 _CHUNK_RUNS = 1 << 14
+_AHEAD = 8
+"""Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
 _TICKS = 1.0 / TIME_TICK
 _MOST_TICKS = 2.0**42
 
@@ -121,6 +123,7 @@ def engine(model: Model) -> Any:
         model.name,
         guards=steps.guards,
         take=steps.take,
+        draw_ahead=bind(_draw_ahead, model.name, max_sends=model.max_sends),
         broken=steps.broken,
         initial=model.initial,
         initial_choices=model.initial_choices,
@@ -135,7 +138,21 @@ def engine(model: Model) -> Any:
 # ruff: noqa: F821
 
 
-def _run(params, weights, word_action, word_first, loss, max_steps, horizon, seed, run, masks, sums, first_steps):
+def _run(
+    params,
+    weights,
+    word_action,
+    word_first,
+    loss,
+    max_steps,
+    horizon,
+    seed,
+    run,
+    masks,
+    sums,
+    first_steps,
+    draws,
+):
     """One run: its outcome, the mask of invariants that it broke, steps, messages sent, time in the engines' unit."""
     choice = 0
     choices = initial_choices(params)
@@ -162,19 +179,40 @@ def _run(params, weights, word_action, word_first, loss, max_steps, horizon, see
             return outcome(state, params), broken_mask, step, messages, time
         if step >= max_steps:
             return UNFINISHED, broken_mask, step, messages, time
-        choose, wait = draw_pair(seed, run, as_uint64(step + 1), as_uint64(0))
-        time += minus_log2(wait) / total
+        ahead = step & (_AHEAD - 1)
+        if ahead == 0:
+            draw_ahead(seed, run, step, loss, draws)
+        time += draws[_AHEAD + ahead] / total
         if time > horizon:
             return HORIZON, broken_mask, step, messages, horizon
         step += 1
-        chosen = as_int64(multiply_high(choose, as_uint64(total)))
+        chosen = as_int64(multiply_high(as_uint64(draws[ahead]), as_uint64(total)))
         word = 0
         for i in range(num_words):
             word += sums[i] <= chosen
         before = sums[word] - weights[word] * popcount(masks[word])
         instance = word_first[word] + nth_bit(masks[word], (chosen - before) // weights[word])
-        state, sent = take(state, params, word_action[word], instance, seed, run, as_uint64(step), loss)
+        state, sent = take(state, params, word_action[word], instance, draws[2 * _AHEAD + ahead])
         messages += sent
+
+
+def _draw_ahead(seed, run, step, loss, draws):
+    """The random numbers of the next steps all at once, as they do not depend on states: for each step what chooses
+    the instance, the wait, and the mask of the messages lost. `loss` is the probability in units of 2**-63.
+
+    Loops without branches over one array, so that they become SIMD code.
+    """
+    for i in range(_AHEAD):
+        choose, wait = draw_pair(seed, run, as_uint64(step + 1 + i), as_uint64(0))
+        draws[i] = as_int64(choose)
+        draws[_AHEAD + i] = minus_log2(wait)
+        draws[2 * _AHEAD + i] = 0
+    if loss != 0:
+        for block in range((max_sends + 1) // 2):
+            for i in range(_AHEAD):
+                first, second = draw_pair(seed, run, as_uint64(step + 1 + i), as_uint64(block + 1))
+                lost = (first >> as_uint64(1) < loss) | (second >> as_uint64(1) < loss) << 1
+                draws[2 * _AHEAD + i] |= lost << (2 * block)
 
 
 def _batch(
@@ -197,10 +235,23 @@ def _batch(
     params = load_words(like, point, 0)
     masks, sums = np.empty(num_words, np.int64), np.empty(num_words, np.int64)
     first_steps = np.empty(num_invariants, np.int64)
+    draws = np.empty(3 * _AHEAD, np.int64)
     for i in range(num_runs):
         run = as_uint64(first_run + i)
         ended, broken_mask, steps, messages, time = run_one(
-            params, weights, word_action, word_first, loss, max_steps, horizon, seed, run, masks, sums, first_steps
+            params,
+            weights,
+            word_action,
+            word_first,
+            loss,
+            max_steps,
+            horizon,
+            seed,
+            run,
+            masks,
+            sums,
+            first_steps,
+            draws,
         )
         ticks = as_int64(min(time * time_unit * _TICKS, _MOST_TICKS))
         tally[ended] += 1

@@ -18,7 +18,9 @@ from numba.extending import intrinsic, overload, register_jitable
 
 T = TypeVar("T")
 
-jitable = register_jitable(forceinline=True)
+INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Compiler options of functions that only compiled code calls; wrappers nobody uses took half of the compile time."""
+jitable = register_jitable(**INLINED)
 """Decorator of every protocol function: leaves it plain Python and lets compiled code call it."""
 
 
@@ -77,6 +79,11 @@ def nth_bit(mask: Any, n: Any) -> Any:
     return _nth_bit_branch_free(mask, n)
 
 
+def deposit(bits: int, mask: int) -> int:
+    """`bits` spread over the bits set in `mask`, in order: bit n of them lands on `nth_bit(mask, n)`."""
+    return sum(1 << b for n, b in enumerate(b for b in range(mask.bit_length()) if mask >> b & 1) if bits >> n & 1)
+
+
 @jitable
 def lowest_bit(mask):
     """Position of the lowest bit set in a non-zero `mask`."""
@@ -99,6 +106,16 @@ def _where_numba(condition, yes, no):
     if isinstance(yes, types.BaseNamedTuple):
         return lambda condition, yes, no: _select_fields(condition, yes, no)
     return lambda condition, yes, no: yes if condition else no
+
+
+@jitable
+def _deposit_one_by_one(bits, mask):
+    result = 0
+    while mask != 0:
+        result |= (mask & -mask) * (bits & 1)
+        bits >>= 1
+        mask &= mask - 1
+    return result
 
 
 @overload(when)
@@ -147,20 +164,29 @@ def _as_uint64_numba(value):
     return lambda value: np.uint64(value)
 
 
+_HAS_PDEP = llvm.get_host_cpu_features().get("bmi2", False)
+
+
 @overload(nth_bit)
 def _nth_bit_numba(mask, n):
-    if llvm.get_host_cpu_features().get("bmi2"):
-        return lambda mask, n: _pdep_position(mask, n)
+    if _HAS_PDEP:
+        return lambda mask, n: lowest_bit(_pdep(1 << n, mask))
     return lambda mask, n: _nth_bit_branch_free(mask, n)
 
 
+@overload(deposit)
+def _deposit_numba(bits, mask):
+    if _HAS_PDEP:
+        return lambda bits, mask: _pdep(bits, mask)
+    return lambda bits, mask: _deposit_one_by_one(bits, mask)
+
+
 @intrinsic
-def _pdep_position(typing_context, mask, n):
+def _pdep(typing_context, bits, mask):
     def generate(context, builder, call, args):
         word = ir.IntType(64)
-        deposit = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(word, [word, word]))
-        bit = builder.call(deposit, [builder.shl(ir.Constant(word, 1), args[1]), args[0]])
-        return builder.cttz(bit, ir.Constant(ir.IntType(1), 1))
+        pdep = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(word, [word, word]))
+        return builder.call(pdep, args)
 
     return types.int64(types.int64, types.int64), generate
 

@@ -63,7 +63,7 @@ LOG2_UNIT = 2.0**-32
 def minus_log2(uniform):
     """-log2 of a 64-bit uniform number as a fraction of one, an int64 in units of 2**-32.
 
-    Integer arithmetic alone, so that every engine gets the same bits: times are exponential, mean 1/ln 2 before scaling.
+    Integer arithmetic alone, so that every engine gets the same bits. It is exponential with mean 1/ln 2.
     """
     uniform = uniform | np.uint64(1)
     zeros = leading_zeros(uniform)

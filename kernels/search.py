@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.compiled import bind, leaves, num_words, stepper
+from kernels.compiled import bind, num_words, stepper
 from kernels.model import Model
 from kernels.ops import lowest_bit
 from kernels.packing import hash_words, num_packed_words, packing
@@ -44,9 +44,7 @@ class SearchError(ValueError):
     """A search that cannot even begin."""
 
 
-def explore(
-    model: Model, params: Any, memory_bytes: int, progress: Callable[[int, int], None] | None = None
-) -> Search:
+def explore(model: Model, params: Any, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Search:
     """Visits every reachable state. `progress(distinct_states, depth)` is called a few times a second.
 
     Raises SearchError if `memory_bytes` does not hold the initial states.

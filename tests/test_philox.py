@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from kernels import philox
-from kernels.compiled import draw_losses
+from kernels import numba_engine, philox
+from kernels.compiled import bind
+from kernels.ops import _deposit_one_by_one, deposit
 
 jax.config.update("jax_enable_x64", True)
 
@@ -49,27 +50,48 @@ def test_minus_log2_is_accurate_and_the_same_on_every_engine():
     assert by_numba[:2000].tolist() == [philox.minus_log2(u) for u in uniform[:2000]]
 
 
+@pytest.fixture(scope="module")
+def lost_of():
+    """Which messages of the first step of a run are lost: `lost_of(run, sent, loss)`, by the engine's own draws."""
+    draw_ahead = bind(numba_engine._draw_ahead, "test", max_sends=6)
+
+    @njit
+    def lost(run, sent, loss):
+        draws = np.empty(3 * numba_engine._AHEAD, np.int64)
+        draw_ahead(np.uint64(3), run, 0, loss, draws)
+        return deposit(draws[2 * numba_engine._AHEAD], sent)
+
+    return lambda run, sent, loss: lost(np.uint64(run), sent, np.uint64(loss))
+
+
 @pytest.mark.parametrize("probability", [1e-12, 0.1, 0.9])
-def test_losses_are_independent_and_as_likely_as_asked(probability):
+def test_losses_are_independent_and_as_likely_as_asked(lost_of, probability):
     """Five messages a step; a small probability is checked at its threshold, draw by draw."""
-    sent, loss = 0b110111, np.uint64(round(probability * 2**63))
-    lost = [draw_losses(sent, np.uint64(3), np.uint64(run), np.uint64(1), loss) for run in range(40_000)]
+    sent, places = 0b110111, (0, 1, 2, 4, 5)
+    lost = [lost_of(run, sent, round(probability * 2**63)) for run in range(40_000)]
     assert all(mask & ~sent == 0 for mask in lost)
-    counts = np.array([[mask >> bit & 1 for bit in (0, 1, 2, 4, 5)] for mask in lost])
+    counts = np.array([[mask >> bit & 1 for bit in places] for mask in lost])
     sigma = (probability * (1 - probability) / len(lost)) ** 0.5
     assert np.abs(counts.mean(0) - probability).max() < 4.5 * sigma + 1e-9
     if probability > 0.01:
         assert np.abs(np.corrcoef(counts.T) - np.eye(5)).max() < 0.03
-    draws = [
-        u for block in (1, 2, 3) for u in philox.draw_pair(np.uint64(3), np.uint64(0), np.uint64(1), np.uint64(block))
-    ]
-    for j, bit in enumerate((0, 1, 2, 4, 5)):
-        threshold = (draws[j] >> np.uint64(1)) + np.uint64(1)
-        for at_loss, expected in ((threshold, 1), (threshold - np.uint64(1), 0)):
-            assert draw_losses(sent, np.uint64(3), np.uint64(0), np.uint64(1), at_loss) >> bit & 1 == expected
 
 
-def test_certain_loss_and_no_loss():
+def test_a_message_is_lost_if_and_only_if_its_draw_is_below_the_loss(lost_of):
+    sent, places = 0b110111, (0, 1, 2, 4, 5)
+    draws = [u for block in (1, 2, 3) for u in philox.draw_pair(*map(np.uint64, (3, 0, 1, block)))]
+    for draw, bit in zip(draws, places, strict=False):
+        assert lost_of(0, sent, (int(draw) >> 1) + 1) >> bit & 1 == 1
+        assert lost_of(0, sent, int(draw) >> 1) >> bit & 1 == 0
+
+
+def test_certain_loss_and_no_loss(lost_of):
     for run in range(100):
-        assert draw_losses(0b111111, np.uint64(1), np.uint64(run), np.uint64(1), np.uint64(2**63)) == 0b111111
-        assert draw_losses(0b111111, np.uint64(1), np.uint64(run), np.uint64(1), np.uint64(0)) == 0
+        assert lost_of(run, 0b111111, 2**63) == 0b111111
+        assert lost_of(run, 0b111111, 0) == 0
+
+
+def test_deposit_spreads_bits_over_a_mask():
+    for compiled in (deposit, njit(lambda bits, mask: deposit(bits, mask)), njit(_deposit_one_by_one)):
+        assert compiled(0b101, 0b110100) == 0b100100
+        assert compiled(0b111111, 0b1001) == 0b1001

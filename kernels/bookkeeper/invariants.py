@@ -12,7 +12,7 @@ from kernels.bookkeeper.layout import (
     nonzero_rows,
 )
 from kernels.model import COMPLETED, STUCK, Invariant
-from kernels.ops import jitable, popcount, where
+from kernels.ops import jitable, popcount, when, where
 
 
 @jitable
@@ -23,9 +23,8 @@ def closed_recoverer_lacs(state):
 
 
 @jitable
-def no_divergence_between_client_and_metadata(state, params):
-    """Once CLOSED: exactly one client CLOSED with lac = meta_last_entry, and no lac of a client that is done or
-    writing beyond it. A breach is ledger truncation."""
+def divergence(state):
+    """Not exactly one client CLOSED with lac = meta_last_entry, or a lac of a client that is done or writing beyond."""
     last = state.meta_last_entry
     first, second = closed_recoverer_lacs(state)
     writer_lac = where(state.writer_status == STATUS_NIL, -1, state.writer.lac)
@@ -34,8 +33,15 @@ def no_divergence_between_client_and_metadata(state, params):
         + where(first == last, 1, 0)
         + where(second == last, 1, 0)
     )
-    agreed = (closers == 1) & (writer_lac <= last) & (first <= last) & (second <= last)
-    return (state.meta_status != STATUS_CLOSED) | agreed
+    beyond = (writer_lac > last) | (first > last) | (second > last)
+    return where((closers != 1) | beyond, 1, 0)
+
+
+@jitable
+def no_divergence_between_client_and_metadata(state, params):
+    """Once CLOSED: exactly one client CLOSED with lac = meta_last_entry, and no lac of a client that is done or
+    writing beyond it. A breach is ledger truncation."""
+    return when(state.meta_status == STATUS_CLOSED, divergence, state) == 0
 
 
 @jitable
@@ -50,14 +56,20 @@ def all_acked_entries_are_readable(state, params):
 
 
 @jitable
+def below_ack_quorum(state, params):
+    """Bit e - 1: entry e is within meta_last_entry and on fewer than AckQuorum bookies of its fragment's ensemble."""
+    stored = state.b_entries & state.meta_ensembles
+    below = 0
+    for entry in range(1, MAX_ENTRIES + 1):
+        short = popcount(entry_row(stored, entry)) < params.ack_quorum
+        below |= where(short & (entry <= state.meta_last_entry), 1 << (entry - 1), 0)
+    return below
+
+
+@jitable
 def all_committed_entries_reach_ack_quorum(state, params):
     """Once CLOSED every entry up to meta_last_entry is on AckQuorum bookies of its fragment's ensemble."""
-    stored = state.b_entries & state.meta_ensembles
-    held = state.meta_last_entry >= 0
-    for entry in range(1, MAX_ENTRIES + 1):
-        reached = popcount(entry_row(stored, entry)) >= params.ack_quorum
-        held &= reached | (entry > state.meta_last_entry)
-    return (state.meta_status != STATUS_CLOSED) | held
+    return when(state.meta_status == STATUS_CLOSED, below_ack_quorum, state, params) == 0
 
 
 @jitable
@@ -71,14 +83,19 @@ def no_out_of_order_entries(state, params):
 
 
 @jitable
+def disordered_fragments(fragments):
+    """Bit i: the fragment at place i of the stack does not start before the one at place i - 1."""
+    disordered = 0
+    for i in range(1, MAX_FRAGMENTS):
+        first, next_first = (fragments.first_ids >> (3 * i)) & 7, (fragments.first_ids >> (3 * (i - 1))) & 7
+        disordered |= where((i < fragments.count) & (first >= next_first), 1 << i, 0)
+    return disordered
+
+
+@jitable
 def only_valid_fragments(state, params):
     """First entry ids of the metadata's fragments strictly increase."""
-    fragments = state.meta_fragments
-    valid = fragments.count >= 0
-    for i in range(1, MAX_FRAGMENTS):
-        first = (fragments.first_ids >> (3 * i)) & 7
-        valid &= (i >= fragments.count) | (first < ((fragments.first_ids >> (3 * (i - 1))) & 7))
-    return valid
+    return when(state.meta_fragments.count > 1, disordered_fragments, state.meta_fragments) == 0
 
 
 @jitable

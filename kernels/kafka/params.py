@@ -46,6 +46,7 @@ PARAMETERS = (
         None,
         "remember which records were committed, for CommittedRecordsSurvive (off: the spec's own state space; only "
         "records that a presumed leader exposes at the moment count as committed, so some losses go unseen)",
+        history=True,
     ),
     Parameter(
         "truncation",

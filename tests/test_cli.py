@@ -1,0 +1,251 @@
+"""The command: what it prints where, and what it exits with."""
+
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from analysis import bench, cli, explore
+from analysis.errors import ConfigError
+
+ROOT = Path(__file__).parent.parent
+TOPIC = """
+protocol = "compaction"
+[model]
+messages = 2
+compactions = 3
+keys = 1
+values = 1
+max_crashes = 1
+[variant]
+retain_null_key = false
+[run]
+runs = 5000
+seed = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "topic.toml"
+    path.write_text(TOPIC)
+    return str(path)
+
+
+@pytest.fixture
+def quorisk(capsys):
+    """Runs the command here; returns exit status, stdout and stderr."""
+
+    def quorisk(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        captured = capsys.readouterr()
+        assert isinstance(ended.value.code, int | None)
+        return ended.value.code or 0, captured.out, captured.err
+
+    return quorisk
+
+
+def test_estimate_as_json(quorisk, file):
+    code, out, err = quorisk("estimate", file, "--json", "--threads", "2", "--set", "run.seed=4")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (result["runs"], result["seed"], result["threads"], result["engine"]) == (5000, 4, 2, "numba")
+    assert (result["confidence"], result["method"]) == (0.95, "Clopper-Pearson")
+    assert sum(result["outcomes"].values()) == 5000
+    assert result["steps"] == pytest.approx(result["mean_steps"] * 5000)
+    assert {"seconds", "steps_per_s", "runs_per_s", "compile_s", "point_id", "assumptions"} < set(result)
+    leak = result["invariants"]["CompactedLedgerLeak"]
+    assert leak.keys() == {"losses", "p", "low", "high"}
+    assert leak["low"] < leak["p"] == leak["losses"] / 5000 < leak["high"]
+    assert result["data_loss"]["losses"] == result["outcomes"]["lost"] == 0
+
+
+def test_estimate_as_text(quorisk, file):
+    code, out, err = quorisk("estimate", file)
+    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
+    assert (code, err) == (0, "")
+    assert "│ < 0.000738 │" in lines["CompactionHorizonCorrectness *"]
+    assert "[0, 0.000738]" in lines["data loss: any *"]
+    assert "<" not in lines["CompactedLedgerLeak"]
+    assert "unfinished 0" in out
+    assert "warning" not in out
+    assert out.rstrip().endswith("Data loss is a breach of CompactionHorizonCorrectness; it ends the run.")
+
+
+def test_unfinished_runs_are_warned_of(quorisk, file):
+    code, out, _ = quorisk("estimate", file, "--set", "max_steps=5")
+    assert code == 0
+    assert "unfinished 5,000" in out
+    assert "warning: 5,000 unfinished runs" in out
+
+
+def test_explore_as_json_finds_what_tlc_finds(quorisk, file):
+    code, out, err = quorisk("explore", file, "--json", "--memory", "64MiB")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (result["distinct_states"], result["depth"], result["complete"]) == (2866, 22, True)
+    assert result["generated_states"] > 2866
+    assert result["invariants"]["CompactedLedgerLeak"]["breaking_states"] == 412
+    assert result["invariants"]["CompactedLedgerLeak"]["first_depth"] > 1
+    assert result["invariants"]["CompactionHorizonCorrectness"] == {"breaking_states": 0, "first_depth": None}
+    assert result["first_broken"] == {
+        "CompactedLedgerLeak": 412,
+        "CompactionHorizonCorrectness": 0,
+        "DuplicateNullKeyMessage": 0,
+    }
+    assert result["action_counts"]["broker_crash"] > 0
+    assert result["seconds"] > 0
+
+
+def test_explore_as_text(quorisk, file):
+    code, out, err = quorisk("explore", file, "--memory", "64MiB", "--set", "max_crashes=0")
+    assert (code, err) == (0, "")
+    assert "enabled in none of them: broker_crash" in out
+    assert "depth" in out
+    assert "incomplete" not in out
+
+
+def test_a_search_that_runs_out_of_memory_says_so(quorisk, file):
+    larger = ("--set", "messages=4", "--set", "keys=3", "--memory", "2MiB")
+    code, out, _ = quorisk("explore", file, *larger, "--json")
+    result = json.loads(out)
+    assert (code, result["complete"]) == (0, False)
+    assert result["distinct_states"] > 1000
+    code, out, _ = quorisk("explore", file, *larger)
+    assert code == 0
+    assert "warning: incomplete" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4GiB", 2**32), ("512 mib", 2**29), ("1.5KiB", 1536), ("7", 7), ("7B", 7), ("1TiB", 2**40)]
+)
+def test_memory_sizes(text, size):
+    assert explore.parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "4GB", "-1GiB", "0", "1e9", "4 Gi B", "1025TiB"])
+def test_what_is_no_memory_size(text):
+    with pytest.raises(
+        ConfigError, match=r"^--memory .*: at most 1024TiB, written as 4GiB \(or B, KiB, MiB, GiB, TiB\)$"
+    ):
+        explore.parse_memory(text)
+
+
+def test_bench_as_json_and_text(quorisk, monkeypatch):
+    rows = [bench.Speed("kafka", "numba", 2, 1.5e7, 1e6, 0.25), bench.Speed("kafka", "search", 1, 2e6, None, 0.5)]
+    asked = []
+
+    def stub(engine, threads, progress):
+        asked.append((engine, threads, progress))
+        return iter(rows)
+
+    monkeypatch.setattr(bench, "bench", stub)
+    code, out, err = quorisk("bench", "--json", "--threads", "2")
+    assert (code, err) == (0, "")
+    assert json.loads(out)[0] == {
+        "model": "kafka",
+        "engine": "numba",
+        "threads": 2,
+        "steps_per_s": 1.5e7,
+        "runs_per_s": 1e6,
+        "compile_s": 0.25,
+    }
+    assert json.loads(out)[1]["runs_per_s"] is None
+    code, out, err = quorisk("bench", "--engine", "numba", "--threads", "1")
+    assert (code, err) == (0, "")
+    assert "1.5e+07" in out
+    assert asked == [(None, 2, None), ("numba", 1, None)]
+
+
+@pytest.fixture
+def swept(monkeypatch):
+    """The calls of a sweep that does nothing."""
+    calls: list[tuple] = []
+    stub = types.ModuleType("sparkjobs.sweep")
+    stub.sweep = lambda *arguments: calls.append(arguments)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sparkjobs.sweep", stub)
+    return calls
+
+
+def test_run_hands_its_grid_to_spark(quorisk, file, swept):
+    options = ("--out", "results/x", "--set", "grid.keys=[1, 2]", "--master", "local[2]", "--resume")
+    code, out, err = quorisk("run", file, *options, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out).items() >= {"out": "results/x", "points": 2, "runs_per_point": 5000}.items()
+    [(experiment, out_folder, master, resume, console)] = swept
+    assert experiment.varied == ("model.keys",)
+    assert (out_folder, master, resume, console.stderr) == (Path("results/x"), "local[2]", True, True)
+    code, out, _ = quorisk("run", file, "--out", "results/y")
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert swept[1][1:4] == (Path("results/y"), None, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["estimate"], "Missing argument"),
+        (["estimat", "FILE"], "No such command 'estimat'"),
+        (["estimate", "FILE", "--sed", "1"], "No such option: --sed"),
+        (["estimate", "FILE", "--threads", "0"], "Invalid value for '--threads'"),
+        (["estimate", "FILE", "--set", "keys=7"], "FILE: model.keys = 7: an integer from 1 to 6"),
+        (["estimate", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
+        (["estimate", "absent.toml"], "absent.toml: cannot be read"),
+        (["explore", "FILE", "--memory", "lots"], "--memory 'lots': at most 1024TiB, written as 4GiB"),
+        (["explore", "FILE", "--memory", "1KiB"], "--memory: 1 initial states"),
+        (["explore", "FILE", "--memory", "1024TiB"], "--memory: this machine does not have"),
+        (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
+        (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
+        (["run", "FILE"], "Missing option '--out'"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
+    code, out, err = quorisk(*(file if argument == "FILE" else argument for argument in arguments))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {said.replace('FILE', file)}")
+    assert len(err.splitlines()) == 1
+
+
+def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "bench", interrupted)
+    assert quorisk("bench") == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("verb", ["run", "estimate", "explore", "bench"])
+def test_help_has_an_example(quorisk, verb):
+    code, out, _ = quorisk(verb, "--help")
+    assert code == 0
+    assert f"Example: quorisk {verb}" in out
+    assert "--json" in out
+    assert verb in quorisk()[1]
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The packages that a command loads."""
+    program = f"""
+import sys
+from analysis import cli
+try:
+    cli.main({arguments!r})
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_help_loads_next_to_nothing_and_an_estimate_no_more_than_it_needs(file):
+    heavy = {"jax", "pyspark", "pandas", "matplotlib", "pyarrow"}
+    assert not loaded_by("--help") & (heavy | {"numba", "numpy", "scipy", "kernels"})
+    estimating = loaded_by("estimate", file, "--set", "runs=10")
+    assert "numba" in estimating
+    assert not estimating & heavy

@@ -1,0 +1,206 @@
+"""Figures and reports, drawn from made-up result frames."""
+
+import itertools
+import json
+import re
+from base64 import b64decode
+from collections.abc import Sequence
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.markers import CARETDOWNBASE
+
+from analysis import results
+from analysis.identity import canonical_parameters
+from kernels.compaction import MODEL
+from kernels.points import Point
+from kernels.tally import num_columns, read
+from plots import text
+from plots.loss import UPPER_BOUND, caption, loss_figure
+from plots.report import Provenance, report
+from plots.style import save
+from sparkjobs import screen
+from tests.support import values_of
+
+RUNS = 1000
+HOSTILE = "<script>alert(1)</script>"
+PROVENANCE = Provenance("quorisk run x.toml --out results", "protocol = 1", ["numpy 2"])
+
+
+def frame(losses: Sequence[int], unfinished=0, **varied: Sequence[object]) -> pd.DataFrame:
+    """A frame of the grid of `varied` (double underscores are dots), with so many losses at its points."""
+    grid = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
+    rows = []
+    for number, (values, num_lost) in enumerate(zip(grid, losses, strict=True)):
+        point = Point(values_of(MODEL), {}, 0.0, 1000, float("inf"))
+        parameters = json.loads(canonical_parameters(MODEL, point))
+        parameters |= {key.replace("__", "."): value for key, value in values.items()}
+        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1, "numba")
+        sums = [RUNS - num_lost - unfinished, 0, num_lost, 0, unfinished] + [0] * (num_columns(MODEL) - 5)
+        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), 1.0))
+    return results.frame(pa.Table.from_pylist(rows, schema=results.SCHEMA), 0.95)
+
+
+def all_axes(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def upper_bounds(figure: Figure) -> list[tuple[float, float]]:
+    """Where upper bounds are drawn."""
+    lines = [line for axes in all_axes(figure) for line in axes.lines if line.get_gid() == UPPER_BOUND]
+    return [(float(x), float(y)) for line in lines for x, y in zip(*line.get_data(), strict=True)]
+
+
+def drawn(figure: Figure) -> list[float]:
+    lines = [line for axes in all_axes(figure) for line in axes.lines if line.get_transform() == axes.transData]
+    return [float(y) for line in lines for y in line.get_ydata() if y == y]
+
+
+def test_points_without_losses_are_drawn_as_upper_bounds_and_never_as_0():
+    given = frame([0, 0, 30, 200], faults__message_loss=[0.0, 0.01, 0.1, 0.5])
+    figure = loss_figure(given, "data loss")
+    [axes] = all_axes(figure)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    bounds = upper_bounds(figure)
+    assert [y for _, y in bounds] == [given["high"][0]] * 2
+    assert [line.get_marker() for line in axes.lines].count(CARETDOWNBASE) == 1  # the arrows' heads
+    assert min(drawn(figure)) > 0
+    estimates = [y for y in drawn(figure) if y in (0.03, 0.2)]
+    assert estimates
+
+
+def test_no_message_loss_has_a_place_left_of_all_others():
+    figure = loss_figure(frame([0, 5, 9], faults__message_loss=[0.0, 0.01, 0.1]), "data loss")
+    [axes] = all_axes(figure)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.01", "0.1"]
+    ticks = list(axes.get_xticks())
+    assert ticks == sorted(ticks)
+    assert ticks[1:] == [0.01, 0.1]
+    [(x, _)] = upper_bounds(figure)
+    assert x == pytest.approx(ticks[0])
+    [line] = [line for line in axes.lines if len(line.get_xdata()) == 3]
+    assert line.get_ydata()[0] != line.get_ydata()[0]  # not a number: the line does not lead to 0
+
+
+def test_switches_get_panels_and_quorums_get_lines_that_differ_in_more_than_colour():
+    given = frame(
+        range(1, 19),
+        variant__retain_null_key=[True, False],
+        model__keys=[1, 2, 3],
+        faults__message_loss=[0.1, 0.2, 0.3],
+    )
+    figure = loss_figure(given, "data loss")
+    assert [axes.get_title(loc="left") for axes in all_axes(figure)] == ["retain null key on", "retain null key off"]
+    handles, labels = all_axes(figure)[0].get_legend_handles_labels()
+    assert labels == ["keys 1", "keys 2", "keys 3"]
+    assert len({handle.get_marker() for handle in handles}) == 3
+
+
+def test_more_lines_than_can_be_told_apart_are_spread_over_panels():
+    given = frame([1] * 40, model__keys=[1, 2, 3, 4], model__values=[1, 2, 3, 4, 5], faults__message_loss=[0.1, 0.2])
+    figure = loss_figure(given, "data loss")
+    assert len(all_axes(figure)) == 4
+    assert all(len(axes.get_legend_handles_labels()[0]) == 5 for axes in all_axes(figure))
+
+
+def test_a_grid_without_message_loss_gets_a_row_for_each_configuration():
+    figure = loss_figure(frame([7, 0, 2], model__keys=[1, 2, 3]), "data loss")
+    [axes] = all_axes(figure)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["keys 1", "keys 2", "keys 3"]
+    assert axes.get_xscale() == "log"
+    [(_, y)] = upper_bounds(figure)
+    assert y == 1
+
+
+@pytest.mark.parametrize("losses", [0, 1, RUNS])
+def test_a_single_point_can_be_drawn(losses):
+    figure = loss_figure(frame([losses]), "data loss")
+    assert len(upper_bounds(figure)) == (losses == 0)
+
+
+def test_a_varied_rate_can_be_the_axis():
+    figure = loss_figure(frame([3, 5, 7], rates__broker_crash=[0.1, 1.0, 3.0]), "data loss")
+    assert "broker crash" in all_axes(figure)[0].get_xlabel()
+
+
+def test_a_caption_names_model_faults_runs_and_interval():
+    said = caption(frame([1, 2], faults__message_loss=[0.1, 0.2]))
+    for part in ("Model compaction, version 1", "keys 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+        assert part in said
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_the_same_frame_gives_the_same_bytes(kind):
+    first, second = (
+        save(loss_figure(frame([0, 5], faults__message_loss=[0.1, 0.2]), "data loss"), kind) for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_report_escapes_whatever_it_is_given():
+    given = frame([0, 5], faults__message_loss=[0.1, 0.2], **{f"model__{HOSTILE}": [HOSTILE]})
+    given["invariant"] = given["invariant"].replace("CompactedLedgerLeak", HOSTILE)
+    given["point_id"] += HOSTILE
+    hostile = Provenance(f"quorisk run '{HOSTILE}'", HOSTILE, [HOSTILE])
+    html = report(given, {f"breaks \"'{HOSTILE}": b"<svg/>"}, hostile)
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") > 5
+    assert not re.search(r"""alt="[^"]*["'][^"]*">""", html.replace("&#34;", "").replace("&#39;", ""))
+
+
+def test_a_report_needs_and_runs_nothing_else():
+    svg = save(loss_figure(frame([0, 5], faults__message_loss=[0.1, 0.2]), "data loss"), "svg")
+    html = report(frame([0, 5], faults__message_loss=[0.1, 0.2]), {"data loss": svg}, PROVENANCE)
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in html
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(?!data:)[a-z]+:""", html)
+    assert b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", html)[1]) == svg
+
+
+def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
+    given = frame([0, 30], faults__message_loss=[0.1, 0.2])
+    html = report(given, {}, PROVENANCE)
+    high = text.number(given["high"][0])
+    assert f"&lt; {high}<small>up to {high}</small></td><td>0</td>" in html
+    assert "0.0300<small>" in html
+    assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
+    assert f"Never seen in the other 1: the probability is below {high} there." in html
+
+
+def test_a_report_says_what_became_of_unfinished_runs():
+    html = report(frame([0, 30], unfinished=7, faults__message_loss=[0.1, 0.2]), {}, PROVENANCE)
+    assert "14 runs reached the limit of steps" in html
+
+
+def test_invariants_that_say_nothing_more_are_not_shown():
+    given = frame([0, 30], faults__message_loss=[0.1, 0.2])
+    assert text.shown(given) == ["data loss"]
+    given.loc[given["invariant"] == "CompactedLedgerLeak", "losses"] = 3
+    given.loc[given["invariant"] == "CompactionHorizonCorrectness", "losses"] = 30  # the only way to lose data
+    assert text.shown(given) == ["data loss", "CompactedLedgerLeak"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.0123456, "0.0123"),
+        (0.9996, "1.00"),
+        (1.0, "1.00"),
+        (123.4, "123"),
+        (1234.0, "1234"),
+        (3.6888e-6, "3.69 × 10⁻⁶"),
+        (9.999e-4, "0.00100"),
+        (1e-12, "1.00 × 10⁻¹²"),
+        (123456.0, "1.23 × 10⁵"),
+    ],
+)
+def test_numbers_have_three_digits(value, written):
+    assert text.number(value) == written
+
+
+def test_a_summary_on_screen_ends_before_it_fills_the_screen():
+    table = screen.summary(frame([1] * 50, model__keys=range(50)))
+    assert table.row_count == screen.MOST_LINES
+    assert "10 more" in str(table.caption)
