@@ -5,10 +5,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
-from typer.exceptions import Abort, TyperException
+from typer.exceptions import TyperException
 
 from analysis.errors import ConfigError
 
@@ -146,12 +146,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _exit(f"error: {error}", BAD_INPUT)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
-    except (Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
         _exit("interrupted", INTERRUPTED)
     sys.exit(code)
 
 
-def _exit(line: str, code: int) -> None:
+def _exit(line: str, code: int) -> NoReturn:
     print(" ".join(line.split()), file=sys.stderr)
     sys.exit(code)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from analysis import protocols, where
 from analysis.errors import ConfigError
 from analysis.identity import point_id
-from analysis.keys import Key, find, keys_of, show, show_key, suggest, toml_value
+from analysis.keys import Key, find, keys_of, show, show_key, toml_value
 from kernels.model import Model
 from kernels.points import Point, RateError, scale_rates
 
@@ -69,7 +69,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     return build(document, str(path), overrides)
 
@@ -139,8 +139,17 @@ def _overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, 
         if not equals or not name or not text:
             raise ConfigError(f"--set {show(override)}: written as section.key=value")
         word = re.fullmatch(r"[A-Za-z_]\w*", text) and text not in ("true", "false", "inf", "nan")
-        flat[name if name.startswith("grid.") else find(name, keys).name] = text if word else toml_value(text)
+        value = text if word else toml_value(text)
+        flat[name if name.startswith("grid.") else _find(name, value, keys).name] = value
     return flat
+
+
+def _find(name: str, value: object, keys: Mapping[str, Key]) -> Key:
+    """The key that `name` stands for, a leading "grid." aside. Raises ConfigError."""
+    try:
+        return find(name.removeprefix("grid."), keys)
+    except ConfigError as error:
+        raise ConfigError(f"{show_key(name)} = {show(value)}: {error}") from None
 
 
 def _check(file: Mapping[str, Any], overrides: Mapping[str, Any], keys: Mapping[str, Key]) -> Settings:
@@ -151,12 +160,12 @@ def _check(file: Mapping[str, Any], overrides: Mapping[str, Any], keys: Mapping[
             if name == "grid.where":
                 settings.where[:] = [where.parse(text, keys) for text in _listed(name, value)]
             elif name.startswith("grid."):
-                key = find(name.removeprefix("grid."), keys)
+                key = _find(name, value, keys)
+                if source is file and key.name in settings.grid:
+                    raise ConfigError(f"{show_key(name)} = {show(value)}: [grid] lists {key.name} already")
                 settings.grid[key.name] = _axis(key, _listed(name, value))
-            elif name not in keys:
-                raise ConfigError(f"{show_key(name)} = {show(value)}: no such key; {suggest(name, keys)}")
             else:
-                settings.values[name] = keys[name].read(value)
+                settings.values[name] = _find(name, value, keys).read(value)
                 if source is overrides:
                     settings.grid.pop(name, None)
     return settings
@@ -171,7 +180,7 @@ def _listed(name: str, value: object) -> list[Any]:
 def _axis(key: Key, items: list[Any]) -> list[Any]:
     """The values that a grid gives to a key."""
     if not key.in_grid:
-        raise ConfigError(f"grid.{key.name}: the same for all grid points; set it in [run]")
+        raise ConfigError(f"grid.{key.name} = {show(items)}: cannot vary; set it in [run]")
     values = [key.read(item) for item in items]
     twice = [value for i, value in enumerate(values) if value in values[:i]]
     if twice:

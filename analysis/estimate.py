@@ -69,10 +69,10 @@ def num_cores() -> int:
 def only_point(experiment: Experiment) -> GridPoint:
     """The point of an experiment that has just one. Raises ConfigError."""
     if len(experiment.points) > 1:
-        key = next(k for k in experiment.varied if len({point.varied[k] for point in experiment.points}) > 1)
+        open_keys = [k for k in experiment.varied if len({point.varied[k] for point in experiment.points}) > 1]
         raise ConfigError(
-            f"{experiment.path}: grid.{key}: {len(experiment.points)} grid points where one is wanted; "
-            f"fix it with --set {key}=..., or sweep the grid with `quorisk run`"
+            f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(experiment.points)} grid points "
+            f"where one is wanted; pick one with --set {open_keys[0]}=..., or sweep all with `quorisk run`"
         )
     return experiment.points[0]
 

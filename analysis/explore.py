@@ -11,7 +11,8 @@ from analysis.estimate import only_point
 from kernels import search
 from kernels.search import Search, SearchError
 
-UNITS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+MAX_BYTES = 2**50
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 NOTE = (
     "Every enabled action and every subset of lost messages is followed, whatever the rates and message_loss: "
     "an exhaustive search says what can happen, not how likely it is."
@@ -22,9 +23,10 @@ def parse_memory(text: str) -> int:
     """Bytes that a text such as 4GiB means. Raises ConfigError."""
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]*)\s*", text)
     units = {unit.lower(): size for unit, size in UNITS.items()}
-    if not match or match[2].lower() not in units or float(match[1]) == 0:
-        raise ConfigError(f"--memory {text!r}: a number and one of {', '.join(filter(None, UNITS))}, such as 4GiB")
-    return round(float(match[1]) * units[match[2].lower()])
+    size = round(float(match[1]) * units.get(match[2].lower() or "b", 0)) if match else 0
+    if not 0 < size <= MAX_BYTES:
+        raise ConfigError(f"--memory {text!r}: at most 1024TiB, written as 4GiB (or {', '.join(UNITS)})")
+    return size
 
 
 def explore(

@@ -20,7 +20,7 @@ def clopper_pearson(losses: int, runs: int, confidence: float, hidden: int = 0) 
     binomial", Biometrika 26 (1934) 404-413.
     """
     tail = (1.0 - confidence) / 2.0
-    most = min(losses + hidden, runs)
+    most = losses + hidden
     low = float(betaincinv(losses, runs - losses + 1, tail)) if losses > 0 else 0.0
     high = float(betainccinv(most + 1, runs - most, tail)) if most < runs else 1.0
     return low, high

@@ -110,9 +110,9 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
         return keys[name]
     same = [key for key in keys if key.partition(".")[2] == name]
     if len(same) > 1:
-        raise ConfigError(f"{show_key(name)}: may be {' or '.join(same)}; write the dotted name")
+        raise ConfigError(f"{show_key(name)} may be {' or '.join(same)}; write the dotted name")
     if not same:
-        raise ConfigError(f"{show_key(name)}: no such key; {suggest(name, keys)}")
+        raise ConfigError(f"there is no key {show_key(name)}; {suggest(name, keys)}")
     return keys[same[0]]
 
 
@@ -131,7 +131,7 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
 
 def show(value: object) -> str:
     """A value as TOML writes it, on one line, cut short."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -144,7 +144,7 @@ def toml_value(text: str) -> Any:
     """The value that a piece of TOML spells. Raises ConfigError."""
     try:
         document = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         document = {}
     if set(document) != {"value"}:
         raise ConfigError(f"{show(text)}: not a TOML value (numbers, true, false, [lists] and quoted strings are)")

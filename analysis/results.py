@@ -10,15 +10,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from analysis.intervals import METHOD, clopper_pearson
 from kernels.model import OUTCOMES, Model
 from kernels.tally import Tally
 
+ANY_LOSS = "data loss"
+"""Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
 
 
@@ -35,9 +39,7 @@ class Column(NamedTuple):
     doc: str
 
 
-INVARIANT = pa.struct(
-    {"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": pa.int64()}
-)
+INVARIANT = pa.struct({"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": pa.int64()})
 COLUMNS = (
     Column("point_id", pa.string(), IDENTITY, "SHA-256, in hex; see analysis.identity"),
     Column("protocol", pa.string(), IDENTITY, "the model's name"),
@@ -69,7 +71,6 @@ COLUMNS = (
     Column("versions", pa.list_(pa.string()), UNION, "what computed it, each as 'name version'"),
 )
 SCHEMA = pa.schema([pa.field(c.name, c.type, metadata={"doc": c.doc}) for c in COLUMNS])
-IDENTITY_COLUMNS = tuple(c.name for c in COLUMNS if c.merge == IDENTITY)
 
 
 class Identity(NamedTuple):
@@ -83,9 +84,17 @@ class Identity(NamedTuple):
     engine: str
 
 
+IDENTITY_COLUMNS = Identity._fields
+
+
+def identity(row: Mapping[str, Any]) -> Identity:
+    """The identity of a row."""
+    return Identity(**{name: row[name] for name in IDENTITY_COLUMNS})
+
+
 def row(identity: Identity, model: Model, first_run: int, tally: Tally, wall_s: float) -> dict[str, Any]:
     """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1."""
-    sums = {c.name: getattr(tally, c.name) for c in COLUMNS if hasattr(tally, c.name)}
+    sums = {c.name: getattr(tally, c.name) for c in COLUMNS if c.name in Tally._fields}
     invariants = [
         {
             "name": invariant.name,
@@ -168,7 +177,7 @@ _MERGES: Mapping[str, Any] = {SUM: sum, SUM_EACH: _sum_each, UNION: _union, INVA
 
 
 def frame(table: pa.Table, confidence: float) -> pd.DataFrame:
-    """One row for each point and invariant.
+    """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
     `steps`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs that broke
@@ -181,7 +190,8 @@ def frame(table: pa.Table, confidence: float) -> pd.DataFrame:
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
         shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
         shared |= {name: each[name] for name in ("steps", "wall_s", *OUTCOMES)}
-        rows += [shared | _estimate(each, invariant, confidence) for invariant in each["invariants"]]
+        any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
+        rows += [shared | _estimate(each, invariant, confidence) for invariant in (any_loss, *each["invariants"])]
     return pd.DataFrame(rows)
 
 
@@ -198,3 +208,21 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], confidence:
         "method": METHOD,
         "confidence": confidence,
     }
+
+
+def write(table: pa.Table, path: Path) -> None:
+    """Writes a result table as Parquet, all of it or nothing."""
+    part = path.with_suffix(".part")
+    pq.write_table(table, part, compression="zstd")
+    part.replace(path)
+
+
+def read(path: Path) -> pa.Table:
+    """The result table of a Parquet file. Raises ResultError if it holds anything else."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise ResultError(f"{path}: not a Parquet file that can be read: {error}") from None
+    if table.schema != SCHEMA:
+        raise ResultError(f"{path}: not a table of Quorisk results, or of another version")
+    return table.cast(SCHEMA)

@@ -91,7 +91,7 @@ def explore(found: Search, seconds: float, out: Console) -> None:
     )
     dead = [name for name, count in found.action_counts.items() if count == 0]
     if dead:
-        out.print(f"never enabled: {', '.join(dead)}", soft_wrap=True)
+        out.print(f"enabled in none of them: {', '.join(dead)}", soft_wrap=True)
     if not found.complete:
         _warn(out, "incomplete: the memory is full (raise --memory). There are more states; unbroken proves nothing.")
     out.print(NOTE, style="dim", soft_wrap=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from analysis.errors import ConfigError
-from analysis.keys import Key, Kind, find, show, show_key, toml_value
+from analysis.keys import Key, Kind, find, show, toml_value
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -50,12 +50,14 @@ def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> C
     kind = left.kind
     if _NAME.fullmatch(other):
         right = find(other, keys)
-        condition, comparable = Condition(left.name, symbol, right.name, None), right.kind.type is kind.type
+        condition, said = Condition(left.name, symbol, right.name, None), other
+        comparable = right.kind.type is kind.type
     else:
         value = toml_value(other)
-        condition, comparable = Condition(left.name, symbol, None, value), _may_equal(kind, value)
+        condition, said = Condition(left.name, symbol, None, value), show(value)
+        comparable = _may_equal(kind, value)
     if not comparable:
-        raise ConfigError(f"{left.name} is {kind.allowed}; {show_key(other)} is not")
+        raise ConfigError(f"{left.name} is {kind.allowed}; {said} is not")
     if symbol in _ORDER and kind.type is not float:
         raise ConfigError(f"{left.name} is {kind.allowed}; compare with == or !=")
     return condition

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.config import ConfigError, Experiment, build, load
 from analysis.identity import canonical_parameters, point_id
+from analysis.keys import find, keys_of
 from kernels.compaction import MODEL as COMPACTION
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -167,6 +168,8 @@ ERRORS = [
     ("", ["ack_quorum='2'"], 'model.ack_quorum = "2": an integer from 1 to 6'),
     ("", ["ack_quorum=[2]"], "model.ack_quorum = [2]: an integer from 1 to 6"),
     ("", ["message_loss=1.1"], "faults.message_loss = 1.1: a number from 0 to 1"),
+    ("", ["message_loss=true"], "faults.message_loss = true: a number from 0 to 1"),
+    ("", ["message_loss='" + "x" * 99 + "'"], 'faults.message_loss = "' + "x" * 56 + "...: a number from 0 to 1"),
     ("", ["message_loss=nan"], "faults.message_loss = NaN: a number from 0 to 1"),
     ("", ["fence_recovery_reads=1"], "variant.fence_recovery_reads = 1: true or false"),
     ("", ["semantics=spec"], 'variant.semantics = "spec": one of "intended", "literal"'),
@@ -264,6 +267,12 @@ def test_what_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, m
     with pytest.raises(ConfigError) as error:
         read(BOOKKEEPER + more, *overrides)
     assert str(error.value) == f"x.toml: {said}"
+
+
+def test_a_bare_name_has_to_be_unambiguous():
+    key = keys_of(COMPACTION)["run.runs"]
+    with pytest.raises(ConfigError, match=r"^runs may be run.runs or model.runs; write the dotted name$"):
+        find("runs", {"run.runs": key, "model.runs": key})
 
 
 def test_rates_without_a_common_unit_are_refused(read):
