@@ -1,6 +1,6 @@
 """The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import islice
@@ -91,10 +91,10 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     return records
 
 
-def _split(job: Job) -> list[Job]:
+def _split(job: Job) -> Iterator[Job]:
     last = job.first_run + job.num_runs
-    starts = range(job.first_run, last, _CHUNK_RUNS)
-    return [Job(job.point, start, min(_CHUNK_RUNS, last - start)) for start in starts]
+    for start in range(job.first_run, last, _CHUNK_RUNS):
+        yield Job(job.point, start, min(_CHUNK_RUNS, last - start))
 
 
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:

@@ -15,12 +15,14 @@ from kernels.model import Model
 from kernels.ops import lowest_bit
 from kernels.packing import hash_words, num_packed_words, packing
 
-_MOST_SUCCESSORS = 1 << 14
+MOST_SUCCESSORS = 1 << 14
 """Room kept for the successors of one state; more would need 2**6 lost subsets of 256 instances."""
-_SLICE = 1 << 15
+SLICE = 1 << 15
+"""States that compiled code expands at a time."""
 _PLACE_BITS = 40
 _PLACE = np.int64((1 << _PLACE_BITS) - 1)
-_ENDED, _TABLE_FULL, _STATES_FULL = range(3)
+ENDED, TABLE_FULL, FULL = range(3)
+"""Why compiled code stopped: at the end of its slice, or because the hash table or the other arrays are full."""
 
 
 class Search(NamedTuple):
@@ -54,7 +56,7 @@ def explore(model: Model, params: Any, memory_bytes: int, progress: Callable[[in
     # a table of at most 4 places a state, twice while it grows
     capacity = memory_bytes // (8 * words + 8 * 6)
     num_initial = model.initial_choices(params)
-    if capacity < num_initial + _MOST_SUCCESSORS:
+    if capacity < num_initial + MOST_SUCCESSORS:
         raise SearchError(f"{num_initial} initial states and their successors need {_needed(num_initial, words)}")
     states = np.empty((capacity, words), np.uint64)
     table = np.zeros(1 << 16, np.int64)
@@ -63,13 +65,13 @@ def explore(model: Model, params: Any, memory_bytes: int, progress: Callable[[in
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((3, len(model.invariants)), np.int64)
     count = start(params, num_initial, states, table, breaking)
-    depth, first, generated, status = 1, 0, num_initial, _ENDED
-    while first < count and status != _STATES_FULL:
+    depth, first, generated, status = 1, 0, num_initial, ENDED
+    while first < count and status != FULL:
         last = count
-        while first < last and status != _STATES_FULL:
-            stop = min(last, first + _SLICE)
+        while first < last and status != FULL:
+            stop = min(last, first + SLICE)
             status, first, count = expand(params, states, table, first, stop, count, depth + 1, counts, breaking)
-            if status == _TABLE_FULL:
+            if status == TABLE_FULL:
                 table = np.zeros(2 * len(table), np.int64)
                 rehash(states, count, table)
             if progress:
@@ -77,7 +79,7 @@ def explore(model: Model, params: Any, memory_bytes: int, progress: Callable[[in
         depth += 1 if count > last else 0
     names = [invariant.name for invariant in model.invariants]
     return Search(
-        complete=status != _STATES_FULL,
+        complete=status != FULL,
         distinct_states=count,
         generated_states=generated + int(counts.sum()),
         depth=depth,
@@ -89,32 +91,58 @@ def explore(model: Model, params: Any, memory_bytes: int, progress: Callable[[in
 
 
 def _needed(num_initial: int, words: int) -> str:
-    return f"{(num_initial + _MOST_SUCCESSORS) * 8 * (words + 6) / 2**20:.0f} MiB"
+    return f"{(num_initial + MOST_SUCCESSORS) * 8 * (words + 6) / 2**20:.0f} MiB"
+
+
+class StateTable(NamedTuple):
+    """A model's compiled functions on packed states."""
+
+    pack: Any
+    """`pack(state, row)`."""
+    unpack: Any
+    """`unpack(like, row)`."""
+    insert: Any
+    """See `_insert`."""
+    rehash: Any
+    """`rehash(states, count, table)`: fills a larger, empty table."""
+
+
+@cache
+def state_table(model: Model) -> StateTable:
+    """The functions that keep the states of a model, each once."""
+    return StateTable(*packing(model.widths), bind(_insert, model.name), bind(_rehash, model.name, cached=True))
+
+
+def word_tables(model: Model) -> dict[str, Any]:
+    """What compiled code that enumerates instances needs as globals: a state for its type, and of each word of
+    instances its action and its first instance."""
+    per_action = num_words(model)
+    return {
+        "like": model.initial(model.make_params(_smallest(model)), 0),
+        "num_words": sum(per_action),
+        "word_action": np.repeat(np.arange(len(per_action)), per_action),
+        "word_first": np.concatenate([64 * np.arange(n) for n in per_action]),
+    }
 
 
 @cache
 def _functions(model: Model) -> tuple[Any, Any, Any]:
-    steps = stepper(model)
-    pack, unpack = packing(model.widths)
-    per_action = num_words(model)
+    steps, table = stepper(model), state_table(model)
     note = bind(_note, model.name, broken=steps.broken, num_invariants=len(model.invariants))
-    shared = {"pack": pack, "insert": bind(_insert, model.name), "note": note}
+    shared = {"pack": table.pack, "insert": table.insert, "note": note}
     start = bind(_start, model.name, cached=True, initial=model.initial, **shared)
     expand = bind(
         _expand,
         model.name,
         cached=True,
-        unpack=unpack,
-        like=model.initial(model.make_params(_smallest(model)), 0),
+        unpack=table.unpack,
         guards=steps.guards,
         sends=steps.sends,
         effect=steps.effect,
-        num_words=sum(per_action),
-        word_action=np.repeat(np.arange(len(per_action)), per_action),
-        word_first=np.concatenate([64 * np.arange(n) for n in per_action]),
+        **word_tables(model),
         **shared,
     )
-    return start, expand, bind(_rehash, model.name, cached=True)
+    return start, expand, table.rehash
 
 
 def _smallest(model: Model) -> dict[str, Any]:
@@ -126,7 +154,7 @@ def _smallest(model: Model) -> dict[str, Any]:
 
 
 def _insert(states, table, place):
-    """Whether the state at `place`, just written behind all others, is new; if so the table knows it."""
+    """The place of the state just written at `place`, behind all others: that of its equal, or its own if it is new."""
     row = states[place]
     slots = len(table) - 1
     mixed = hash_words(row)
@@ -142,10 +170,10 @@ def _insert(states, table, place):
                     same = False
                     break
             if same:
-                return False
+                return (entry & _PLACE) - 1
         slot = (slot + 1) & slots
     table[slot] = fingerprint | (place + 1)
-    return True
+    return place
 
 
 def _note(state, params, depth, breaking):
@@ -165,7 +193,7 @@ def _start(params, num_initial, states, table, breaking):
     for choice in range(num_initial):
         state = initial(params, choice)
         pack(state, states[count])
-        if insert(states, table, count):
+        if insert(states, table, count) == count:
             note(state, params, 1, breaking)
             count += 1
     return count
@@ -175,10 +203,10 @@ def _expand(params, states, table, first, last, count, depth, counts, breaking):
     """Adds the successors of states first to last - 1. Returns why it stopped, the next state, and their number."""
     masks = np.empty(num_words, np.int64)
     for place in range(first, last):
-        if count + _MOST_SUCCESSORS > len(states):
-            return _STATES_FULL, place, count
-        if 2 * (count + _MOST_SUCCESSORS) > len(table):
-            return _TABLE_FULL, place, count
+        if count + MOST_SUCCESSORS > len(states):
+            return FULL, place, count
+        if 2 * (count + MOST_SUCCESSORS) > len(table):
+            return TABLE_FULL, place, count
         state = unpack(like, states[place])
         guards(state, params, masks)
         for word in range(num_words):
@@ -193,13 +221,13 @@ def _expand(params, states, table, first, last, count, depth, counts, breaking):
                     successor = effect(state, params, action, instance, lost)
                     counts[action] += 1
                     pack(successor, states[count])
-                    if insert(states, table, count):
+                    if insert(states, table, count) == count:
                         note(successor, params, depth, breaking)
                         count += 1
                     if lost == 0:
                         break
                     lost = (lost - 1) & sent
-    return _ENDED, last, count
+    return ENDED, last, count
 
 
 def _rehash(states, count, table):

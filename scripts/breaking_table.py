@@ -33,7 +33,18 @@ LADDERS: dict[str, tuple[tuple[str, ...], list[tuple[int, ...]]]] = {
     ),
     "kafka": (
         ("replicas", "log_size", "max_records", "max_leader_epoch"),
-        [(2, 1, 1, 1), (2, 2, 2, 1), (2, 2, 2, 2), (3, 1, 1, 1), (3, 2, 2, 1), (3, 2, 2, 2)],
+        [
+            (2, 1, 1, 1),
+            (2, 1, 1, 2),
+            (2, 2, 2, 2),
+            (2, 2, 2, 3),
+            (3, 1, 1, 1),
+            (3, 1, 1, 2),
+            (3, 1, 1, 3),
+            (3, 1, 2, 2),
+            (3, 1, 2, 3),
+            (3, 2, 2, 2),
+        ],
     ),
     "compaction": (
         ("messages", "compactions", "keys", "values", "max_crashes"),
