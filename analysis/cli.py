@@ -111,7 +111,102 @@ def explore_verb(
     if as_json:
         _print_json(explore.as_json(experiment, found, seconds))
     else:
-        show.explore(found, seconds, show.console())
+        show.explore(found, seconds, explore.left_out(experiment), show.console())
+
+
+@app.command("exact")
+def exact_verb(
+    file: File,
+    overrides: Overrides,
+    by_steps: Annotated[
+        list[int],
+        typer.Option(
+            min=0,
+            help="also the probability of data loss within so many steps",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    by_time: Annotated[
+        list[float],
+        typer.Option(
+            min=0.0,
+            help="also the probability of data loss by this model time",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
+    storm: Annotated[bool, typer.Option("--storm", help="have the model checker Storm solve it as well")] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the chain as .umb or .drn", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Solve one configuration exactly.
+
+    Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
+
+    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 20
+    """
+    experiment = _load(file, overrides)
+    from analysis import exact, explore, show
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.status() as tell:
+        progress = _chain_line(tell) if tell else None
+        if export:
+            exact.export(exact.chain_of(experiment, memory_bytes, progress), experiment.model, export, "ctmc")
+        result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress)
+    if as_json:
+        _print_json(exact.as_json(result))
+    else:
+        show.exact(result, show.console())
+
+
+@app.command("compare")
+def compare_verb(
+    file: File,
+    overrides: Overrides,
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            metavar="SECTION.KEY=VALUE,VALUE",
+            help="a key and its values, the baseline's first; several are crossed",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    ablation: Annotated[bool, typer.Option("--ablation", help="every switch off in turn, against all on")] = False,
+    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="each against each, not only the first")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg or .png)", show_default=False)
+    ] = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Compare variants of one configuration, run by run.
+
+    All variants see the same random numbers. Tells by how much they differ, how far that is to be trusted, and, with
+    --ablation, what every safety mechanism is worth.
+
+    Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
+    """
+    if ablation == bool(vary) or (ablation and all_pairs):
+        raise ConfigError("--vary or --ablation: one of the two (--all-pairs goes with --vary)")
+    if plot and plot.suffix not in (".svg", ".png"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg or .png")
+    from analysis import compare, estimate, show
+
+    plan = compare.ablation(file, overrides) if ablation else compare.vary(file, overrides, vary, all_pairs)
+    with show.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
+        result = compare.compare(plan, threads or estimate.num_cores(), progress)
+    if plot:
+        _plot(plot, compare.rows(result))
+    if as_json:
+        _print_json(compare.as_json(result))
+    else:
+        show.compare(result, show.console())
 
 
 @app.command("bench")
@@ -166,6 +261,22 @@ def _load(file: Path, overrides: Sequence[str]) -> "Experiment":
 
 def _states_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
     return lambda num_states, depth: tell(f"{num_states:,} states, depth {depth}")
+
+
+def _chain_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
+    return lambda num_states, transitions: tell(f"{num_states:,} states, {transitions:,} transitions")
+
+
+def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    import pandas as pd
+
+    from plots.forest import forest_figure
+    from plots.style import save
+
+    try:
+        path.write_bytes(save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")))
+    except OSError as error:
+        raise ConfigError(f"--plot {path}: cannot be written: {error.strerror}") from None
 
 
 def _print_json(value: Any) -> None:

@@ -23,9 +23,17 @@ class RunSettings(NamedTuple):
     """How many runs, and how they are told apart and judged."""
 
     runs: int
-    """Runs of each grid point."""
+    """Runs of each grid point; at the most, if a precision is asked for."""
     seed: int
     confidence: float
+    precision: float
+    """Half-width of the interval at which an estimate stops; infinite for none."""
+    relative_precision: float
+    """Half-width by the estimate at which it stops; infinite for none. Where both are given both have to be met."""
+    precision_of: str
+    """The invariant whose interval is meant, or DATA_LOSS."""
+    at_any_time: bool
+    """The question is a loss at any time: runs that the horizon ends may hide one. Else it is one by the horizon."""
     engine: str
     """`auto` or `numba`."""
 
@@ -51,6 +59,8 @@ class Experiment(NamedTuple):
     run: RunSettings
     varied: tuple[str, ...]
     """Dotted names of the grid's keys, in the file's order."""
+    given: frozenset[str]
+    """Dotted names of the keys that the file or an override sets, the grid's among them."""
 
 
 class Settings(NamedTuple):
@@ -100,6 +110,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
         points=tuple(_points(model, values, settings)),
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
         varied=tuple(settings.grid),
+        given=frozenset(settings.values | settings.grid),
     )
 
 

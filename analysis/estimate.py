@@ -6,14 +6,18 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from analysis.config import Experiment, GridPoint
+import numpy as np
+
+from analysis import sequential
+from analysis.config import Experiment, GridPoint, RunSettings
 from analysis.errors import ConfigError
 from analysis.identity import dotted_values
 from analysis.intervals import METHOD, clopper_pearson
-from kernels.model import LOST, OUTCOMES, UNFINISHED, Model
+from analysis.keys import DATA_LOSS
+from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from kernels.numba_engine import Job, simulate
-from kernels.points import Point, pack
-from kernels.tally import TIME_TICK, Tally, read
+from kernels.points import Point, Points, pack
+from kernels.tally import TIME_TICK, Tally, num_columns, read
 
 ENGINE = "numba"
 
@@ -27,7 +31,7 @@ class Risk(NamedTuple):
     """losses / runs."""
     low: float
     high: float
-    """Clopper-Pearson, unfinished runs counted as unknown."""
+    """Of `Estimate.method`, unfinished runs counted as unknown."""
 
 
 class Estimate(NamedTuple):
@@ -46,6 +50,9 @@ class Estimate(NamedTuple):
     outcomes: dict[str, int]
     confidence: float
     method: str
+    stopped: str
+    """Why there were no more runs: `runs` (their number was fixed), `precision` (it was reached) or `budget` (it was
+    not, and the runs were spent)."""
     data_loss: Risk
     """Of breaking any invariant whose breach is data loss; such runs end there."""
     invariants: dict[str, Risk]
@@ -78,9 +85,10 @@ def only_point(experiment: Experiment) -> GridPoint:
 
 
 def estimate(experiment: Experiment, threads: int, progress: Callable[[int], None] | None = None) -> Estimate:
-    """Runs the one point of an experiment. `progress` is called with the number of runs that ended since its last call.
+    """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
-    Raises ConfigError if there are several points.
+    `progress` is called with the number of runs that ended since its last call. Raises ConfigError if there are several
+    points.
     """
     point_id, point = only_point(experiment).point_id, only_point(experiment).point
     model, run = experiment.model, experiment.run
@@ -88,7 +96,7 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
     start = time.perf_counter()
     simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
-    tally = read(model, simulate(model, points, [Job(0, 0, run.runs)], run.seed, threads, progress)[0].tolist())
+    tally, stopped = _run(model, points, run, threads, progress)
     seconds = time.perf_counter() - compiled
     lost = tally.outcomes[OUTCOMES[LOST]]
     return Estimate(
@@ -103,29 +111,54 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
         mean_steps=tally.steps / tally.runs,
         outcomes=tally.outcomes,
         confidence=run.confidence,
-        method=METHOD,
-        data_loss=_risk(lost, tally, run.confidence),
-        invariants={name: _risk(broken, tally, run.confidence) for name, broken in tally.broken.items()},
+        method=sequential.METHOD if sequential.rule_of(run) else METHOD,
+        stopped=stopped,
+        data_loss=_risk(DATA_LOSS, tally, run),
+        invariants={name: _risk(name, tally, run) for name in tally.broken},
         data_loss_invariants=_data_loss_invariants(model),
         mean_time_to_loss=tally.loss_time_ticks * TIME_TICK / lost if lost else None,
         compile_s=compiled - start,
         seconds=seconds,
         steps_per_s=tally.steps / seconds,
         runs_per_s=tally.runs / seconds,
-        assumptions=assumptions(model, point),
+        assumptions=assumptions(model, point, run.at_any_time),
     )
 
 
-def _risk(losses: int, tally: Tally, confidence: float) -> Risk:
-    hidden = tally.outcomes[OUTCOMES[UNFINISHED]]
-    return Risk(losses, losses / tally.runs, *clopper_pearson(losses, tally.runs, confidence, hidden))
+def _run(
+    model: Model, points: Points, run: RunSettings, threads: int, progress: Callable[[int], None] | None
+) -> tuple[Tally, str]:
+    """What the runs add up to, and why there were no more. It does not depend on `threads`: nor do the looks."""
+    rule = sequential.rule_of(run)
+    sums = np.zeros(num_columns(model), np.int64)
+    runs = 0
+    for look in sequential.looks(run.runs) if rule else [run.runs]:
+        sums += simulate(model, points, [Job(0, runs, look - runs)], run.seed, threads, progress)[0]
+        runs = look
+        if rule:
+            risk = _risk(run.precision_of, read(model, sums.tolist()), run)
+            if rule.is_met(risk.losses, runs, risk.low, risk.high):
+                return read(model, sums.tolist()), "precision"
+    return read(model, sums.tolist()), "budget" if rule else "runs"
+
+
+def _risk(invariant: str, tally: Tally, run: RunSettings) -> Risk:
+    losses = tally.outcomes[OUTCOMES[LOST]] if invariant == DATA_LOSS else tally.broken[invariant]
+    hidden = sum(tally.outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
+    interval = sequential.confidence_sequence if sequential.rule_of(run) else clopper_pearson
+    return Risk(losses, losses / tally.runs, *interval(losses, tally.runs, run.confidence, hidden))
+
+
+def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
+    """How runs end that may hide a loss: one that would have come later."""
+    return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
 
 
 def _data_loss_invariants(model: Model) -> list[str]:
     return [invariant.name for invariant in model.invariants if invariant.data_loss]
 
 
-def assumptions(model: Model, point: Point) -> list[str]:
+def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
     """What the probabilities of a point rest on, a sentence each."""
     rates = ", ".join(f"{name} {rate:g}" for name, rate in point.rates.items() if rate != 1.0)
     said = [
@@ -137,7 +170,8 @@ def assumptions(model: Model, point: Point) -> list[str]:
         f"Data loss is a breach of {' or '.join(_data_loss_invariants(model))}; it ends the run.",
     ]
     if point.horizon < math.inf:
-        said.append(f"So does model time {point.horizon:g}: what breaks later is not counted.")
+        counted = "may be any of these runs" if at_any_time else "is not counted"
+        said.append(f"So does model time {point.horizon:g}: what breaks later {counted}.")
     return said
 
 

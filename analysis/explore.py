@@ -29,6 +29,12 @@ def parse_memory(text: str) -> int:
     return size
 
 
+def left_out(experiment: Experiment) -> list[str]:
+    """Switches for history that the specification's own states do not have, and that the file does not ask for."""
+    history = [p for p in experiment.model.parameters if p.history]
+    return [p.name for p in history if f"{p.table}.{p.name}" not in experiment.given]
+
+
 def explore(
     experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Search, float]:
@@ -38,9 +44,10 @@ def explore(
     points, or if the memory does not hold the beginning of the search.
     """
     model, point = experiment.model, only_point(experiment).point
+    values = dict(point.values) | dict.fromkeys(left_out(experiment), False)
     start = time.perf_counter()
     try:
-        found = search.explore(model, model.make_params(point.values), memory_bytes, progress)
+        found = search.explore(model, model.make_params(values), memory_bytes, progress)
     except SearchError as error:
         raise ConfigError(f"--memory: {error}") from None
     except MemoryError:
@@ -55,5 +62,5 @@ def as_json(experiment: Experiment, found: Search, seconds: float) -> dict[str, 
         for name, states in found.breaking_states.items()
     }
     kept = {k: v for k, v in found._asdict().items() if k not in ("breaking_states", "first_depth")}
-    point_id = only_point(experiment).point_id
-    return {"protocol": experiment.protocol, "point_id": point_id, **kept, "invariants": invariants, "seconds": seconds}
+    identity = {"protocol": experiment.protocol, "point_id": only_point(experiment).point_id}
+    return identity | kept | {"left_out": left_out(experiment), "invariants": invariants, "seconds": seconds}

@@ -13,6 +13,8 @@ from analysis.errors import ConfigError
 from kernels.model import Model, Parameter
 
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
+DATA_LOSS = "data loss"
+"""Stands for an invariant: the breach of any whose breach is data loss."""
 
 
 class Kind(NamedTuple):
@@ -78,6 +80,8 @@ def keys_of(model: Model) -> dict[str, Key]:
     rate = number("a finite number, 0 or greater", lambda v: 0 <= v <= _FINITE)
     horizon = number("a number greater than 0 (inf: none)", lambda v: 0 < v <= _FINITE or v == math.inf)
     confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
+    precision = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
+    judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
     engine = choice(("auto", "numba"), " (jax is not there yet)")
     keys = [
         *(_parameter_key(parameter) for parameter in model.parameters),
@@ -88,6 +92,10 @@ def keys_of(model: Model) -> dict[str, Key]:
         Key("run.runs", integer(1, MAX_RUNS), 1_000_000, False),
         Key("run.seed", integer(0, 2**64 - 1), 0, False),
         Key("run.confidence", confidence, 0.95, False),
+        Key("run.precision", precision, math.inf, False),
+        Key("run.relative_precision", precision, math.inf, False),
+        Key("run.precision_of", judged, DATA_LOSS, False),
+        Key("run.at_any_time", SWITCH, False, False),
         Key("run.engine", engine, "auto", False),
     ]
     return {key.name: key for key in keys}

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.intervals import METHOD, clopper_pearson
 from kernels.model import OUTCOMES, Model
 from kernels.tally import Tally
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ANY_LOSS = "data loss"
 """Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
@@ -176,7 +177,7 @@ def _sum_invariants(values: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[
 _MERGES: Mapping[str, Any] = {SUM: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
 
 
-def frame(table: pa.Table, confidence: float) -> pd.DataFrame:
+def frame(table: pa.Table, confidence: float) -> "pd.DataFrame":
     """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
@@ -184,6 +185,8 @@ def frame(table: pa.Table, confidence: float) -> pd.DataFrame:
     it), `p` = losses / runs, `low` and `high` of its interval, in which every unfinished run may hide a loss, and the
     interval's `method` and `confidence`.
     """
+    import pandas as pd  # here, since Spark's workers get along without
+
     rows = []
     for each in table.to_pylist():
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
@@ -196,6 +199,8 @@ def frame(table: pa.Table, confidence: float) -> pd.DataFrame:
 
 
 def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], confidence: float) -> dict[str, Any]:
+    from analysis.intervals import METHOD, clopper_pearson
+
     losses, runs = invariant["broken"], each["num_runs"]
     low, high = clopper_pearson(losses, runs, confidence, each["unfinished"])
     return {

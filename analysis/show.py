@@ -9,11 +9,17 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from analysis.bench import Speed
+from analysis.compare import Result
 from analysis.estimate import Estimate, Risk
+from analysis.exact import ExactResult
 from analysis.explore import NOTE
+from analysis.intervals import clopper_pearson
+from analysis.keys import DATA_LOSS
+from analysis.paired import Comparison
 from kernels.search import Search
 
 PIPED_WIDTH = 120
+STOPPED = {"runs": "", "precision": " (the precision is reached)", "budget": " (spent without reaching the precision)"}
 
 
 def console(stderr: bool = False) -> Console:
@@ -60,7 +66,7 @@ def estimate(result: Estimate, out: Console) -> None:
         table.add_row(name, f"{risk.losses:,}", probability(risk), interval)
     out.print(table)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
-    out.print(f"{result.runs:,} runs: {outcomes}", soft_wrap=True)
+    out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     if result.mean_time_to_loss is not None:
         out.print(f"mean model time to data loss: {result.mean_time_to_loss:.4g}")
     out.print(
@@ -78,8 +84,8 @@ def probability(risk: Risk) -> str:
     return f"{risk.p:.4g}" if risk.losses else f"< {risk.high:.3g}"
 
 
-def explore(found: Search, seconds: float, out: Console) -> None:
-    """Prints what a search found."""
+def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
+    """Prints what a search found; `left_out` are the history switches that it had off."""
     table = _table("broken", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
         table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
@@ -89,12 +95,92 @@ def explore(found: Search, seconds: float, out: Console) -> None:
         f"in {seconds:.3g} s",
         soft_wrap=True,
     )
-    dead = [name for name, count in found.action_counts.items() if count == 0]
-    if dead:
-        out.print(f"enabled in none of them: {', '.join(dead)}", soft_wrap=True)
+    actions = _table("action", "transitions")
+    for name, count in found.action_counts.items():
+        actions.add_row(name, f"{count:,}" if count else "never enabled")
+    out.print(actions)
+    if left_out:
+        switches = ", ".join(f"{name} off" for name in left_out)
+        out.print(f"the specification's own states: {switches} (set it in the file to search with it)", soft_wrap=True)
     if not found.complete:
         _warn(out, "incomplete: the memory is full (raise --memory). There are more states; unbroken proves nothing.")
     out.print(NOTE, style="dim", soft_wrap=True)
+
+
+def exact(result: ExactResult, out: Console) -> None:
+    """Prints exact probabilities."""
+    table = _table("broken", "probability", "")
+    for name, certain in result.invariants.items():
+        star = " *" if name in result.data_loss_invariants else ""
+        table.add_row(name + star, f"{certain.p:.12g}", "proved impossible" if certain.proved_zero else "")
+    out.print(table)
+    out.print("outcomes: " + ", ".join(f"{name} {p:.10g}" for name, p in result.outcomes.items()), soft_wrap=True)
+    for kind, bounded in (("steps", result.p_by_steps), ("model time", result.p_by_time)):
+        for bound, p in bounded.items():
+            out.print(f"data loss within {bound:g} {kind}: {p:.12g}")
+    expected = "a run may never end"
+    if result.expected_steps is not None and result.expected_time is not None:
+        expected = f"{result.expected_steps:.12g} steps and {result.expected_time:.10g} of model time a run"
+    out.print(
+        f"{expected}; {result.states:,} states, {result.transitions:,} transitions, built in {result.build_s:.3g} s, "
+        f"solved in {result.solve_s:.3g} s",
+        soft_wrap=True,
+    )
+    if result.storm_difference is not None:
+        out.print(f"Storm's numbers differ by {result.storm_difference:.1e} at the most (relative)")
+    out.print(" ".join(["* data loss. Exact, no sampling.", *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def compare(result: Result, out: Console) -> None:
+    """Prints a comparison: a table for any data loss, and for each invariant that broke, unless that says the same."""
+    data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
+    for event in result.pairs[0].events:
+        found = [pair.events[event] for pair in result.pairs]
+        broke = any(each.p_variant or each.p_baseline for each in found)
+        if event == DATA_LOSS or (broke and found != data_loss):
+            out.print(_comparisons(event, result))
+    out.print(f"{result.runs:,} runs of each variant, all under the same random numbers", soft_wrap=True)
+    cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
+    if cut_off:
+        _warn(out, f"runs cut off that may hide a loss: {cut_off}. Intervals and p allow for them.")
+    hold = f"hold for all {len(result.pairs)} pairs together" if len(result.pairs) > 1 else "hold"
+    note = f"The intervals of a column {hold} with {100 * result.confidence:.10g}% confidence."
+    test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
+    out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def _comparisons(event: str, result: Result) -> Table:
+    """The comparisons in one event; every baseline's row is above those of its variants."""
+    table = _table("variant", "P", "difference", "ratio", "p")
+    table.title, table.title_justify = event, "left"
+    baseline = None
+    for pair in result.pairs:
+        each = pair.events[event]
+        if pair.baseline != baseline:
+            baseline = pair.baseline
+            table.add_section()
+            table.add_row(baseline, _probability(each.p_baseline, baseline, result), "baseline")
+        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, result), *_cells(each))
+    return table
+
+
+def _probability(p: float, label: str, result: Result) -> str:
+    high = clopper_pearson(0, result.runs, result.confidence, result.cut_off[label])[1]
+    return f"{p:.3g}" if p else f"< {high:.2g}"
+
+
+def _cells(each: Comparison) -> list[str]:
+    """Difference, ratio and p-value. Where no run differed the difference is an upper bound, never a 0."""
+    low, high = each.difference_low, each.difference_high
+    differs = each.table.only_variant or each.table.only_baseline
+    difference = f"{each.difference:+.3g}" if differs else f"< {max(high, -low):.2g}"
+    most = "inf" if each.ratio_high is None else f"{each.ratio_high:.3g}"
+    ratio = f"{each.ratio:.3g} " if each.ratio else ""
+    return [
+        rf"{difference} \[{low:+.2g}, {high:+.2g}]",
+        rf"{ratio}\[{each.ratio_low:.3g}, {most}]",
+        f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
+    ]
 
 
 def bench(rows: Iterable[Speed], out: Console) -> None:

@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
 from plots import text
-from plots.style import FAINT, MOST_LINES, Style, quorisk_style, style
+from plots.style import FAINT, MOST_LINES, Style, quorisk_style, style_of
 
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""
 _ARROW = 0.55
 """An upper bound's arrow goes down to this part of it."""
-_LINE_IN, _CHARACTERS_IN = 0.16, 16.5
+_LINE_IN, _CHARACTERS_IN = 0.16, 18
 """Of the caption: inches a line, characters an inch."""
 
 
@@ -34,12 +33,8 @@ def loss_figure(frame: pd.DataFrame, invariant: str) -> Figure:
     against = next((key for key in keys if _is_axis(rows, key)), None)
     with quorisk_style():
         if against is None:
-            figure = _dots(rows, keys)
-        else:
-            figure = _lines(rows, against, [key for key in keys if key != against])
-        figure.suptitle(f"Probability that a run breaks {invariant}", x=0.01, ha="left", weight="bold")
-        _caption(figure, rows)
-    return figure
+            return _dots(rows, keys)
+        return _lines(rows, against, [key for key in keys if key != against])
 
 
 def _is_axis(rows: pd.DataFrame, key: str) -> bool:
@@ -63,9 +58,9 @@ def _lines(rows: pd.DataFrame, against: str, keys: Sequence[str]) -> Figure:
     abreast = len(text.configurations(rows, panel_keys[-1:]))
     num_columns = abreast if 1 < abreast <= 3 else min(len(panels), 3)
     num_rows = -(-len(panels) // num_columns)
-    size = max(3.1 * num_columns, 5.3) + 2.2, 2.9 * num_rows + 1.0
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
+    width, height = max(3.1 * num_columns, 6.2) + 0.7, 2.9 * num_rows + 1.0
+    figure, canvas = _framed(rows, width, height)
+    grid = canvas.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
     configurations = text.configurations(rows, line_keys)
     places = _places(rows[against], len(configurations))
     for axes, panel in zip(grid.flat, panels, strict=False):
@@ -73,20 +68,22 @@ def _lines(rows: pd.DataFrame, against: str, keys: Sequence[str]) -> Figure:
         for index, configuration in enumerate(configurations):
             series = _where(here, configuration).sort_values(against)
             x = series[against].map(places.of) * places.dodge ** (index - (len(configurations) - 1) / 2)
-            _series(axes, x, series[against] > 0, series, style(index), text.settings(configuration, line_keys))
+            _series(axes, x, series[against] > 0, series, style_of(index), text.settings(configuration, line_keys))
         axes.set_title(text.settings(panel, panel_keys))
         _ticks(axes, places.of)
-    _limits(grid[0, 0].yaxis, rows)
+    grid[0, 0].set_ylim(_limits(rows))
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     for axes in grid.flat[len(panels) - num_columns : len(panels)]:
         axes.set_xlabel(_axis_label(against))
         axes.tick_params(labelbottom=True)
     for axes in grid[:, 0]:
-        axes.set_ylabel("probability of a breach in a run")
+        axes.set_ylabel("probability in a run")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     if len(handles) > 1:
-        figure.legend(handles, labels, loc="outside right upper", handlelength=3.5)
+        longest = max(len(label) for label in labels)
+        num_columns = max(1, int(width * _CHARACTERS_IN * 0.8 / (longest + 12)))
+        canvas.legend(handles, labels, loc="outside lower left", ncols=num_columns, handlelength=3.5)
     return figure
 
 
@@ -120,18 +117,18 @@ def _marks(look: Style) -> dict[str, Any]:
 
 def _dots(rows: pd.DataFrame, keys: Sequence[str]) -> Figure:
     """A row for each configuration, in the grid's order from the top."""
-    figure = Figure(figsize=(7.5, 0.26 * len(rows) + 1.3), layout="constrained")
-    axes = figure.subplots()
+    figure, canvas = _framed(rows, 7.5, 0.26 * len(rows) + 1.3)
+    axes = canvas.subplots()
     y = pd.Series(range(len(rows)), rows.index)
     seen = rows["losses"] > 0
     zeros = rows["high"][~seen]
-    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_marks(style(0)))
-    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, mfc="white", **_marks(style(0)))
+    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_marks(style_of(0)))
+    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, mfc="white", **_marks(style_of(0)))
     bounds.lines[0].set_gid(UPPER_BOUND)
     labels = [text.settings(row, keys) for row in rows.to_dict("records")]
     axes.set_yticks(y, labels if keys else ["the one configuration"])
-    axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="probability of a breach in a run")
-    _limits(axes.xaxis, rows)
+    axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="probability in a run")
+    axes.set_xlim(_limits(rows))
     return figure
 
 
@@ -175,23 +172,23 @@ def _ticks(axes: Axes, places: Mapping[float, float]) -> None:
         axes.axvline(1.7 * places[0.0], color=FAINT, linestyle=":", linewidth=1.5)
 
 
-def _limits(axis: Axis, rows: pd.DataFrame) -> None:
-    """Room for all intervals and arrows, two decades at least."""
+def _limits(rows: pd.DataFrame) -> tuple[float, float]:
+    """An axis with room for all intervals and arrows, two decades at least."""
     seen = rows["losses"] > 0
     lowest = np.nanmin([rows["low"][seen].min(), _ARROW * rows["high"][~seen].min()])
     highest = rows["high"].max()
-    axis.axes.set(**{f"{axis.axis_name}lim": (min(lowest / 2, highest / 50), 2 * highest)})
+    return min(lowest / 2, highest / 50), min(2 * highest, 1.5)
 
 
-def _caption(figure: Figure, rows: pd.DataFrame) -> None:
-    """What the figure shows and on what terms, under it."""
-    width, height = figure.get_size_inches()
+def _framed(rows: pd.DataFrame, width: float, height: float) -> tuple[Figure, SubFigure]:
+    """A figure with title and caption, and the part of it between them; width and height of that, in inches."""
     lines = textwrap.wrap(caption(rows), int(_CHARACTERS_IN * width))
-    below = _LINE_IN * (len(lines) + 1)
-    figure.set_size_inches(width, height + below)
-    share = below / (height + below)
-    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
-    figure.text(0.01, 0.8 * share, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
+    below = _LINE_IN * (len(lines) + 0.5)
+    figure = Figure(figsize=(width, height + below), layout="constrained")
+    canvas, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height, below))[:, 0]
+    canvas.suptitle(f"Probability that a run {text.event(rows['invariant'].iloc[0])}", x=0.01, ha="left", weight="bold")
+    foot.text(0.01, 1.0, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
+    return figure, canvas
 
 
 def caption(rows: pd.DataFrame) -> str:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import NamedTuple
 
-import matplotlib
+from matplotlib import style
 from matplotlib.figure import Figure
 
 INK, FAINT = "#1f2933", "#cbd2d9"
@@ -45,7 +45,7 @@ class Style(NamedTuple):
     dashes: object
 
 
-def style(index: int) -> Style:
+def style_of(index: int) -> Style:
     """The style of a figure's series number `index`."""
     return Style(_COLOURS[index % MOST_LINES], _MARKERS[index % MOST_LINES], _DASHES[index % len(_DASHES)])
 
@@ -53,9 +53,7 @@ def style(index: int) -> Style:
 @contextmanager
 def quorisk_style() -> Iterator[None]:
     """Matplotlib's settings for what is drawn or saved in the body."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_SETTINGS)
+    with style.context(_SETTINGS, after_reset=True):
         yield
 
 

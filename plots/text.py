@@ -1,13 +1,16 @@
 """How numbers and settings read, in figures, reports and on screen."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 MESSAGE_LOSS = "faults.message_loss"
+ANY_LOSS = "data loss"
+"""Stands for an invariant: the breach of any whose breach is data loss."""
 _SHORT = {
     "model.write_quorum": "WQ",
     "model.ack_quorum": "AQ",
@@ -16,30 +19,35 @@ _SHORT = {
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def number(value: float, digits: int = 2) -> str:
-    """A few significant digits: 0.012, 1.2 × 10⁻⁵, 1.2 × 10⁶."""
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else str(value)
-    if 1e-3 <= abs(value) < 1e4:
-        exponent = math.floor(math.log10(abs(value)))
-        return f"{value:.{max(digits - 1 - exponent, 0)}f}"
-    mantissa, _, exponent_text = f"{value:.{digits - 1}e}".partition("e")
-    return f"{mantissa} × 10{str(int(exponent_text)).translate(_SUPERSCRIPTS)}"
+def number(value: float) -> str:
+    """Three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 as many as it takes: 0.99982."""
+    if 0.995 < value < 1:
+        return f"{value:.{1 - math.floor(math.log10(1 - value))}f}"
+    mantissa, _, power = f"{value:.2e}".partition("e")
+    exponent = int(power)
+    if value == 0 or -3 <= exponent < 4:
+        return f"{value:.{max(2 - exponent, 0)}f}"
+    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
-def probability(losses: int, p: float, high: float) -> str:
+def plain(value: float) -> str:
+    """Three significant digits in few characters: 0.0123, 1.23e-05."""
+    return f"{value:.3g}"
+
+
+def probability(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
     """The estimate; without losses its upper bound, since nothing seen is not nothing there."""
-    return number(p) if losses else f"< {number(high)}"
+    return number(risk["p"]) if risk["losses"] else f"< {number(risk['high'])}"
 
 
-def interval(low: float, high: float) -> str:
-    """Both ends of an interval."""
-    return f"{number(low)} – {number(high)}"
+def interval(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
+    """Both ends of the interval; empty without losses, where `probability` says it all."""
+    return f"{number(risk['low'])} to {number(risk['high'])}" if risk["losses"] else ""
 
 
 def percent(confidence: float) -> str:
-    """A confidence level: 95 %, 99.9 %."""
-    return f"{100 * confidence:.10g} %"
+    """A confidence level: 95%, 99.9%."""
+    return f"{100 * confidence:.10g}%"
 
 
 def name(key: str) -> str:
@@ -49,7 +57,7 @@ def name(key: str) -> str:
 
 def value(given: Any) -> str:
     """A parameter's value for people."""
-    if isinstance(given, bool):
+    if isinstance(given, bool | np.bool_):
         return "on" if given else "off"
     if isinstance(given, float):
         return f"{given:g}" if math.isfinite(given) else "none"
@@ -78,12 +86,13 @@ def configurations(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, A
 
 def fixed(frame: pd.DataFrame) -> dict[str, str]:
     """The parameters that all rows share, for people, by the table of the experiment file that they are in."""
-    same = [key for key in parameters(frame) if key not in varied(frame)]
-    first = frame.iloc[0]
-    tables: dict[str, list[str]] = {}
-    for key in same:
-        tables.setdefault(key.partition(".")[0], []).append(key)
-    return {table: _READ.get(table, settings)(first, keys) for table, keys in tables.items()}
+    first, differ = frame.iloc[0].to_dict(), varied(frame)
+    result = {}
+    for table, read in _TABLES.items():
+        keys = [key for key in parameters(frame) if key.startswith(f"{table}.") and key not in differ]
+        if keys:
+            result[table] = read(first, keys)
+    return result
 
 
 def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -91,7 +100,7 @@ def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
     switches = [key for key in keys if isinstance(given[key], bool | np.bool_)]
     off = ", ".join(name(key) for key in switches if not given[key])
     choices = settings(given, [key for key in keys if key not in switches])
-    return "; ".join(filter(None, [choices, f"off: {off}" if off else "all other mechanisms on"]))
+    return "; ".join(filter(None, [choices, f"off: {off}; all others on" if off else "all others on"]))
 
 
 def _rates(given: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -100,10 +109,33 @@ def _rates(given: Mapping[str, Any], keys: Sequence[str]) -> str:
     return f"1 but for {unusual}" if unusual else "1"
 
 
-_READ = {"variant": _switches, "rates": _rates}
+_TABLES: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], str]] = {
+    "model": settings,
+    "variant": _switches,
+    "faults": settings,
+    "rates": _rates,
+    "run": settings,
+}
 
 
 def runs(frame: pd.DataFrame) -> str:
     """The number of runs of each point: 1,000,000 runs, or 500 to 1,000,000 runs."""
     low, high = frame["runs"].min(), frame["runs"].max()
     return f"{low:,} runs" if low == high else f"{low:,} to {high:,} runs"
+
+
+def shown(frame: pd.DataFrame) -> list[str]:
+    """The invariants worth showing: any data loss, then each that broke, unless it alone is that data loss."""
+    losses = {str(name): list(rows["losses"]) for name, rows in frame.groupby("invariant", sort=False)}
+    any_loss = losses.pop(ANY_LOSS)
+    return [ANY_LOSS, *(name for name, counts in losses.items() if any(counts) and counts != any_loss)]
+
+
+def humps(name: str) -> list[str]:
+    """The words of a CamelCase name."""
+    return re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", name)
+
+
+def event(invariant: str) -> str:
+    """What a run does whose probability is meant."""
+    return "loses data" if invariant == ANY_LOSS else f"breaks {invariant}"

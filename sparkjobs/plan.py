@@ -2,55 +2,51 @@
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from kernels.model import Model
+from analysis import protocols
+from analysis.estimate import num_cores
 from kernels.numba_engine import Job, simulate
-from kernels.points import Points
 from kernels.tally import STEPS
+from sparkjobs.run import Work
 
-TASK_S = 10.0
-"""Seconds that a task of a long sweep takes: short beside the sweep, long beside Spark's own work for a task."""
-TASKS_PER_CORE = 4
+SHORTEST_S, LONGEST_S = 0.5, 10.0
+"""Seconds that a task takes, about. Spark spends a few hundredths of a second on each."""
+TASKS_PER_CORE = 16
+"""Of a sweep whose tasks may be shorter than LONGEST_S."""
 PLAN_SCHEMA = pa.schema({"task": pa.int64(), "point": pa.int64(), "first_run": pa.int64(), "num_runs": pa.int64()})
 """A row is a range of runs of one point; a task has one or several."""
 _PILOT_RUNS = 256
 
 
-class Cost(NamedTuple):
-    """What runs cost on one core."""
+def pilot(work: Work, ranges: Sequence[range]) -> np.ndarray:
+    """Seconds that a run takes on one core, by point, from a few of the runs in `ranges`.
 
-    run_s: np.ndarray
-    """Seconds of a run, by point."""
-    compile_s: float
-    """Seconds until the engine was compiled, or loaded from the cache on disk."""
-
-
-def pilot(model: Model, points: Points, ranges: Sequence[range], seed: int, threads: int) -> Cost:
-    """Times a few runs of each range; leaves the engine compiled in the cache on disk, where tasks find it."""
+    Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
+    """
+    model, threads = protocols.load(work.protocol), num_cores()
+    simulate(model, work.points, [Job(0, 0, 1)], work.seed)
+    jobs = [Job(i, runs.start, min(-(-len(runs) // 100), _PILOT_RUNS)) for i, runs in enumerate(ranges)]
+    num_runs = np.array([job.num_runs for job in jobs])
     start = time.perf_counter()
-    simulate(model, points, [Job(0, 0, 1)], seed)
-    compiled = time.perf_counter()
-    jobs = [Job(point, runs.start, min(len(runs), _PILOT_RUNS)) for point, runs in enumerate(ranges)]
-    num_runs = np.maximum([job.num_runs for job in jobs], 1)
-    steps = simulate(model, points, jobs, seed, threads)[:, STEPS] / num_runs + 1.0  # a run costs a bit besides
-    core_s = (time.perf_counter() - compiled) * threads
-    return Cost(steps * core_s / (steps @ num_runs), compiled - start)
+    steps = simulate(model, work.points, jobs, work.seed, threads)[:, STEPS] / np.maximum(num_runs, 1)
+    core_s = (time.perf_counter() - start) * threads
+    cost = steps + 1.0  # beginning a run costs about a step
+    return cost * core_s / (cost @ num_runs)
 
 
-def num_tasks(ranges: Sequence[range], cost: Cost, cores: int) -> int:
-    """Tasks of about TASK_S seconds, but enough that all cores are busy until the end."""
-    total_s = float(np.array([len(runs) for runs in ranges]) @ cost.run_s)
-    return max(TASKS_PER_CORE * cores, round(total_s / TASK_S))
+def num_tasks(ranges: Sequence[range], run_s: np.ndarray, cores: int) -> int:
+    """Tasks long enough to be worth their start, and enough of them that all cores are busy until the end."""
+    total_s = float(np.array([len(runs) for runs in ranges]) @ run_s)
+    return max(cores, min(TASKS_PER_CORE * cores, int(total_s / SHORTEST_S)), int(total_s / LONGEST_S))
 
 
 def plan(ranges: Sequence[range], run_s: np.ndarray, num_tasks: int) -> pa.Table:
     """Cuts the runs of all points, laid end to end, into at most `num_tasks` tasks of equal cost: PLAN_SCHEMA.
 
-    `ranges[i]` are the runs of point i, and each of them costs `run_s[i]`. No range of a point is empty.
+    `ranges[i]` are the runs of point i, and each of them takes `run_s[i]` seconds.
     """
     num_runs = np.array([len(runs) for runs in ranges], np.int64)
     ends = np.concatenate([[0], np.cumsum(num_runs)])

@@ -5,11 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -17,8 +18,12 @@ from pyspark.sql import SparkSession
 
 from analysis.errors import ConfigError
 
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # Arrow is all we use
+
 OLDEST_JAVA = 17
 SETTINGS = {
+    # Java only hands out tasks: compiling its own code thoroughly would cost more than it saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.log.level": "WARN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -32,7 +37,9 @@ def check_java() -> None:
     needs = f"Spark needs Java {OLDEST_JAVA} or newer"
     try:
         # JAVA_TOOL_OPTIONS makes Java print a line before its own, so all of stderr is searched.
-        said = subprocess.run([java or "java", "-version"], capture_output=True, text=True, check=True, timeout=60).stderr
+        said = subprocess.run(
+            [java or "java", "-version"], capture_output=True, text=True, check=True, timeout=60
+        ).stderr
     except (OSError, subprocess.SubprocessError):
         where = f"JAVA_HOME is {home}" if home else "there is no java on PATH"
         raise ConfigError(f"{needs}; {where}. `make setup` sees to it.") from None
@@ -64,15 +71,20 @@ def _start(master: str, log: Path) -> SparkSession:
         conf.set(key, value)
     if master.startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Workers import what this process imports, whatever lies in the current folder.
+        conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        conf.set("spark.executorEnv.PYTHONSAFEPATH", "1")
         conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         with log.open("ab") as file:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        started = SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (Py4JError, PySparkException) as error:
         raise ConfigError(f"Spark did not start with master {master}: {_reason(error)} (more in {log})") from None
+    started.conf.set("spark.sql.shuffle.partitions", started.sparkContext.defaultParallelism)
+    return started
 
 
 def _reason(error: Exception) -> str:

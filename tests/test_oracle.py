@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.config import build
+from analysis.explore import explore as analysis_explore
 from kernels.search import explore
 from tests.support import values_of
 
@@ -72,3 +74,14 @@ def test_search_finds_what_tlc_finds(row):
     # invariants that only type-check the spec's variables, which never break, have no counterpart here
     for name, count in row["states_by_first_broken_invariant"].items():
         assert found.first_broken.get(name, 0) == count, name
+
+
+def test_explore_leaves_history_out_unless_asked():
+    """Kafka's `track_committed` adds states that the specification does not have."""
+    row = next(row for row in ROWS if row["module"] == "Kip320")
+    sizes = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
+    asked = build({"protocol": "kafka", "model": sizes | {"track_committed": True}}, "asked.toml")
+    silent = build({"protocol": "kafka", "model": sizes}, "silent.toml")
+    assert silent.points[0].point.values["track_committed"]
+    assert analysis_explore(silent, MEMORY)[0].distinct_states == row["distinct_states"]
+    assert analysis_explore(asked, MEMORY)[0].distinct_states > row["distinct_states"]

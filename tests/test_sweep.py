@@ -22,6 +22,8 @@ from sparkjobs.run import LOSSES, Counts, run
 from sparkjobs.session import session
 from sparkjobs.sweep import prepare, sweep
 
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+
 RUNS = 300
 FILE = """
 protocol = "compaction"

@@ -1,0 +1,251 @@
+"""What a variant is worth: configurations compared run by run under common random numbers.
+
+Run i of every variant draws the same random numbers, so that two variants part only in runs in which what differs
+between them matters.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis import config
+from analysis.config import Experiment, GridPoint
+from analysis.errors import ConfigError
+from analysis.estimate import assumptions, only_point, unknown_outcomes
+from analysis.identity import dotted_values
+from analysis.keys import DATA_LOSS, find, keys_of
+from analysis.paired import METHOD, Comparison, Counts, Table
+from analysis.paired import compare as compare_pairs
+from analysis.sequential import fixed_runs
+from kernels.model import LOST
+from kernels.numba_engine import RECORD, Job, record
+from kernels.points import Point, Points, pack
+
+CHUNK_RUNS = 1 << 16
+"""Runs of each variant that are held at a time."""
+_EVERYTHING = -1
+
+
+class Variant(NamedTuple):
+    """A configuration that is compared."""
+
+    label: str
+    point_id: str
+    point: Point
+
+
+class Plan(NamedTuple):
+    """What to compare."""
+
+    experiment: Experiment
+    """What the variants share: model, runs, seed, confidence."""
+    variants: tuple[Variant, ...]
+    pairs: tuple[tuple[int, int], ...]
+    """Places of variant and baseline in `variants`."""
+
+
+class Pair(NamedTuple):
+    """A variant against a baseline, by their labels."""
+
+    variant: str
+    baseline: str
+    events: dict[str, Comparison]
+    """By invariant; DATA_LOSS first."""
+
+
+class Result(NamedTuple):
+    """What a comparison found."""
+
+    protocol: str
+    model_version: int
+    parameters: dict[str, Any]
+    """Those that all variants share, by dotted key."""
+    seed: int
+    runs: int
+    """Of each variant."""
+    confidence: float
+    """With which the intervals of one event and kind hold for all pairs together."""
+    method: str
+    variants: dict[str, str]
+    """Point ids by label."""
+    cut_off: dict[str, int]
+    """Runs that may hide a loss, by label."""
+    pairs: list[Pair]
+    assumptions: list[str]
+
+
+def vary(path: Path, overrides: Sequence[str], options: Sequence[str], all_pairs: bool = False) -> Plan:
+    """The variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
+
+    All against the first, or against each other. Raises ConfigError.
+    """
+    names, axes = zip(*(_axis(option) for option in options), strict=True)
+    experiment = config.load(path, [*overrides, *axes])
+    keys = [find(name, keys_of(experiment.model)).name for name in names]
+    if len(set(keys)) < len(keys):
+        raise ConfigError(f"--vary {options[-1]}: a key once, with all of its values")
+    shared = [key for key in experiment.varied if key not in keys]
+    open_keys = [key for key in shared if len({each.varied[key] for each in experiment.points}) > 1]
+    if open_keys:
+        raise ConfigError(f"{path}: grid.{open_keys[0]}: varies too; pick a value with --set {open_keys[0]}=...")
+    if len(experiment.points) < 2:
+        raise ConfigError(f"--vary {options[0]}: a single configuration; two values at least")
+    variants = tuple(_variant(_label(keys, each), each) for each in experiment.points)
+    places = range(len(variants))
+    pairs = (
+        [(b, a) for a, b in itertools.combinations(places, 2)] if all_pairs else [(place, 0) for place in places[1:]]
+    )
+    return Plan(experiment, variants, tuple(pairs))
+
+
+def ablation(path: Path, overrides: Sequence[str]) -> Plan:
+    """Every switch of the model's variants off in turn, against all on. Raises ConfigError."""
+    model = config.load(path, overrides).model
+    switches = [p.name for p in model.parameters if p.table == "variant" and p.allowed is None]
+    on = [*overrides, *(f"variant.{name}=true" for name in switches)]
+    baseline = config.load(path, on)
+    variants = [_variant("all on", only_point(baseline))]
+    for name in switches:
+        variants.append(_variant(f"{name} off", only_point(config.load(path, [*on, f"variant.{name}=false"]))))
+    return Plan(baseline, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
+
+
+def _axis(option: str) -> tuple[str, str]:
+    """The key of an option, and the grid's list that it stands for; bare words are strings."""
+    name, equals, text = (part.strip() for part in option.partition("="))
+    values = [value.strip() for value in text.split(",")]
+    if not name or not equals or not all(values):
+        raise ConfigError(f"--vary {option}: written as section.key=value,value")
+    words = [f'"{v}"' if re.fullmatch(r"(?!true$|false$|inf$|nan$)[A-Za-z_]\w*", v) else v for v in values]
+    name = name.removeprefix("grid.")
+    return name, f"grid.{name}=[{', '.join(words)}]"
+
+
+def _variant(label: str, point: GridPoint) -> Variant:
+    return Variant(label, point.point_id, point.point)
+
+
+def _label(keys: Sequence[str], point: GridPoint) -> str:
+    values = [point.varied[key] for key in keys]
+    words = [{True: "on", False: "off"}[value] if isinstance(value, bool) else str(value) for value in values]
+    return ", ".join(f"{key.rpartition('.')[2]} {word}" for key, word in zip(keys, words, strict=True))
+
+
+def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = None) -> Result:
+    """Runs all variants and compares them. `progress` is called with the number of runs that ended since its last call.
+
+    The result does not depend on `threads`. Raises ConfigError if the experiment asks for a precision.
+    """
+    experiment, model, run = plan.experiment, plan.experiment.model, plan.experiment.run
+    runs = fixed_runs(experiment)
+    points = pack(model, [variant.point for variant in plan.variants])
+    events = [DATA_LOSS, *(invariant.name for invariant in model.invariants)]
+    tables = np.zeros((len(plan.pairs), len(events), len(Counts._fields), len(Table._fields)), np.int64)
+    cut_off = np.zeros(len(plan.variants), np.int64)
+
+    def work(job: Job) -> tuple[np.ndarray, np.ndarray]:
+        seen = [_events(plan, points, job._replace(point=place)) for place in range(len(plan.variants))]
+        counted = [[_count(*seen[variant], *seen[baseline], event) for event in range(len(events))]
+                   for variant, baseline in plan.pairs]  # fmt: skip
+        return np.array(counted), np.array([np.count_nonzero(unknown) for _, unknown in seen])
+
+    with ThreadPoolExecutor(threads) as pool:
+        chunks = _chunks(runs)
+        while batch := list(itertools.islice(chunks, threads)):
+            for counted, unknown in pool.map(work, batch):
+                tables += counted
+                cut_off += unknown
+            if progress:
+                progress(sum(job.num_runs for job in batch) * len(plan.variants))
+    compared = [
+        compare_pairs([_counts(table) for table in tables[:, event]], run.confidence) for event in range(len(events))
+    ]
+    labels = [variant.label for variant in plan.variants]
+    by_pair = zip(plan.pairs, zip(*compared, strict=True), strict=True)
+    return Result(
+        protocol=experiment.protocol,
+        model_version=model.version,
+        parameters=_shared_parameters(plan),
+        seed=run.seed,
+        runs=runs,
+        confidence=run.confidence,
+        method=METHOD,
+        variants={variant.label: variant.point_id for variant in plan.variants},
+        cut_off=dict(zip(labels, cut_off.tolist(), strict=True)),
+        pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
+        assumptions=assumptions(model, plan.variants[0].point, run.at_any_time),
+    )
+
+
+def _shared_parameters(plan: Plan) -> dict[str, Any]:
+    first, *others = (dotted_values(plan.experiment.model, variant.point) for variant in plan.variants)
+    return {key: value for key, value in first.items() if all(other[key] == value for other in others)}
+
+
+def _chunks(runs: int) -> Iterator[Job]:
+    return (Job(0, first, min(CHUNK_RUNS, runs - first)) for first in range(0, runs, CHUNK_RUNS))
+
+
+def _events(plan: Plan, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:
+    """For each run a mask of what it broke, any data loss in bit 0; and a mask of all bits if it may hide a loss."""
+    experiment = plan.experiment
+    columns = dict(zip(RECORD, record(experiment.model, points, job, experiment.run.seed).T, strict=True))
+    unknown = np.isin(columns["outcome"], unknown_outcomes(experiment.run))
+    return columns["broken_mask"] << 1 | (columns["outcome"] == LOST), np.where(unknown, _EVERYTHING, 0)
+
+
+def _count(
+    variant: np.ndarray, variant_unknown: np.ndarray, baseline: np.ndarray, baseline_unknown: np.ndarray, event: int
+) -> list[list[int]]:
+    """The tables of `Counts` for one event of one pair."""
+    return [
+        _table(variant, baseline, event),
+        _table(variant, baseline | baseline_unknown, event),
+        _table(variant | variant_unknown, baseline, event),
+    ]
+
+
+def _table(variant: np.ndarray, baseline: np.ndarray, event: int) -> list[int]:
+    masks = variant & baseline, variant & ~baseline, baseline & ~variant, ~(variant | baseline)
+    return [int(np.count_nonzero(mask >> event & 1)) for mask in masks]
+
+
+def _counts(tables: np.ndarray) -> Counts:
+    return Counts(*(Table(*table) for table in tables.tolist()))
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """For `json.dumps`: named tuples as objects."""
+    pairs = [
+        {
+            "variant": pair.variant,
+            "baseline": pair.baseline,
+            "events": {name: found._asdict() | {"table": found.table._asdict()} for name, found in pair.events.items()},
+        }
+        for pair in result.pairs
+    ]
+    return result._asdict() | {"pairs": pairs}
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    """A row for each event and pair, for a data frame: the shared parameters under their dotted keys (no horizon is
+    infinite), `protocol`, `model_version`, `seed`, `runs`, `confidence`, `variant`, `baseline`, `invariant`, and the
+    fields of `Comparison`, its table's among them.
+    """
+    names = ("protocol", "model_version", "seed", "runs", "confidence")
+    shared = {name: getattr(result, name) for name in names} | result.parameters
+    if "run.horizon" in shared:
+        shared["run.horizon"] = shared["run.horizon"] or math.inf
+    return [
+        {**shared, "variant": pair.variant, "baseline": pair.baseline, "invariant": invariant}
+        | pair.events[invariant]._asdict()
+        | pair.events[invariant].table._asdict()
+        for invariant in result.pairs[0].events
+        for pair in result.pairs
+    ]

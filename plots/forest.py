@@ -1,0 +1,155 @@
+"""Figure: what variants are worth, as a forest plot: the difference that each makes to the probability of a loss."""
+
+import math
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from plots import text
+from plots.style import FAINT, INK, quorisk_style, style_of
+
+NO_DIFFERENCE = "no difference seen"
+"""Group id of the marks for pairs of which no run differed."""
+_WIDTH_IN, _ROW_IN, _PANEL_IN = 9.5, 0.3, 1.05
+_LINE_IN, _CHARACTERS_IN = 0.16, 18
+"""Of the caption: inches a line, characters an inch."""
+_DECADES = 4
+"""Of the scale on either side of 0, at the most; what is nearer to 0 is drawn linearly."""
+
+
+def forest_figure(frame: pd.DataFrame) -> Figure:
+    """The figure of a comparison's frame (`analysis.compare.rows`): a panel for any data loss, and one for each
+    invariant that broke, unless it alone is that data loss.
+    """
+    panels = list(_shown(frame))
+    lines = textwrap.wrap(caption(frame), int(_CHARACTERS_IN * _WIDTH_IN))
+    row_in = _ROW_IN if frame["baseline"].nunique() == 1 else 1.4 * _ROW_IN
+    heights = [_PANEL_IN + row_in * len(rows) for rows in panels]
+    below = _LINE_IN * (len(lines) + 0.5)
+    with quorisk_style():
+        figure = Figure(figsize=(_WIDTH_IN, sum(heights) + 0.3 + below), layout="constrained")
+        ratios = (sum(heights) + 0.3, below)
+        canvas, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios)[:, 0]
+        grid = canvas.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
+        for axes, rows in zip(grid[:, 0], panels, strict=True):
+            forest(axes, rows)
+        canvas.suptitle(_title(frame), x=0.01, ha="left", weight="bold")
+        foot.text(0.01, 1.0, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
+    return figure
+
+
+def forest(axes: Axes, rows: pd.DataFrame) -> None:
+    """Draws the rows of one invariant: a square where the interval leaves 0 out, a circle where it does not.
+
+    Where no run differed, a hollow mark stands at the upper end of the interval: nothing seen is not nothing there.
+    """
+    y = np.arange(len(rows))
+    unequal = (rows["only_variant"] + rows["only_baseline"] > 0).to_numpy()
+    apart = ((rows["difference_low"] > 0) | (rows["difference_high"] < 0)).to_numpy()
+    at = rows["difference"].where(unequal, rows["difference_high"]).to_numpy()
+    reach = np.abs(rows[["difference_low", "difference_high"]].to_numpy().T - at)
+    axes.axvline(0.0, color=INK, linewidth=1.0)
+    for chosen, index, marker, face, group in (
+        (unequal & apart, 1, "s", None, "apart"),
+        (unequal & ~apart, 0, "o", None, "not apart"),
+        (~unequal, 0, "o", "white", NO_DIFFERENCE),
+    ):
+        colour = style_of(index).colour
+        bars = axes.errorbar(
+            at[chosen],
+            y[chosen],
+            xerr=reach[:, chosen],
+            color=colour,
+            marker=marker,
+            mfc=face or colour,
+            markersize=6,
+            linestyle="none",
+            capsize=3,
+            elinewidth=1.3,
+        )
+        bars.lines[0].set_gid(group)
+    axes.set_yticks(y, _labels(rows), fontsize=7.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+    _scale(axes, rows)
+    _numbers(axes, rows)
+    axes.set_title(f"Probability that a run {text.event(rows['invariant'].iloc[0])}")
+    axes.set_xlabel("variant minus baseline")
+
+
+def _labels(rows: pd.DataFrame) -> list[str]:
+    names = rows[["variant", "baseline"]].replace("_", " ", regex=True)
+    if rows["baseline"].nunique() == 1:
+        return list(names["variant"])
+    return [f"{variant}\nagainst {baseline}" for variant, baseline in names.itertuples(index=False)]
+
+
+def _scale(axes: Axes, rows: pd.DataFrame) -> None:
+    """Logarithmic on both sides of 0, but for the tick nearest to it; ticks at powers of ten."""
+    ends = rows[["difference_low", "difference_high"]].to_numpy()
+    sizes = np.abs(ends[ends != 0])
+    highest = math.ceil(math.log10(sizes.max()))
+    lowest = max(math.floor(math.log10(sizes.min())), highest - _DECADES)
+    axes.set_xscale("symlog", linthresh=10.0**lowest, linscale=0.6)
+    powers = [10.0**power for power in range(lowest, highest + 1)]
+    ticks = [-p for p in reversed(powers)] + [0.0] + powers
+    axes.set_xticks(ticks, [f"{tick:.0e}".replace("e-0", "e-").replace("e+00", "") if tick else "0" for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    low, high = min(ends.min(), 0.0), max(ends.max(), 0.0)
+    axes.set_xlim(min(1.5 * low, -(10.0**lowest)), max(1.5 * high, 10.0**lowest))
+    axes.axvspan(-(10.0**lowest), 10.0**lowest, color=FAINT, alpha=0.35, linewidth=0, zorder=0)
+
+
+def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
+    """The difference and its interval in figures, to the right of each row."""
+    twin = axes.twinx()
+    twin.set_ylim(axes.get_ylim())
+    twin.set_yticks(axes.get_yticks(), [_number(row) for row in rows.to_dict("records")], fontsize=7.5)
+    twin.tick_params(length=0)
+    twin.grid(visible=False)
+
+
+def _number(row: dict[str, float]) -> str:
+    low, high = row["difference_low"], row["difference_high"]
+    if row["only_variant"] + row["only_baseline"] == 0:
+        return f"none seen: < {text.plain(max(high, -low))}"
+    p = row["p_adjusted"]
+    shown = f"p {text.plain(p)}" if p >= 1e-99 else "p < 1e-99"
+    return f"{row['difference']:+.3g} [{low:+.2g}, {high:+.2g}], {shown}"
+
+
+def _shown(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    counts = ["both", "only_variant", "only_baseline"]
+    any_loss = frame[frame["invariant"] == text.ANY_LOSS][counts].to_numpy()
+    for invariant, rows in frame.groupby("invariant", sort=False):
+        here = rows[counts].to_numpy()
+        if invariant == text.ANY_LOSS or (here.any() and not np.array_equal(here, any_loss)):
+            yield rows
+
+
+def _title(frame: pd.DataFrame) -> str:
+    baselines = frame["baseline"].unique()
+    if len(baselines) > 1:
+        return "What variants are worth: each against each"
+    return f"What variants are worth: each against {baselines[0].replace('_', ' ')}"
+
+
+def caption(frame: pd.DataFrame) -> str:
+    """Model, faults, runs, intervals and assumptions of a figure."""
+    first, terms = frame.iloc[0], text.fixed(frame)
+    model = f"Model {first['protocol']}, version {first['model_version']}: {terms.pop('model', 'as above')}."
+    others = " ".join(f"{table.capitalize()}: {what}." for table, what in terms.items())
+    pairs = frame[["variant", "baseline"]].drop_duplicates()
+    together = f"holding for all {len(pairs)} pairs together" if len(pairs) > 1 else "from Clopper-Pearson bounds"
+    return (
+        f"{model} {others} {first['runs']:,} runs of each variant under the same random numbers, "
+        f"seed {first['seed']}. Bars: {text.percent(first['confidence'])} intervals of the difference, {together}. "
+        "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed, upper end of the interval. "
+        "p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. Of all actions that may happen "
+        "next one is drawn in proportion to its rate; messages are lost independently of each other."
+    )

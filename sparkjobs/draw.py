@@ -1,0 +1,36 @@
+"""What a sweep draws from its results."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from analysis import results
+from analysis.config import Experiment
+from plots import text
+from plots.loss import loss_figure
+from plots.report import Provenance, report
+from plots.style import save
+from sparkjobs import folder
+
+
+def draw(table: pa.Table, experiment: Experiment, source: str, out: Path) -> pd.DataFrame:
+    """Writes figures and the report of a merged table to `out`; returns the frame that they show.
+
+    `source` is the experiment file's text.
+    """
+    frame = results.frame(table, experiment.run.confidence)
+    others = [column for column in frame.columns if column not in experiment.varied]
+    frame = frame[[*experiment.varied, *others]]  # parameters in the grid's order
+    (out / folder.FIGURES).mkdir(exist_ok=True)
+    figures = {}
+    for invariant in text.shown(frame):
+        figure = loss_figure(frame, invariant)
+        name = invariant.replace(" ", "_")
+        for kind in ("svg", "png"):
+            folder.write(out / folder.FIGURES / f"{name}.{kind}", save(figure, kind))
+        figures[invariant] = save(figure, "svg")
+    versions = sorted({version for row in table["versions"].to_pylist() for version in row})
+    provenance = Provenance(f"quorisk run {experiment.path} --out {out}", source, versions)
+    folder.write(out / folder.REPORT, report(frame, figures, provenance).encode())
+    return frame
