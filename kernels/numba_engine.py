@@ -188,10 +188,13 @@ def _run(
         step += 1
         chosen = as_int64(multiply_high(as_uint64(draws[ahead]), as_uint64(total)))
         word = 0
-        for i in range(num_words):
-            word += sums[i] <= chosen
-        before = sums[word] - weights[word] * popcount(masks[word])
-        instance = word_first[word] + nth_bit(masks[word], (chosen - before) // weights[word])
+        while sums[word] <= chosen:  # where this ends tells the processor which action comes, as no formula would
+            word += 1
+        weight = weights[word]
+        nth = chosen - (sums[word] - weight * popcount(masks[word]))
+        if weight != 1:  # a division is slow, and the next step waits for it
+            nth = nth // weight
+        instance = word_first[word] + nth_bit(masks[word], nth)
         state, sent = take(state, params, word_action[word], instance, draws[2 * _AHEAD + ahead])
         messages += sent
 

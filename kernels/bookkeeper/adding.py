@@ -21,7 +21,7 @@ from kernels.bookkeeper.layout import (
     send,
     timed_out,
 )
-from kernels.ops import jitable, lowest_bit, popcount, where
+from kernels.ops import jitable, lowest_bit, popcount, when, where
 
 _CONTAINING = tuple(sum(1 << (s - 1) for s in range(1, 64) if s >> b & 1) for b in range(MAX_BOOKIES))
 
@@ -135,15 +135,21 @@ def publish_fragments(state, client):
 def resendable_ops(client):
     """The guard of ResendPendingAddOp: bit 6(e - 1) of each pending op that can be sent again."""
     resend = needing_resend(client)
+    return resend & ~when(resend != 0, unsendable_ops, client)
+
+
+@jitable
+def unsendable_ops(client):
+    """Pending ops that may not be sent again now: bit 6(e - 1)."""
+    behind, sent = 0, 0
     for k in range(1, MAX_ENTRIES):  # an earlier op of the same fragment and ensemble goes first
-        other = (client.op_fragments ^ (client.op_fragments << (6 * k))) | (
-            client.op_ensembles ^ (client.op_ensembles << (6 * k))
-        )
-        resend &= nonzero_rows(other) | ~(client.pending << (6 * k))
+        other_fragment = client.op_fragments ^ (client.op_fragments << (6 * k))
+        other_ensemble = client.op_ensembles ^ (client.op_ensembles << (6 * k))
+        behind |= ~nonzero_rows(other_fragment | other_ensemble) & (client.pending << (6 * k))
     for i in range(MAX_ENTRIES):
         again = (client.requests.sent >> request_row(i + 1, client.lac)) & new_bookies(client, i + 1)
-        resend &= where(again != 0, ~(1 << (6 * i)), -1)
-    return resend
+        sent |= where(again != 0, 1 << (6 * i), 0)
+    return behind | sent
 
 
 @jitable

@@ -20,7 +20,7 @@ from kernels.ops import jitable, when, where
 def answerable(client, bookies, answered, params):
     """Earliest add requests to these bookies; read literally, not those whose answer is in the message map."""
     requests = earliest_requests(client.requests.on_way) & (bookies * EVERY_REQUEST_ROW)
-    return requests & ~where(params.literal, requests_of(answered & ROWS), 0)
+    return requests & ~when(params.literal != 0, requests_of, answered & ROWS)
 
 
 @jitable

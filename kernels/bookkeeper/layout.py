@@ -8,7 +8,7 @@ a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
 
 from typing import NamedTuple
 
-from kernels.ops import jitable, popcount, where
+from kernels.ops import jitable, popcount, when, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
 
@@ -196,17 +196,28 @@ def requests_of(rows):
 
 
 @jitable
+def behind_requests(on_way):
+    """The add requests behind one of an earlier entry from the same client to the same bookie."""
+    return requests_of(later_rows(request_entries(on_way)))
+
+
+@jitable
 def earliest_requests(on_way):
-    """IsEarliestMsg for add requests on their way."""
-    rows = request_entries(on_way)
-    return on_way & requests_of(rows & ~later_rows(rows))
+    """IsEarliestMsg for add requests on their way; those of entry 1 alone are behind none."""
+    return on_way & ~when(on_way > ROW, behind_requests, on_way)
+
+
+@jitable
+def behind_responses(on_way):
+    """The add responses behind one of an earlier entry from the same bookie to the same client."""
+    later = later_rows((on_way | (on_way >> 24)) & ROWS)
+    return later | (later << 24)
 
 
 @jitable
 def earliest_responses(on_way):
     """IsEarliestMsg for add responses on their way, successful or fenced."""
-    later = later_rows((on_way | (on_way >> 24)) & ROWS)
-    return on_way & ~(later | (later << 24))
+    return on_way & ~when((on_way & ~(ROW | ROW << 24)) != 0, behind_responses, on_way)
 
 
 @jitable

@@ -91,13 +91,19 @@ def covered_slots(state, params):
 
 
 @jitable
-def client_sends_recovery_read_requests_enabled(state, params):
-    # each entry is read once, so SendMessagesToEnsemble adds no condition
+def readable_slots(state, params):
+    """Bit slot: a recovery client that may send its first or next read."""
     idle = (state.last_recoverable | state.curr_read_entries) & 0b111111
     idle = ~(idle | (idle >> 1) | (idle >> 2))
     next_read = state.reading & ((idle & 1) | ((idle >> 2) & 2))
     first_read = ~state.reading & covered_slots(state, params)
-    return (in_recovery(state) & (next_read | first_read),)
+    return in_recovery(state) & (next_read | first_read)
+
+
+@jitable
+def client_sends_recovery_read_requests_enabled(state, params):
+    # each entry is read once, so SendMessagesToEnsemble adds no condition
+    return (when(state.started != 0, readable_slots, state, params),)
 
 
 @jitable
@@ -296,7 +302,8 @@ def recovery_client_sends_pending_add_op(state, params, instance, lost):
 
 
 @jitable
-def recovery_client_closes_ledger_enabled(state, params):
+def closable_slots(state, params):
+    """Bit slot: a recovery client that may close the ledger."""
     checked = params.close_checks_version != 0
     first = (state.recoverer_0.pending == 0) & (
         (state.recoverer_0.meta_version == state.meta_version) | (checked ^ True)
@@ -306,7 +313,13 @@ def recovery_client_closes_ledger_enabled(state, params):
     )
     known = where((state.last_recoverable & 7) != 0, 1, 0) | where((state.last_recoverable >> 3) != 0, 2, 0)
     closable = (where(first, 1, 0) | where(second, 2, 0)) & known & reading_slots(state)
-    return (where(state.meta_status == STATUS_IN_RECOVERY, closable, 0),)
+    return closable
+
+
+@jitable
+def recovery_client_closes_ledger_enabled(state, params):
+    waiting = (state.meta_status == STATUS_IN_RECOVERY) & (state.last_recoverable != 0)
+    return (when(waiting, closable_slots, state, params),)
 
 
 @jitable

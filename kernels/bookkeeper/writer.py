@@ -16,6 +16,7 @@ from kernels.bookkeeper.adding import (
 from kernels.bookkeeper.layout import (
     CLIENT_WITHDRAWN,
     EVERY_ROW,
+    ROWS,
     STATUS_CLOSED,
     STATUS_NIL,
     STATUS_OPEN,
@@ -75,10 +76,15 @@ def client_receives_add_confirmed_response(state, params, instance, lost):
 
 
 @jitable
+def receivable_refusals(client):
+    """Fenced responses that the writer may take: bit 6(e - 1) + b."""
+    return (earliest_responses(client.responses.on_way) >> 24) & (current_ensemble(client.fragments) * EVERY_ROW)
+
+
+@jitable
 def client_receives_add_fenced_response_enabled(state, params):
-    writer = state.writer
-    fenced = (earliest_responses(writer.responses.on_way) >> 24) & (current_ensemble(writer.fragments) * EVERY_ROW)
-    return (where(state.writer_status == STATUS_OPEN, fenced, 0),)
+    waiting = (state.writer_status == STATUS_OPEN) & (state.writer.responses.on_way > ROWS)
+    return (when(waiting, receivable_refusals, state.writer),)
 
 
 @jitable
