@@ -1,46 +1,41 @@
-"""Are intervals what they say? Every estimator repeated many times on chains whose answer is known."""
+"""Are intervals what they say? Every kind repeated many times on chains whose answer is known."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis import config, paired
-from analysis.intervals import METHOD as FIXED
+from analysis import config, intervals, paired
+from analysis.errors import ConfigError
 from analysis.intervals import clopper_pearson
 from analysis.sequential import Rule, confidence_sequence, fixed_size, looks
+from kernels.model import Model
 from kernels.numba_engine import Job, simulate
-from kernels.points import pack
+from kernels.points import Points, pack
 from kernels.tally import BROKEN
 
-PRECISION, RELATIVE_PRECISION = 0.05, 0.5
-"""At which the sequential rule stops: absolute and relative half-width."""
-BUDGET = 10**8
-"""Runs that the sequential rule may use."""
+RULES = {
+    "until half-width 0.05": Rule(0.05, math.inf),
+    "until half-width P/2": Rule(math.inf, 0.5),
+}
+"""The sequential rules: absolute and relative."""
+LEAST_P = 1e-6
+BUDGET = 10**9
+"""Runs that a sequential rule may use: none of these needs as many for LEAST_P."""
+COVERAGE_CONFIDENCE = 0.999
+"""Of the interval of a coverage; high, as there are many of them."""
 PROTOCOL: dict[str, Any] = {
     "protocol": "compaction",
-    "model": {"messages": 1, "compactions": 2, "keys": 1, "values": 1, "max_crashes": 1},
-    "run": {"max_steps": 1000},
+    "model": {"messages": 1, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
 }
-"""A protocol whose answer is known: INVARIANT breaks in a run with probability PROTOCOL_P, by exact solution."""
-INVARIANT, PROTOCOL_P = "CompactedLedgerLeak", 0.0
-_PROTOCOL_NAME = "compaction engine"
-
-Draw = Callable[[int, int, int], int]
-"""`draw(repetition, first_run, num_runs)`: losses among these runs of a repetition, a pure function."""
-
-
-class Chain(NamedTuple):
-    """A source of runs whose probability of a loss is known."""
-
-    name: str
-    p: float
-    draw: Draw
+PROTOCOL_P = {"DuplicateNullKeyMessage": 1 / 2, "CompactedLedgerLeak": 3 / 1024}
+"""With which probability PROTOCOL breaks what, by adding up its 258 states in exact fractions."""
 
 
 class Sample(NamedTuple):
-    """What one repetition of an estimator gave."""
+    """What an estimator gave once."""
 
     runs: int
     low: float
@@ -49,25 +44,35 @@ class Sample(NamedTuple):
     """Width of the Clopper-Pearson interval of the same runs, as if their number had been fixed."""
 
 
-class Calibration(NamedTuple):
-    """An estimator's repetitions on a chain."""
+class Estimator(NamedTuple):
+    """A kind of interval on a chain with a known answer."""
 
     method: str
     chain: str
     p: float
     truth: float
-    """What the interval should hold: p, or the difference or ratio of two probabilities."""
+    """What the interval should hold: p, or the difference or ratio of p and another probability."""
+    sample: Callable[[int], Sample]
+    """`sample(repetition)`; a pure function."""
+
+
+class Calibration(NamedTuple):
+    """How an estimator did."""
+
+    method: str
+    chain: str
+    p: float
+    truth: float
     repetitions: int
     covered: int
     coverage: float
     coverage_low: float
     coverage_high: float
-    """Clopper-Pearson, 99% confidence."""
     mean_runs: float
     mean_width: float | None
     """None if an interval had no upper limit."""
-    mean_reference_width: float
-    """Of the Clopper-Pearson intervals of the same runs; for two variants those of the first."""
+    mean_reference: float
+    """Width of the Clopper-Pearson intervals for p of the same runs."""
 
 
 class Result(NamedTuple):
@@ -75,55 +80,140 @@ class Result(NamedTuple):
 
     confidence: float
     seed: int
-    precision: float
-    relative_precision: float
+    coverage_confidence: float
     fixed_size: int
-    """Runs for which Hoeffding's inequality promises the half-width `precision`, whatever p is."""
+    """Runs for which Hoeffding's inequality promises a half-width of 0.05, whatever p is."""
     rows: list[Calibration]
 
 
+def estimators(probabilities: Sequence[float], runs: int, confidence: float, seed: int) -> Iterator[Estimator]:
+    """All of them: `runs` are those of the intervals for a fixed number of runs."""
+    chains = [("Bernoulli", p, partial(_bernoulli, p, seed)) for p in probabilities]
+    chains += [(name, p, partial(_protocol, name, seed)) for name, p in PROTOCOL_P.items()]
+    for chain, p, draw in chains:
+        yield Estimator(intervals.METHOD, chain, p, p, partial(_fixed, draw, runs, confidence))
+        for name, rule in RULES.items():
+            yield Estimator(name, chain, p, p, partial(_sequential, draw, rule, confidence))
+    for p in probabilities:
+        both, only_variant, only_baseline, _ = pair_of(p)
+        ratio = (both + only_variant) / (both + only_baseline)
+        for name, truth, interval in (
+            ("paired difference", only_variant - only_baseline, paired.difference_interval),
+            ("paired ratio", ratio, paired.ratio_interval),
+        ):
+            yield Estimator(name, "multinomial", p, truth, partial(_paired, p, runs, confidence, seed, interval))
+
+
 def calibrate(
-    probabilities: Sequence[float],
+    chosen: Sequence[Estimator],
     repetitions: int,
-    runs: int,
     confidence: float,
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
-    """Repeats every estimator. `progress` is called with the number of repetitions since its last call."""
+    """Repeats estimators. `progress` is called with the number of repetitions that ended since its last call."""
     rows = []
-    for chain, method, truth, estimator in _work(probabilities, runs, confidence, seed):
+    for estimator in chosen:
         samples = []
         for repetition in range(repetitions):
-            samples.append(estimator(repetition))
+            samples.append(estimator.sample(repetition))
             if progress:
                 progress(1)
-        rows.append(_summary(method, chain, truth, samples))
-    size = fixed_size(PRECISION, 1.0 - confidence)
-    return Result(confidence, seed, PRECISION, RELATIVE_PRECISION, size, rows)
+        rows.append(_summary(estimator, samples))
+    return Result(confidence, seed, COVERAGE_CONFIDENCE, fixed_size(0.05, 1.0 - confidence), rows)
 
 
-def num_repetitions(num_probabilities: int, repetitions: int) -> int:
-    """How many repetitions `calibrate` makes in all."""
-    return (5 * num_probabilities + 2) * repetitions
+def parse_probabilities(text: str) -> list[float]:
+    """Probabilities such as "0.5,0.1". Raises ConfigError."""
+    try:
+        probabilities = [float(each) for each in text.split(",")]
+    except ValueError:
+        probabilities = []
+    if not probabilities or not all(LEAST_P <= p < 1 for p in probabilities):
+        raise ConfigError(f"--p {text}: numbers from {LEAST_P:g} to 1, without 1, with commas between them")
+    return probabilities
 
 
-def _work(
-    probabilities: Sequence[float], runs: int, confidence: float, seed: int
-) -> Iterator[tuple[Chain, str, float, Callable[[int], Sample]]]:
-    """Chain, method, truth and what makes one repetition."""
-    absolute, relative = Rule(PRECISION, math.inf), Rule(math.inf, RELATIVE_PRECISION)
-    for p in probabilities:
-        chain = Chain("Bernoulli", p, _bernoulli(p, seed))
-        yield chain, FIXED, p, lambda r, c=chain: _fixed(c, r, runs, confidence)
-        yield chain, _stopped(absolute), p, lambda r, c=chain: _sequential(c, r, absolute, confidence)
-        yield chain, _stopped(relative), p, lambda r, c=chain: _sequential(c, r, relative, confidence)
-        cells = paired_cells(p)
-        for method, truth, interval in (
-            ("paired difference", cells[1] - cells[2], paired.difference_interval),
-            ("paired ratio", (cells[0] + cells[1]) / (cells[0] + cells[2]), paired.ratio_interval),
-        ):
-            yield chain, method, truth, lambda r, i=interval, c=cells: _paired(c, r, runs, confidence, seed, i)
-    protocol = _protocol(seed)
-    yield protocol, FIXED, protocol.p, lambda r: _fixed(protocol, r, runs, confidence)
-    yield protocol, _stopped(absolute), protocol.p, lambda r: _sequential(protocol, r, absolute, confidence)
+def pair_of(p: float) -> tuple[float, float, float, float]:
+    """Probabilities of the cells of a `paired.Table`: the variant loses with probability p; the baseline in half of
+    those runs, and in a part p / 4 of the others."""
+    return p / 2, p / 2, (1 - p) * p / 4, (1 - p) * (1 - p / 4)
+
+
+def _summary(estimator: Estimator, samples: Sequence[Sample]) -> Calibration:
+    covered = sum(sample.low <= estimator.truth <= sample.high for sample in samples)
+    low, high = clopper_pearson(covered, len(samples), COVERAGE_CONFIDENCE)
+    width = float(np.mean([sample.high - sample.low for sample in samples]))
+    return Calibration(
+        method=estimator.method,
+        chain=estimator.chain,
+        p=estimator.p,
+        truth=estimator.truth,
+        repetitions=len(samples),
+        covered=covered,
+        coverage=covered / len(samples),
+        coverage_low=low,
+        coverage_high=high,
+        mean_runs=float(np.mean([sample.runs for sample in samples])),
+        mean_width=width if width < math.inf else None,
+        mean_reference=float(np.mean([sample.reference for sample in samples])),
+    )
+
+
+def _fixed(draw: Callable[[int, int, int], int], runs: int, confidence: float, repetition: int) -> Sample:
+    low, high = clopper_pearson(draw(repetition, 0, runs), runs, confidence)
+    return Sample(runs, low, high, high - low)
+
+
+def _sequential(draw: Callable[[int, int, int], int], rule: Rule, confidence: float, repetition: int) -> Sample:
+    losses = runs = 0
+    low, high = 0.0, 1.0
+    for look in looks(BUDGET):
+        losses += draw(repetition, runs, look - runs)
+        runs = look
+        low, high = confidence_sequence(losses, runs, confidence)
+        if rule.is_met(losses, runs, low, high):
+            break
+    reference = clopper_pearson(losses, runs, confidence)
+    return Sample(runs, low, high, reference[1] - reference[0])
+
+
+def _paired(
+    p: float,
+    runs: int,
+    confidence: float,
+    seed: int,
+    interval: Callable[[paired.Table, float], tuple[float, float]],
+    repetition: int,
+) -> Sample:
+    table = paired.Table(*_generator(seed, repetition, 0, p).multinomial(runs, pair_of(p)).tolist())
+    reference = clopper_pearson(table.both + table.only_variant, runs, confidence)
+    return Sample(runs, *interval(table, confidence), reference[1] - reference[0])
+
+
+def _bernoulli(p: float, seed: int, repetition: int, first_run: int, num_runs: int) -> int:
+    """Losses among runs that lose with probability p, each for itself."""
+    return int(_generator(seed, repetition, first_run, p).binomial(num_runs, p))
+
+
+def _generator(seed: int, repetition: int, first_run: int, p: float) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=[seed, repetition], counter=[0, 0, first_run, int(p * 2**53)]))
+
+
+@cache
+def _protocol_point() -> tuple[Model, Points]:
+    experiment = config.build(PROTOCOL, "analysis/calibrate.py")
+    return experiment.model, pack(experiment.model, [experiment.points[0].point])
+
+
+def _protocol(invariant: str, seed: int, repetition: int, first_run: int, num_runs: int) -> int:
+    """Runs of PROTOCOL that broke an invariant; a repetition has run indices of its own."""
+    model, points = _protocol_point()
+    column = BROKEN + [each.name for each in model.invariants].index(invariant)
+    job = Job(0, repetition * BUDGET + first_run, num_runs)
+    return int(simulate(model, points, [job], seed)[0, column])
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """For `json.dumps`: named tuples as objects."""
+    return result._asdict() | {"rows": [row._asdict() for row in result.rows]}

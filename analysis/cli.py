@@ -56,9 +56,10 @@ def run_verb(
     Example: quorisk run configs/demo.toml --out results/demo
     """
     experiment = _load(file, overrides)
-    from analysis import show
+    from analysis import sequential, show
     from sparkjobs.sweep import sweep
 
+    sequential.fixed_runs(experiment)
     start = time.perf_counter()
     sweep(experiment, out, master, resume, show.console(stderr=True))
     seconds = time.perf_counter() - start
@@ -207,6 +208,36 @@ def compare_verb(
         _print_json(compare.as_json(result))
     else:
         show.compare(result, show.console())
+
+
+@app.command("calibrate")
+def calibrate_verb(
+    repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="of every kind of interval")] = 1000,
+    p: Annotated[str, typer.Option("--p", help="probabilities of a loss, such as 0.5,0.1")] = "0.5,0.1,0.001",
+    runs: Annotated[int, typer.Option(min=1, max=10**9, help="where their number is fixed")] = 10_000,
+    confidence: Annotated[float, typer.Option(help="of the intervals, between 0 and 1")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, max=2**64 - 1)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check that intervals are what they say.
+
+    Repeats every kind of interval on chains whose answer is known, and tells how often it held the answer, how wide it
+    was, and how many runs it took.
+
+    Example: quorisk calibrate --repetitions 1000 --p 0.5,0.1,0.001
+    """
+    from analysis import calibrate, show
+
+    probabilities = calibrate.parse_probabilities(p)
+    if not 0 < confidence < 1:
+        raise ConfigError(f"--confidence {confidence}: a number between 0 and 1")
+    chosen = list(calibrate.estimators(probabilities, runs, confidence, seed))
+    with show.run_bar(len(chosen) * repetitions, "repetitions") as progress:
+        result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
+    if as_json:
+        _print_json(calibrate.as_json(result))
+    else:
+        show.calibrate(result, show.console())
 
 
 @app.command("bench")

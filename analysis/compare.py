@@ -179,13 +179,22 @@ def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = N
         variants={variant.label: variant.point_id for variant in plan.variants},
         cut_off=dict(zip(labels, cut_off.tolist(), strict=True)),
         pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
-        assumptions=assumptions(model, plan.variants[0].point, run.at_any_time),
+        assumptions=_assumptions(plan),
     )
 
 
 def _shared_parameters(plan: Plan) -> dict[str, Any]:
     first, *others = (dotted_values(plan.experiment.model, variant.point) for variant in plan.variants)
     return {key: value for key, value in first.items() if all(other[key] == value for other in others)}
+
+
+def _assumptions(plan: Plan) -> list[str]:
+    """Those that all variants share, then each variant's own."""
+    model, at_any_time = plan.experiment.model, plan.experiment.run.at_any_time
+    said = [assumptions(model, variant.point, at_any_time) for variant in plan.variants]
+    shared = [sentence for sentence in said[0] if all(sentence in other for other in said)]
+    own = zip(plan.variants, said, strict=True)
+    return shared + [f"{variant.label}: {each}" for variant, other in own for each in other if each not in shared]
 
 
 def _chunks(runs: int) -> Iterator[Job]:

@@ -26,6 +26,8 @@ class RunSettings(NamedTuple):
     """Runs of each grid point; at the most, if a precision is asked for."""
     seed: int
     confidence: float
+    engine: str
+    """`auto` or `numba`."""
     precision: float
     """Half-width of the interval at which an estimate stops; infinite for none."""
     relative_precision: float
@@ -34,8 +36,6 @@ class RunSettings(NamedTuple):
     """The invariant whose interval is meant, or DATA_LOSS."""
     at_any_time: bool
     """The question is a loss at any time: runs that the horizon ends may hide one. Else it is one by the horizon."""
-    engine: str
-    """`auto` or `numba`."""
 
 
 class GridPoint(NamedTuple):

@@ -33,7 +33,7 @@ METHOD = "beta-binomial confidence sequence, prior Beta(1/2, 1/2)"
 FIRST_LOOK = 64
 GROWTH = 16
 """From one look to the next there are n / GROWTH more runs, FIRST_LOOK at the least."""
-_SERIES_FROM = 12.0
+_SERIES_FROM = 30.0
 _LOGIT_TOLERANCE = 1e-13
 
 
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
         """Whether an interval is narrow enough. Without losses none is in relative terms: 0 has no scale."""
         half_width = (high - low) / 2
         narrow = self.relative == math.inf or half_width * runs <= self.relative * losses
-        return narrow and half_width <= self.half_width and (losses > 0 or self.relative == math.inf)
+        return narrow and half_width <= self.half_width
 
 
 def rule_of(run: RunSettings) -> Rule | None:
@@ -147,8 +147,7 @@ def _log_mixture_at_mode(losses: int, runs: int) -> float:
 
 
 def _remainder(x: float) -> float:
-    """r(x) of Stirling's formula: 1/(12 x) - 1/(360 x^3) + 1/(1260 x^5) - 1/(1680 x^7) + ..."""
+    """r(x) of Stirling's formula: 1/(12 x) - 1/(360 x^3) + ..., off by less than 1/(1260 x^5)."""
     if x < _SERIES_FROM:
         return math.lgamma(x) - ((x - 0.5) * math.log(x) - x + 0.5 * math.log(2.0 * math.pi))
-    y = 1.0 / (x * x)
-    return (1.0 / 12 - y * (1.0 / 360 - y * (1.0 / 1260 - y / 1680))) / x
+    return 1.0 / (12.0 * x) - 1.0 / (360.0 * x**3)

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from analysis.bench import Speed
+from analysis.calibrate import Result as Calibrated
 from analysis.compare import Result
 from analysis.estimate import Estimate, Risk
 from analysis.exact import ExactResult
@@ -30,8 +31,8 @@ def console(stderr: bool = False) -> Console:
 
 
 @contextmanager
-def run_bar(num_runs: int) -> Iterator[Callable[[int], None] | None]:
-    """Counts runs on stderr, with the time left: yields what to call with each number of runs that have ended.
+def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None] | None]:
+    """Counts runs, or `what`, on stderr, with the time left: yields what to call with each number that have ended.
 
     None if stderr is no terminal.
     """
@@ -39,7 +40,7 @@ def run_bar(num_runs: int) -> Iterator[Callable[[int], None] | None]:
     if not err.is_terminal:
         yield None
         return
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn("of {task.total:,.0f} runs"), TimeRemainingColumn())
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn(f"of {{task.total:,.0f}} {what}"), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("", total=num_runs)
         yield lambda ended: bar.advance(task, ended)
@@ -181,6 +182,27 @@ def _cells(each: Comparison) -> list[str]:
         rf"{ratio}\[{each.ratio_low:.3g}, {most}]",
         f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]
+
+
+def calibrate(result: Calibrated, out: Console) -> None:
+    """Prints a calibration."""
+    percent, brackets = (f"{100 * each:.10g}%" for each in (result.confidence, result.coverage_confidence))
+    table = _table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
+    for row in result.rows:
+        width = "-" if row.mean_width is None else f"{row.mean_width:.3g}"
+        factor = "-" if row.mean_width is None or row.truth != row.p else f"{row.mean_width / row.mean_reference:.2f}"
+        coverage = rf"{row.coverage:.3f} \[{row.coverage_low:.3f}, {row.coverage_high:.3f}]"
+        table.add_row(row.method, row.chain, f"{row.p:.4g}", coverage, f"{row.mean_runs:,.0f}", width, factor)
+    out.print(table)
+    said = (
+        f"{result.rows[0].repetitions:,} repetitions of {percent} intervals, in brackets {brackets} intervals of the "
+        "coverage. By C-P: the width by that of Clopper-Pearson intervals of the same runs, as if their number had "
+        f"been fixed. Hoeffding's number of runs for a half-width of 0.05, whatever p is: {result.fixed_size:,}."
+    )
+    out.print(said, soft_wrap=True)
+    short = [f"{row.method} at {row.p:g}" for row in result.rows if row.coverage_high < result.confidence]
+    if short:
+        _warn(out, f"coverage below {percent}: {', '.join(short)}.")
 
 
 def bench(rows: Iterable[Speed], out: Console) -> None:

@@ -39,7 +39,7 @@ def _cache_folder() -> Path:
 numba.config.CACHE_DIR = str(_cache_folder())
 
 
-def bind(template: FunctionType, name: str, cached: bool = False, **names: Any) -> Any:
+def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
     """`template` compiled under `name`, with `names` as globals; `cached` keeps the machine code on disk."""
     function = FunctionType(template.__code__, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
@@ -125,7 +125,7 @@ def stepper(model: Model) -> Stepper:
     """The compiled functions of a model; compiled when first called."""
     ends = _no_effect, _no_sends, _no_take, _none_broken
     effect, sends, take, broken = (bind(end, model.name) for end in ends)
-    guards = []
+    guards: list[Any] = []
     offsets = [sum(num_words(model)[:i]) for i in range(len(model.actions))]
     for i, action in reversed(list(enumerate(model.actions))):
         name = f"{model.name}.{action.name}"

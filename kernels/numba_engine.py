@@ -117,7 +117,7 @@ def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray]:
 def engine(model: Model) -> Any:
     """The compiled batch function of a model."""
     steps = stepper(model)
-    sizes = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
+    sizes: dict[str, Any] = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
     one = bind(
         _run,
         model.name,

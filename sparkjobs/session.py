@@ -17,10 +17,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from analysis.errors import ConfigError
+from analysis.keys import show
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # Arrow is all we use
 
 OLDEST_JAVA = 17
+_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d,]+\]|(spark|k8s)://\S+|yarn")
 SETTINGS = {
     # Java only hands out tasks: compiling its own code thoroughly would cost more than it saves.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -30,8 +32,10 @@ SETTINGS = {
 }
 
 
-def check_java() -> None:
-    """Raises ConfigError unless Spark will find a Java that it runs on."""
+def check(master: str | None) -> None:
+    """Raises ConfigError unless `master` reads like a Spark master and there is a Java that Spark runs on."""
+    if master is not None and not _MASTER.fullmatch(master):
+        raise ConfigError(f"--master {show(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn")
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else shutil.which("java")
     needs = f"Spark needs Java {OLDEST_JAVA} or newer"
@@ -63,6 +67,17 @@ def session(master: str | None, log: Path) -> Iterator[SparkSession]:
         yield started
     finally:
         started.stop()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raises KeyboardInterrupt where Spark, its jobs cancelled by Ctrl-C, hides it behind an exception of Java's."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _start(master: str, log: Path) -> SparkSession:

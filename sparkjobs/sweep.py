@@ -18,7 +18,7 @@ from sparkjobs.draw import draw
 from sparkjobs.merge import merge
 from sparkjobs.plan import num_tasks, pilot, plan
 from sparkjobs.run import Counts, Work, run
-from sparkjobs.session import check_java, session
+from sparkjobs.session import check, interruptible, session
 
 ENGINE = "numba"
 
@@ -35,7 +35,7 @@ def sweep(experiment: Experiment, out: Path, master: str | None, resume: bool, c
     there = dict(zip(table["point_id"].to_pylist(), table["num_runs"].to_pylist(), strict=True))
     ranges = [range(there.get(each.point_id, 0), experiment.run.runs) for each in work.identities]
     if any(ranges):
-        check_java()
+        check(master)
         folder.create(out)
         with session(master, out / folder.LOG) as spark:
             fresh = compute(spark, work, ranges, console)
@@ -71,7 +71,7 @@ def compute(spark: SparkSession, work: Work, ranges: Sequence[range], console: C
         run_s = pilot(work, ranges)
     tasks = plan(ranges, run_s, num_tasks(ranges, run_s, spark.sparkContext.defaultParallelism))
     done = spark.sparkContext.accumulator(Counter(), Counts())
-    with screen.progress_bar(console, ranges, run_s, lambda: done.value):
+    with interruptible(), screen.progress_bar(console, ranges, run_s, lambda: done.value):
         return merge(run(spark, work, tasks, done)).toArrow().cast(results.SCHEMA)
 
 

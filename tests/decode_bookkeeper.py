@@ -24,14 +24,15 @@ def decode(state: layout.State, constants: reference.Constants) -> reference.Sta
             packed = (state.recoverer_0, state.recoverer_1)[slot]
             clients[cid] = recoverer(state, slot, client(packed, blank[cid]), constants)
             counts |= add_messages(packed, cid, recovery=True) | recovery_messages(state, slot, cid, constants)
+    in_use = range(constants.bookies)
     return reference.State(
         META_STATUS[state.meta_status],
         fragments(state.meta_fragments),
         state.meta_last_entry,
         state.meta_version,
-        tuple(frozenset(Entry(e, e) for e in range(1, 5) if row(state.b_entries, e) >> b & 1) for b in range(constants.bookies)),
-        tuple(bool(state.b_fenced >> b & 1) for b in range(constants.bookies)),
-        tuple(state.b_lac >> 3 * b & 7 for b in range(constants.bookies)),
+        tuple(frozenset(Entry(e, e) for e in range(1, 5) if row(state.b_entries, e) >> b & 1) for b in in_use),
+        tuple(bool(state.b_fenced >> b & 1) for b in in_use),
+        tuple(state.b_lac >> 3 * b & 7 for b in in_use),
         tuple(clients),
         frozenset(counts.items()),
     )  # fmt: skip
@@ -46,10 +47,11 @@ def bookies(mask):
 
 
 def fragments(packed):
+    """The current fragment is lowest in the stack and last in the list."""
+    places = range(packed.num - 1, -1, -1)
     return tuple(
-        Fragment(i + 1, bookies(packed.ensembles >> 6 * (packed.count - 1 - i) & 63), packed.first_ids >> 3 * (packed.count - 1 - i) & 7)
-        for i in range(packed.count)
-    )  # fmt: skip
+        Fragment(packed.num - i, bookies(packed.ensembles >> 6 * i & 63), packed.first_ids >> 3 * i & 7) for i in places
+    )
 
 
 def client(packed, blank):
@@ -78,7 +80,7 @@ def recoverer(state, slot, blank, constants):
 
     status = reference.IN_RECOVERY if flag(state.started) else None
     status = reference.CLOSED if flag(state.closed) else reference.ABORTED if flag(state.aborted) else status
-    reading = state.curr_read_entries >> 3 * slot & 7
+    reading, last = state.curr_read_entries >> 3 * slot & 7, state.last_recoverable >> 3 * slot & 7
     cid, negative = blank.id, lanes(state.negative_reads)
     responses = [read_response(b, cid, reading, found=False, constants=constants) for b in negative]
     return blank._replace(
@@ -88,8 +90,8 @@ def recoverer(state, slot, blank, constants):
         curr_read_entry=reading or None,
         read_responses=frozenset(responses),
         recovery_phase=flag(state.started) + flag(state.reading),
-        last_recoverable_entry=(state.last_recoverable >> 3 * slot & 7) - 1 if state.last_recoverable >> 3 * slot & 7 else None,
-    )  # fmt: skip
+        last_recoverable_entry=last - 1 if last else None,
+    )
 
 
 def counted(messages, bit):

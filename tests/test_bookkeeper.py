@@ -67,7 +67,7 @@ def test_smallest_configuration_that_a_switch_breaks(switch, sizes, invariant, d
 
 
 def test_exact_figure_of_the_design():
-    """2 bookies, literal, fencing of recovery reads off: an independent program's 8.93576144389e-06 and 7.52003662239."""
+    """2 bookies, literal, no fencing by recovery reads: an independent program's 8.93576144389e-06, 7.52003662239."""
     point = point_of(MODEL, 0.1, semantics="literal", fence_recovery_reads=False)
     runs = 4_000_000
     tally = run(MODEL, point, runs, seed=11, threads=2)
@@ -123,7 +123,7 @@ def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant)
 
 def successors(state, params, constants):
     """Multiset of (action, successors by lost subset)."""
-    found = Counter()
+    found: Counter[tuple[str, frozenset[reference.State]]] = Counter()
     for action, instance in instances(MODEL, state, params):
         subsets = [lost for lost in range(64) if lost & ~action.sends(state, params, instance) == 0]
         found[action.name, frozenset(decode(action.apply(state, params, instance, s), constants) for s in subsets)] += 1

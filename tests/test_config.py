@@ -65,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(read):
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
     assert point.point[2:] == (0.0, 100_000, math.inf)
-    assert experiment.run == (1_000_000, 0, 0.95, "auto")
+    assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
 
 
@@ -78,7 +78,7 @@ def test_a_file_sets_what_it_says(read):
     assert (point.values["semantics"], point.values["fence_recovery_reads"]) == ("literal", False)
     assert point.rates["client_creates_ledger"] == 2.0
     assert point[2:] == (1e-12, 9, 3.0)
-    assert experiment.run == (7, 2**64 - 1, 0.5, "numba")
+    assert experiment.run[:4] == (7, 2**64 - 1, 0.5, "numba")
 
 
 def test_a_grid_is_crossed_in_the_files_order_and_thinned_by_its_conditions(read):

@@ -1,6 +1,7 @@
 """Every model's functions written once: plain Python, Numba and JAX agree on random reachable states."""
 
 from importlib import import_module
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ from tests.support import params_of, random_walks
 
 jax.config.update("jax_enable_x64", True)
 
-CASES = {
+CASES: dict[str, list[dict[str, Any]]] = {
     "bookkeeper": [
         {"bookies": 4, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 2},
         {"bookies": 3, "entries": 2, "inflight": 2, "semantics": "literal", "recovery_lac_floor": False},

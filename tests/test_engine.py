@@ -1,4 +1,4 @@
-"""The Numba engine's promises: a run depends on (seed, index) alone, and rates, losses and limits mean what they say."""
+"""The Numba engine's promises: a run depends on (seed, index) alone; rates, losses and limits mean what they say."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_records_are_what_the_tally_adds_up(alone):
 
 
 def test_progress_counts_every_run():
-    seen = []
+    seen: list[int] = []
     numba_engine.simulate(MODEL, points.pack(MODEL, POINTS), [Job(0, 0, RUNS), Job(1, 5, 3)], SEED, 2, seen.append)
     assert sum(seen) == RUNS + 3
     assert len(seen) > 2

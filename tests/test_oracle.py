@@ -21,8 +21,14 @@ def size_of(text):
 
 
 def bookkeeper(row):
-    names = dict(zip(("Bookies", "Clients", "WriteQuorum", "AckQuorum", "SendLimit", "InflightLimit"),
-                     ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight"), strict=True))  # fmt: skip
+    names = {
+        "Bookies": "bookies",
+        "Clients": "clients",
+        "WriteQuorum": "write_quorum",
+        "AckQuorum": "ack_quorum",
+        "SendLimit": "entries",
+        "InflightLimit": "inflight",
+    }
     return {names[key]: size_of(value) for key, value in row["constants"].items()} | row["variant"]
 
 

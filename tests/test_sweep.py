@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from rich.console import Console
 
 from analysis import config, results
@@ -19,7 +20,7 @@ from sparkjobs import folder, screen
 from sparkjobs.merge import merge
 from sparkjobs.plan import PLAN_SCHEMA, plan
 from sparkjobs.run import LOSSES, Counts, run
-from sparkjobs.session import session
+from sparkjobs.session import interruptible, session
 from sparkjobs.sweep import prepare, sweep
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
@@ -176,6 +177,21 @@ def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
     assert (tmp_path / "file").read_text() == "x"
 
 
+@pytest.mark.parametrize("master", ["foo", "local[2]x", "spark:/host", "local[2]\n"])
+def test_a_master_that_is_none_is_refused_before_anything_is_written(load, console, tmp_path, master):
+    with pytest.raises(ConfigError, match=r'--master ".*": local'):
+        sweep(load(), tmp_path / "out", master, False, console)
+    assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_is_an_interrupt_also_where_spark_says_otherwise():
+    hidden, other = Py4JError("job cancelled"), Py4JError("something else")
+    hidden.__context__ = KeyboardInterrupt()
+    for error, seen in ((hidden, KeyboardInterrupt), (other, Py4JError)):
+        with pytest.raises(seen), interruptible():
+            raise error
+
+
 @pytest.mark.parametrize(
     ("java", "message"),
     [
@@ -200,14 +216,13 @@ def test_without_java_17_nothing_is_written(load, console, tmp_path, monkeypatch
 
 def test_the_bar_counts_on_a_terminal_and_only_there(monkeypatch):
     monkeypatch.setattr(screen, "_POLL_S", 0.001)
-    terminal, pipe = (
-        Console(file=io.StringIO(), force_terminal=is_terminal, width=120) for is_terminal in (True, False)
-    )
+    shown, piped = io.StringIO(), io.StringIO()
     done = {0: 10, 1: 5, LOSSES: 3}
-    for console in (terminal, pipe):
+    for file, is_terminal in ((shown, True), (piped, False)):
+        console = Console(file=file, force_terminal=is_terminal, width=120)
         with screen.progress_bar(console, [range(10), range(10, 20)], np.array([1.0, 2.0]), lambda: done):
-            deadline = time.monotonic() + (5 if console is terminal else 0.05)
-            while "15 runs" not in console.file.getvalue() and time.monotonic() < deadline:
+            deadline = time.monotonic() + (10 if is_terminal else 0.05)
+            while "15 runs" not in file.getvalue() and time.monotonic() < deadline:
                 time.sleep(0.01)
-    assert "1 of 2 points 15 runs 3 losses" in terminal.file.getvalue()
-    assert pipe.file.getvalue() == ""
+    assert "1 of 2 points 15 runs 3 losses" in shown.getvalue()
+    assert piped.getvalue() == ""

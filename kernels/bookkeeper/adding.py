@@ -35,7 +35,7 @@ def valid_ensembles(state, params, include_bookies, exclude_bookies):
         valid &= where((exclude_bookies >> b) & 1, ~_CONTAINING[b], -1)
     for i in range(MAX_FRAGMENTS):
         ensemble = (state.meta_fragments.ensembles >> (6 * i)) & ROW
-        valid &= ~where(i < state.meta_fragments.count, 1 << ((ensemble - 1) & 63), 0)
+        valid &= ~where(i < state.meta_fragments.num, 1 << ((ensemble - 1) & 63), 0)
     return valid
 
 
@@ -51,7 +51,7 @@ def add_pending(client, entry):
     shift = 6 * (entry - 1)
     return client._replace(
         pending=client.pending | (1 << shift),
-        op_fragments=client.op_fragments | (client.fragments.count << shift),
+        op_fragments=client.op_fragments | (client.fragments.num << shift),
         op_ensembles=client.op_ensembles | (current_ensemble(client.fragments) << shift),
     )
 
@@ -88,7 +88,7 @@ def receive_add_confirmed(client, params, response):
 @jitable
 def needing_resend(client):
     """NeedsResend: bit 6(e - 1) of each pending op that is not of the current fragment and ensemble."""
-    other_fragment = client.op_fragments ^ (client.fragments.count * EVERY_ROW)
+    other_fragment = client.op_fragments ^ (client.fragments.num * EVERY_ROW)
     other_ensemble = client.op_ensembles ^ (current_ensemble(client.fragments) * EVERY_ROW)
     return nonzero_rows(other_fragment | other_ensemble) & client.pending
 

@@ -88,14 +88,14 @@ def disordered_fragments(fragments):
     disordered = 0
     for i in range(1, MAX_FRAGMENTS):
         first, next_first = (fragments.first_ids >> (3 * i)) & 7, (fragments.first_ids >> (3 * (i - 1))) & 7
-        disordered |= where((i < fragments.count) & (first >= next_first), 1 << i, 0)
+        disordered |= where((i < fragments.num) & (first >= next_first), 1 << i, 0)
     return disordered
 
 
 @jitable
 def only_valid_fragments(state, params):
     """First entry ids of the metadata's fragments strictly increase."""
-    return when(state.meta_fragments.count > 1, disordered_fragments, state.meta_fragments) == 0
+    return when(state.meta_fragments.num > 1, disordered_fragments, state.meta_fragments) == 0
 
 
 @jitable

@@ -6,7 +6,7 @@ the ledger (the writer) and never recovers it; the others, in order of their ids
 a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kernels.ops import jitable, popcount, when, where
 
@@ -38,7 +38,7 @@ class Fragments(NamedTuple):
 
     ensembles: int  # 6 bits a fragment
     first_ids: int  # first_entry_id, 3 bits a fragment
-    count: int  # number of fragments
+    num: int  # how many
 
 
 class Client(NamedTuple):
@@ -95,8 +95,8 @@ def _messages(width):
 
 _FRAGMENTS = Fragments(6 * MAX_FRAGMENTS, 3 * MAX_FRAGMENTS, 4)
 _CLIENT = Client(9, _FRAGMENTS, 3, 3, 24, 24, 24, 24, _messages(60), _messages(48))
-WIDTHS = State(
-    **dict.fromkeys(State._fields, 12)
+_widths: dict[str, Any] = (
+    dict.fromkeys(State._fields, 12)
     | {
         "meta_status": 2,
         "meta_fragments": _FRAGMENTS,
@@ -111,16 +111,20 @@ WIDTHS = State(
     | dict.fromkeys(("fence_requests", "fence_responses"), _messages(12))
     | dict.fromkeys(("read_requests", "read_responses"), _messages(60))
 )
+WIDTHS = State(**_widths)
+"""Bits of every field."""
 
 _NO_MESSAGES = Messages(0, 0, 0)
 _NO_FRAGMENTS = Fragments(0, 0, 0)
 _NO_CLIENT = Client(0, _NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, _NO_MESSAGES, _NO_MESSAGES)
-INITIAL = State(
-    **dict.fromkeys(State._fields, 0)
+_empty: dict[str, Any] = (
+    dict.fromkeys(State._fields, 0)
     | {"meta_fragments": _NO_FRAGMENTS}
     | dict.fromkeys(("writer", "recoverer_0", "recoverer_1"), _NO_CLIENT)
     | dict.fromkeys(("fence_requests", "fence_responses", "read_requests", "read_responses"), _NO_MESSAGES)
 )
+INITIAL = State(**_empty)
+"""Nothing created, stored or sent."""
 
 
 @jitable
@@ -241,7 +245,7 @@ def append_fragment(fragments, ensemble, first_entry_id):
     return Fragments(
         (fragments.ensembles << 6) | ensemble,
         (fragments.first_ids << 3) | first_entry_id,
-        fragments.count + 1,
+        fragments.num + 1,
     )
 
 
@@ -252,7 +256,7 @@ def ensemble_of_entry(fragments, entry):
     for i in range(1, MAX_FRAGMENTS):
         first = (fragments.first_ids >> (3 * i)) & 7
         next_first = (fragments.first_ids >> (3 * (i - 1))) & 7
-        fits = (i < fragments.count) & (first <= entry) & (next_first > entry)
+        fits = (i < fragments.num) & (first <= entry) & (next_first > entry)
         found = where(fits, (fragments.ensembles >> (6 * i)) & ROW, found)
     return where((fragments.first_ids & 7) <= entry, current_ensemble(fragments), found)
 
