@@ -89,6 +89,15 @@ def test_repetitions_are_pure_functions_and_share_no_runs():
         assert len({estimator.sample(repetition)[1:3] for repetition in range(30)}) > 1
 
 
+@pytest.mark.parametrize("p", [0.001, 0.5, 0.999])
+def test_the_cells_of_a_pair_add_up(p):
+    both, only_variant, only_baseline, neither = cells = calibrate.pair_of(p)
+    assert min(cells) > 0
+    assert sum(cells) == pytest.approx(1)
+    assert both + only_variant == pytest.approx(p)
+    assert only_baseline / (only_baseline + neither) == pytest.approx(p / 4)
+
+
 def test_calibrate_as_json_and_text(quorisk):
     few = ("calibrate", "--repetitions", "5", "--p", "0.5,0.1", "--runs", "100", "--seed", "2")
     code, out, err = quorisk(*few, "--json")
