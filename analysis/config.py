@@ -34,6 +34,8 @@ class RunSettings(NamedTuple):
     """Half-width by the estimate at which it stops; infinite for none. Where both are given both have to be met."""
     precision_of: str
     """The invariant whose interval is meant, or DATA_LOSS."""
+    simultaneous: bool
+    """The intervals of a grid hold all together, each invariant's over all points, and not one by one."""
     at_any_time: bool
     """The question is a loss at any time: runs that the horizon ends may hide one. Else it is one by the horizon."""
 
@@ -59,6 +61,8 @@ class Experiment(NamedTuple):
     run: RunSettings
     varied: tuple[str, ...]
     """Dotted names of the grid's keys, in the file's order."""
+    overrides: tuple[str, ...]
+    """What was put in the place of the file's values, as section.key=value."""
     given: frozenset[str]
     """Dotted names of the keys that the file or an override sets, the grid's among them."""
 
@@ -110,6 +114,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
         points=tuple(_points(model, values, settings)),
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
         varied=tuple(settings.grid),
+        overrides=tuple(overrides),
         given=frozenset(settings.values | settings.grid),
     )
 

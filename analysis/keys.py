@@ -95,6 +95,7 @@ def keys_of(model: Model) -> dict[str, Key]:
         Key("run.precision", precision, math.inf, False),
         Key("run.relative_precision", precision, math.inf, False),
         Key("run.precision_of", judged, DATA_LOSS, False),
+        Key("run.simultaneous", SWITCH, False, False),
         Key("run.at_any_time", SWITCH, False, False),
         Key("run.engine", engine, "auto", False),
     ]

@@ -177,13 +177,14 @@ def _sum_invariants(values: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[
 _MERGES: Mapping[str, Any] = {SUM: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
 
 
-def frame(table: pa.Table, confidence: float) -> "pd.DataFrame":
+def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any_time: bool = False) -> "pd.DataFrame":
     """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
     `steps`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs that broke
-    it), `p` = losses / runs, `low` and `high` of its interval, in which every unfinished run may hide a loss, and the
-    interval's `method` and `confidence`.
+    it), `p` = losses / runs, `low` and `high` of its interval, in which every unfinished run may hide a loss (with
+    `at_any_time` every run that the horizon ended, too), and the interval's `method` and `confidence`: of each interval
+    alone, or if `simultaneous` of one invariant's intervals at all points together.
     """
     import pandas as pd  # here, since Spark's workers get along without
 
@@ -194,15 +195,28 @@ def frame(table: pa.Table, confidence: float) -> "pd.DataFrame":
         shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
         shared |= {name: each[name] for name in ("steps", "wall_s", *OUTCOMES)}
         any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
-        rows += [shared | _estimate(each, invariant, confidence) for invariant in (any_loss, *each["invariants"])]
+        hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
+        judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden)
+        rows += [shared | _estimate(each, invariant, judged) for invariant in (any_loss, *each["invariants"])]
     return pd.DataFrame(rows)
 
 
-def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], confidence: float) -> dict[str, Any]:
+class Judgement(NamedTuple):
+    """How sure an interval is to be."""
+
+    confidence: float
+    together: int
+    """Intervals that hold together at that confidence."""
+    hidden: int
+    """Runs that may hide a loss."""
+
+
+def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Judgement) -> dict[str, Any]:
     from analysis.intervals import METHOD, clopper_pearson
+    from analysis.sequential import simultaneous
 
     losses, runs = invariant["broken"], each["num_runs"]
-    low, high = clopper_pearson(losses, runs, confidence, each["unfinished"])
+    low, high = clopper_pearson(losses, runs, simultaneous(judged.confidence, judged.together), judged.hidden)
     return {
         "invariant": invariant["name"],
         "data_loss": invariant["data_loss"],
@@ -210,8 +224,8 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], confidence:
         "p": losses / runs,
         "low": low,
         "high": high,
-        "method": METHOD,
-        "confidence": confidence,
+        "method": METHOD if judged.together == 1 else f"simultaneous {METHOD}",
+        "confidence": judged.confidence,
     }
 
 

@@ -1,5 +1,6 @@
 """What a sweep draws from its results."""
 
+import shlex
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +20,8 @@ def draw(table: pa.Table, experiment: Experiment, source: str, out: Path) -> pd.
 
     `source` is the experiment file's text.
     """
-    frame = results.frame(table, experiment.run.confidence)
+    run = experiment.run
+    frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time)
     others = [column for column in frame.columns if column not in experiment.varied]
     frame = frame[[*experiment.varied, *others]]  # parameters in the grid's order
     (out / folder.FIGURES).mkdir(exist_ok=True)
@@ -31,6 +33,8 @@ def draw(table: pa.Table, experiment: Experiment, source: str, out: Path) -> pd.
             folder.write(out / folder.FIGURES / f"{name}.{kind}", save(figure, kind))
         figures[invariant] = save(figure, "svg")
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
-    provenance = Provenance(f"quorisk run {experiment.path} --out {out}", source, versions)
+    changed = [word for override in experiment.overrides for word in ("--set", override)]
+    command = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
+    provenance = Provenance(command, source, versions)
     folder.write(out / folder.REPORT, report(frame, figures, provenance).encode())
     return frame

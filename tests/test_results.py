@@ -129,3 +129,15 @@ def test_a_frame_has_every_parameter_under_its_dotted_key():
     given = {key: frame[key].iloc[0] for key in frame.columns if "." in key}
     assert given == json.loads(IDENTITY.parameters)
     assert list(frame["run.horizon"].unique()) == [50.0, math.inf]
+
+
+def test_simultaneous_intervals_are_wider_and_horizon_runs_hide_losses_on_request():
+    """Three points together at 95%: each interval as if at 1 - 0.05 / 3."""
+    cut = table(*(row(point_id=str(i)) | {"completed": 7, "horizon": 3} for i in range(3)))
+    alone, together = results.frame(cut, 0.95), results.frame(cut, 0.95, simultaneous=True)
+    strict = results.frame(cut, 1 - 0.05 / 3)
+    assert together["high"].tolist() == pytest.approx(strict["high"].tolist())
+    assert together["high"].iloc[0] > alone["high"].iloc[0]
+    assert together["method"].iloc[0] == "simultaneous Clopper-Pearson"
+    any_time = results.frame(cut, 0.95, at_any_time=True)
+    assert any_time["high"].iloc[0] == clopper_pearson(0, 10, 0.95, 3)[1]
