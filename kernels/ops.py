@@ -103,8 +103,6 @@ def _nth_bit_branch_free(mask, n):
 
 @overload(where)
 def _where_numba(condition, yes, no):
-    if isinstance(yes, types.BaseNamedTuple):
-        return lambda condition, yes, no: _select_fields(condition, yes, no)
     return lambda condition, yes, no: yes if condition else no
 
 
@@ -189,25 +187,6 @@ def _pdep(typing_context, bits, mask):
         return builder.call(pdep, args)
 
     return types.int64(types.int64, types.int64), generate
-
-
-@intrinsic
-def _select_fields(typing_context, condition, yes, no):
-    def select(builder, test, kind, left, right):
-        if not isinstance(kind, types.BaseNamedTuple):
-            return builder.select(test, left, right)
-        result = left
-        for i, field in enumerate(kind.types):
-            parts = builder.extract_value(left, i), builder.extract_value(right, i)
-            result = builder.insert_value(result, select(builder, test, field, *parts), i)
-        return result
-
-    def generate(context, builder, call, args):
-        test = context.cast(builder, args[0], call.args[0], types.boolean)
-        test = builder.icmp_unsigned("!=", test, ir.Constant(test.type, 0))
-        return select(builder, test, yes, args[1], args[2])
-
-    return yes(condition, yes, no), generate
 
 
 @infer_getattr

@@ -194,11 +194,12 @@ def _framed(rows: pd.DataFrame, width: float, height: float) -> tuple[Figure, Su
 def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     first, terms = rows.iloc[0], text.fixed(rows)
+    together = "all points together" if first["method"].startswith("simultaneous") else "each for itself"
     model = f"Model {first['protocol']}, version {first['model_version']}: {terms.pop('model', 'as above')}."
     others = " ".join(f"{table.capitalize()}: {what}." for table, what in terms.items())
     return (
         f"{model} {others} {text.runs(rows)} a point, seed {first['seed']}. Bars: {text.percent(first['confidence'])} "
-        f"{first['method']} intervals, each for itself. Hollow marks with an arrow: no breach seen, upper end of the "
+        f"{first['method']} intervals, {together}. Hollow marks with an arrow: no breach seen, upper end of the "
         "interval. Of all actions that may happen next one is drawn in proportion to its rate; messages are lost "
         "independently of each other."
     )

@@ -43,7 +43,7 @@ def report(frame: pd.DataFrame, figures: Mapping[str, bytes], provenance: Proven
         runs=text.runs(frame),
         total_runs=f"{points['runs'].sum():,}",
         total_steps=text.number(points["steps"].sum()),
-        core_hours=text.number(points["wall_s"].sum() / 3600),
+        core_s=text.number(points["wall_s"].sum()),
         unfinished=int(points["unfinished"].sum()),
         confidence=text.percent(frame["confidence"].iloc[0]),
         varied={text.name(key): [text.value(each) for each in frame[key].unique()] for key in text.varied(frame)},

@@ -95,11 +95,11 @@ def needing_resend(client):
 
 @jitable
 def can_change_ensemble(state, params, client):
-    """The guard of ChangeEnsemble, for a client with time-outs in its current ensemble."""
+    """The guard of ChangeEnsemble."""
     ensemble = current_ensemble(client.fragments)
     failed = timed_out(client) & ensemble
     available = valid_ensembles(state, params, ensemble & ~failed, failed) != 0
-    return where((needing_resend(client) == 0) & available, 1, 0)
+    return where((failed != 0) & (needing_resend(client) == 0) & available, 1, 0)
 
 
 @jitable

@@ -45,14 +45,20 @@ def no_divergence_between_client_and_metadata(state, params):
 
 
 @jitable
-def all_acked_entries_are_readable(state, params):
-    """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its fragment's ensemble."""
+def unreadable_entries(state):
+    """Bit 6(e - 1): entry e is within the lac of a client that is OPEN or CLOSED, and on no bookie of its ensemble."""
     first, second = closed_recoverer_lacs(state)
     active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
     lac = where(active, state.writer.lac, 0)
     lac = where(first > lac, first, lac)
     lac = where(second > lac, second, lac)
-    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_ensembles) == 0
+    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_ensembles)
+
+
+@jitable
+def all_acked_entries_are_readable(state, params):
+    """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its fragment's ensemble."""
+    return when((state.writer.lac != 0) | (state.closed != 0), unreadable_entries, state) == 0
 
 
 @jitable

@@ -24,7 +24,6 @@ from kernels.bookkeeper.layout import (
     processed,
     request_entries,
     send,
-    timed_out,
 )
 from kernels.bookkeeper.slots import (
     in_recovery,
@@ -259,7 +258,7 @@ def recovery_client_receives_add_confirmed_response(state, params, instance, los
 @jitable
 def recovery_can_change_ensemble(state, params, client):
     """RecoveryClientChangesEnsemble of one client."""
-    wanted = (timed_out(client) & current_ensemble(client.fragments)) != 0
+    wanted = (client.requests.lost | client.responses.lost) != 0
     allowed = (params.defer_recovery_ensemble_change != 0) | (client.meta_version == state.meta_version)
     return when(wanted & allowed, can_change_ensemble, state, params, client)
 

@@ -24,7 +24,6 @@ from kernels.bookkeeper.layout import (
     current_ensemble,
     earliest_responses,
     processed,
-    timed_out,
 )
 from kernels.model import Action, sends_nothing
 from kernels.ops import jitable, when, where
@@ -97,7 +96,7 @@ def client_receives_add_fenced_response(state, params, instance, lost):
 def client_changes_ensemble_enabled(state, params):
     writer = state.writer
     open_ledger = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
-    wanted = (timed_out(writer) & current_ensemble(writer.fragments)) != 0
+    wanted = (writer.requests.lost | writer.responses.lost) != 0
     current = writer.meta_version == state.meta_version
     return (when(open_ledger & wanted & current, can_change_ensemble, state, params, writer),)
 
