@@ -34,7 +34,9 @@ def loss_figure(frame: pd.DataFrame, invariant: str) -> Figure:
     with quorisk_style():
         if against is None:
             return _dots(rows, keys)
-        return _lines(rows, against, [key for key in keys if key != against])
+        rest = [key for key in keys if key != against]
+        alike = [key for key in rest if (rows.groupby(against)[key].nunique() == 1).all()]  # they go with the axis
+        return _lines(rows, [against, *alike], [key for key in rest if key not in alike])
 
 
 def _is_axis(rows: pd.DataFrame, key: str) -> bool:
@@ -43,7 +45,7 @@ def _is_axis(rows: pd.DataFrame, key: str) -> bool:
 
 def _split(rows: pd.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str]]:
     """The parameters that tell panels apart, and those that tell lines apart."""
-    panels = [key for key in keys if key.startswith("variant.")]
+    panels = [key for key in keys if rows[key].dtype == bool]
     lines = [key for key in keys if key not in panels]
     if not lines:
         panels, lines = lines, panels
@@ -52,7 +54,8 @@ def _split(rows: pd.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str
     return panels, lines
 
 
-def _lines(rows: pd.DataFrame, against: str, keys: Sequence[str]) -> Figure:
+def _lines(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -> Figure:
+    against = axis_keys[0]
     panel_keys, line_keys = _split(rows, keys)
     panels = text.configurations(rows, panel_keys)
     abreast = len(text.configurations(rows, panel_keys[-1:]))
@@ -75,7 +78,7 @@ def _lines(rows: pd.DataFrame, against: str, keys: Sequence[str]) -> Figure:
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     for axes in grid.flat[len(panels) - num_columns : len(panels)]:
-        axes.set_xlabel(_axis_label(against))
+        axes.set_xlabel(_axis_label(axis_keys))
         axes.tick_params(labelbottom=True)
     for axes in grid[:, 0]:
         axes.set_ylabel("probability in a run")
@@ -138,10 +141,11 @@ def _where(rows: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
     return rows
 
 
-def _axis_label(key: str) -> str:
-    if key == text.MESSAGE_LOSS:
-        return "probability that a message is lost"
-    return f"rate of {text.name(key)} (1 / unit of model time)"
+def _axis_label(keys: Sequence[str]) -> str:
+    alike = "".join(f"\nand with it {text.name(key)}" for key in keys[1:])
+    if keys[0] == text.MESSAGE_LOSS:
+        return f"probability that a message is lost{alike}"
+    return f"rate of {text.name(keys[0])} (1 / unit of model time){alike}"
 
 
 class _Places(NamedTuple):

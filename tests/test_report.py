@@ -218,3 +218,12 @@ def test_a_summary_on_screen_ends_before_it_fills_the_screen():
     table = screen.summary(frame([1] * 50, model__keys=range(50)))
     assert table.row_count == screen.MOST_LINES
     assert "10 more" in str(table.caption)
+
+
+def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
+    given = frame([1, 2, 3], rates__broker_crash=[0.1, 0.2, 0.3])
+    given["rates.producer"] = given["rates.broker_crash"] * 2
+    figure = loss_figure(given, "data loss")
+    [axes] = all_axes(figure)
+    assert [len(xy(line)) for line in axes.lines if line.get_linestyle() != "None" and len(xy(line)) > 0] == [3]
+    assert axes.get_xlabel().endswith("and with it producer")
