@@ -24,7 +24,7 @@ setup: $(STAMP) ## install Quorisk and its tools into .venv; see to Java 17 or n
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
 
 demo: $(STAMP) ## sweep the demo grid and draw its report
-	@$(WITH_JAVA) $(BIN)/quorisk run configs/demo.toml --out results/demo
+	@$(WITH_JAVA) $(BIN)/quorisk run configs/demo.toml --out results/demo --resume
 	@echo "The report: $(CURDIR)/results/demo/report.html"
 
 test: lint ## lint, type-check, and run the tests

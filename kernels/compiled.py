@@ -40,7 +40,10 @@ numba.config.CACHE_DIR = str(_cache_folder())
 
 
 def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
-    """`template` compiled under `name`, with `names` as globals; `cached` keeps the machine code on disk."""
+    """`template` compiled under `name`, with `names` as globals.
+
+    If `cached`, the machine code is kept on disk and Python may call it; otherwise only compiled code may.
+    """
     function = FunctionType(template.__code__, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
