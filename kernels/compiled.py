@@ -19,7 +19,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from kernels.model import Model
+from kernels.model import Model, smallest_params
 from kernels.ops import INLINED, deposit, popcount
 
 
@@ -114,13 +114,9 @@ class Stepper(NamedTuple):
 @cache
 def num_words(model: Model) -> tuple[int, ...]:
     """For each action the number of words of its instance mask."""
-    params = model.make_params(_lowest_values(model))
+    params = smallest_params(model)
     state = model.initial(params, 0)
     return tuple(len(action.enabled(state, params)) for action in model.actions)
-
-
-def _lowest_values(model: Model) -> dict[str, Any]:
-    return {p.name: p.allowed[0] if p.allowed else True for p in model.parameters}
 
 
 @cache

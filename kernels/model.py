@@ -84,6 +84,11 @@ class Model(NamedTuple):
     """Messages that one action instance sends at the most: bits 0 to max_sends - 1 of `sends`."""
 
 
+def smallest_params(model: Model) -> Any:
+    """`Params` of the smallest sizes and the defaults: what compiled code takes the types of params and states from."""
+    return model.make_params({p.name: p.allowed[0] if p.allowed else True for p in model.parameters})
+
+
 @jitable
 def sends_nothing(state, params, instance):
     """`Action.sends` of an action that sends no message."""

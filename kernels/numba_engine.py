@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels.compiled import bind, load_words, num_words, stepper
-from kernels.model import HORIZON, LOST, UNFINISHED, Model
+from kernels.model import HORIZON, LOST, UNFINISHED, Model, smallest_params
 from kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
 from kernels.philox import draw_pair, minus_log2, multiply_high
 from kernels.points import Points
@@ -107,10 +107,9 @@ def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
 def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray]:
     """Params for their type, and for each word of instances its action and its first instance."""
     words = num_words(model)
-    lowest = {p.name: p.allowed[0] if p.allowed else True for p in model.parameters}
     word_action = np.repeat(np.arange(len(words)), words)
     word_first = np.concatenate([64 * np.arange(n) for n in words])
-    return model.make_params(lowest), word_action.astype(np.int64), word_first.astype(np.int64)
+    return smallest_params(model), word_action.astype(np.int64), word_first.astype(np.int64)
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels.compiled import bind, num_words, stepper
-from kernels.model import Model
+from kernels.model import Model, smallest_params
 from kernels.ops import lowest_bit
 from kernels.packing import hash_words, num_packed_words, packing
 
@@ -118,7 +118,7 @@ def word_tables(model: Model) -> dict[str, Any]:
     instances its action and its first instance."""
     per_action = num_words(model)
     return {
-        "like": model.initial(model.make_params(_smallest(model)), 0),
+        "like": model.initial(smallest_params(model), 0),
         "num_words": sum(per_action),
         "word_action": np.repeat(np.arange(len(per_action)), per_action),
         "word_first": np.concatenate([64 * np.arange(n) for n in per_action]),
@@ -143,10 +143,6 @@ def _functions(model: Model) -> tuple[Any, Any, Any]:
         **shared,
     )
     return start, expand, table.rehash
-
-
-def _smallest(model: Model) -> dict[str, Any]:
-    return {p.name: p.allowed[0] if p.allowed else True for p in model.parameters}
 
 
 # Templates. The names that they use and this module lacks are bound by `_functions`.

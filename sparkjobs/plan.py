@@ -14,27 +14,32 @@ from sparkjobs.run import Work
 
 SHORTEST_S, LONGEST_S = 0.5, 10.0
 """Seconds that a task takes, about. Spark spends a few hundredths of a second on each."""
-TASKS_PER_CORE = 16
+TASKS_PER_CORE = 8
 """Of a sweep whose tasks may be shorter than LONGEST_S."""
 PLAN_SCHEMA = pa.schema({"task": pa.int64(), "point": pa.int64(), "first_run": pa.int64(), "num_runs": pa.int64()})
 """A row is a range of runs of one point; a task has one or several."""
-_PILOT_RUNS = 256
+_FIRST_PILOT, _PILOT_S = 16, 0.1
 
 
 def pilot(work: Work, ranges: Sequence[range]) -> np.ndarray:
-    """Seconds that a run takes on one core, by point, from a few of the runs in `ranges`.
+    """Seconds that a run takes on one core, by point, from some of the runs in `ranges`: a hundredth at the most.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
     """
     model, threads = protocols.load(work.protocol), num_cores()
     simulate(model, work.points, [Job(0, 0, 1)], work.seed)
-    jobs = [Job(i, runs.start, min(-(-len(runs) // 100), _PILOT_RUNS)) for i, runs in enumerate(ranges)]
-    num_runs = np.array([job.num_runs for job in jobs])
-    start = time.perf_counter()
-    steps = simulate(model, work.points, jobs, work.seed, threads)[:, STEPS] / np.maximum(num_runs, 1)
-    core_s = (time.perf_counter() - start) * threads
-    cost = steps + 1.0  # beginning a run costs about a step
-    return cost * core_s / (cost @ num_runs)
+    hundredth = np.array([-(-len(runs) // 100) for runs in ranges])
+    num_runs = np.minimum(hundredth, _FIRST_PILOT)
+    while True:
+        jobs = [Job(point, runs.start, int(num_runs[point])) for point, runs in enumerate(ranges)]
+        start = time.perf_counter()
+        steps = simulate(model, work.points, jobs, work.seed, threads)[:, STEPS]
+        took_s = time.perf_counter() - start
+        if took_s > _PILOT_S or (num_runs == hundredth).all():
+            break
+        num_runs = np.minimum(hundredth, 4 * num_runs)
+    cost = steps / np.maximum(num_runs, 1) + 1.0  # beginning a run costs about a step
+    return cost * took_s * threads / (cost @ num_runs)
 
 
 def num_tasks(ranges: Sequence[range], run_s: np.ndarray, cores: int) -> int:

@@ -24,8 +24,11 @@ warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", F
 OLDEST_JAVA = 17
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d,]+\]|(spark|k8s)://\S+|yarn")
 SETTINGS = {
-    # Java only hands out tasks: compiling its own code thoroughly would cost more than it saves.
+    # All that Java does is hand out tasks: compiling and optimising that would cost seconds and save none.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.log.level": "WARN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

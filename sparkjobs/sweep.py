@@ -11,6 +11,7 @@ from rich.console import Console
 
 from analysis import results
 from analysis.config import Experiment
+from analysis.errors import ConfigError
 from analysis.identity import canonical_parameters
 from kernels.points import pack
 from sparkjobs import folder, screen
@@ -21,6 +22,7 @@ from sparkjobs.run import Counts, Work, run
 from sparkjobs.session import check, interruptible, session
 
 ENGINE = "numba"
+MAX_SEED = 2**63 - 1  # Spark has no unsigned integers
 
 
 def sweep(experiment: Experiment, out: Path, master: str | None, resume: bool, console: Console) -> None:
@@ -41,7 +43,8 @@ def sweep(experiment: Experiment, out: Path, master: str | None, resume: bool, c
             fresh = compute(spark, work, ranges, console)
         table = _in_order(results.merge(pa.concat_tables([table, fresh])), work)
         results.write(table, out / folder.RESULTS)
-    folder.write(out / folder.EXPERIMENT, source.encode())
+    as_run = "".join(f"# --set {line}\n" for override in experiment.overrides for line in override.splitlines())
+    folder.write(out / folder.EXPERIMENT, (as_run + source).encode())
     with console.status("drawing"):
         frame = draw(table, experiment, source, out)
     console.print(screen.summary(frame))
@@ -49,8 +52,10 @@ def sweep(experiment: Experiment, out: Path, master: str | None, resume: bool, c
 
 
 def prepare(experiment: Experiment) -> Work:
-    """What the tasks of an experiment share."""
+    """What the tasks of an experiment share. Raises ConfigError."""
     model, seed = experiment.model, experiment.run.seed
+    if seed > MAX_SEED:
+        raise ConfigError(f"{experiment.path}: run.seed = {seed}: at most {MAX_SEED} in a sweep, for its table's sake")
     identities = [
         results.Identity(
             point_id=each.point_id,

@@ -145,6 +145,20 @@ def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_p
     assert not list(out.rglob("*.part"))
 
 
+def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
+    out = tmp_path / "out"
+    sweep(load("run.runs=10", "rates.broker_crash=0.5"), out, None, False, console)
+    assert (out / folder.EXPERIMENT).read_text() == "# --set run.runs=10\n# --set rates.broker_crash=0.5\n" + FILE
+    html = (out / folder.REPORT).read_text()
+    assert f"small.toml --out {out} --set run.runs=10 --set rates.broker_crash=0.5" in html
+
+
+def test_a_seed_that_the_table_cannot_hold_is_refused(load, console, tmp_path):
+    with pytest.raises(ConfigError, match=r"run\.seed = 9223372036854775808: at most 9223372036854775807"):
+        sweep(load(f"run.seed={2**63}"), tmp_path / "out", None, False, console)
+    assert not (tmp_path / "out").exists()
+
+
 def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypatch):
     sweep(load("run.runs=100"), tmp_path / "out", None, False, console)
     sweep(load("run.runs=300"), tmp_path / "out", None, True, console)
