@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.keys import DATA_LOSS
 from kernels.model import OUTCOMES, Model
 from kernels.tally import Tally
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ANY_LOSS = "data loss"
+ANY_LOSS = DATA_LOSS
 """Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
 

@@ -55,11 +55,11 @@ def leaves(value: Any) -> tuple[int, ...]:
     return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)
 
 
-def _paths(kind):
+def leaf_paths(kind: Any) -> list[tuple[int, ...]]:
     """Index paths of the integers of a (nested) tuple type."""
     if not isinstance(kind, types.BaseTuple):
         return [()]
-    return [(i, *path) for i, field in enumerate(kind.types) for path in _paths(field)]
+    return [(i, *path) for i, field in enumerate(kind.types) for path in leaf_paths(field)]
 
 
 def _element(context, builder, array_type, array, offset):
@@ -72,7 +72,7 @@ def store_words(typing_context, value, words, first):
     """Writes the integers of a nested tuple to words[first], words[first + 1], ..."""
 
     def generate(context, builder, call, args):
-        for i, path in enumerate(_paths(value)):
+        for i, path in enumerate(leaf_paths(value)):
             place = builder.add(args[2], ir.Constant(args[2].type, i))
             builder.store(builder.extract_value(args[0], path), _element(context, builder, words, args[1], place))
         return context.get_dummy_value()
@@ -86,7 +86,7 @@ def load_words(typing_context, like, words, first):
 
     def generate(context, builder, call, args):
         result = args[0]
-        for i, path in enumerate(_paths(like)):
+        for i, path in enumerate(leaf_paths(like)):
             place = builder.add(args[2], ir.Constant(args[2].type, i))
             word = builder.load(_element(context, builder, words, args[1], place))
             result = builder.insert_value(result, word, path)

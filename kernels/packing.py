@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from kernels.compiled import leaves
+from kernels.compiled import leaf_paths, leaves
 
 
 class _Field(NamedTuple):
@@ -49,7 +49,7 @@ def packing(widths: Any) -> tuple[Any, Any]:
     def pack(typing_context, state, row):
         def generate(context, builder, call, args):
             words = [ir.Constant(word_type, 0)] * num_packed_words(widths)
-            for field, path in zip(fields, _paths(state), strict=True):
+            for field, path in zip(fields, leaf_paths(state), strict=True):
                 value = builder.shl(builder.extract_value(args[0], path), ir.Constant(word_type, field.shift))
                 words[field.word] = builder.or_(words[field.word], value)
             for i, word in enumerate(words):
@@ -62,7 +62,7 @@ def packing(widths: Any) -> tuple[Any, Any]:
     def unpack(typing_context, like, row):
         def generate(context, builder, call, args):
             state = args[0]
-            for field, path in zip(fields, _paths(like), strict=True):
+            for field, path in zip(fields, leaf_paths(like), strict=True):
                 word = builder.load(pointer(context, builder, row, args[1], field.word))
                 value = builder.lshr(word, ir.Constant(word_type, field.shift))
                 value = builder.and_(value, ir.Constant(word_type, (1 << field.width) - 1))
@@ -72,13 +72,6 @@ def packing(widths: Any) -> tuple[Any, Any]:
         return like(like, row), generate
 
     return pack, unpack
-
-
-def _paths(kind: Any) -> list[tuple[int, ...]]:
-    """Index paths of the integers of a (nested) tuple type."""
-    if not isinstance(kind, types.BaseTuple):
-        return [()]
-    return [(i, *path) for i, field in enumerate(kind.types) for path in _paths(field)]
 
 
 @register_jitable(forceinline=True)

@@ -7,22 +7,10 @@ from itertools import islice
 
 import pytest
 
-from analysis import calibrate, cli, config, intervals
+from analysis import calibrate, config, intervals
 from analysis.calibrate import PROTOCOL, PROTOCOL_P, estimators
 from analysis.errors import ConfigError
 from tests.support import instances
-
-
-@pytest.fixture
-def quorisk(capsys):
-    def quorisk(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert isinstance(ended.value.code, int | None)
-        return ended.value.code or 0, captured.out, captured.err
-
-    return quorisk
 
 
 def exact_probability(model, params, invariant):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis import bench, cli, explore
+from analysis import bench, explore
 from analysis.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent
@@ -35,20 +35,6 @@ def file(tmp_path):
     path = tmp_path / "topic.toml"
     path.write_text(TOPIC)
     return str(path)
-
-
-@pytest.fixture
-def quorisk(capsys):
-    """Runs the command here; returns exit status, stdout and stderr."""
-
-    def quorisk(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert isinstance(ended.value.code, int | None)
-        return ended.value.code or 0, captured.out, captured.err
-
-    return quorisk
 
 
 def test_estimate_as_json(quorisk, file):

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import binomtest, multinomial
 
-from analysis import cli, compare, estimate, paired
+from analysis import compare, estimate, paired
 from analysis.config import load
 from analysis.keys import DATA_LOSS
 from analysis.paired import Counts, Table
@@ -38,18 +38,6 @@ def file(tmp_path):
     path = tmp_path / "topic.toml"
     path.write_text(TOPIC)
     return path
-
-
-@pytest.fixture
-def quorisk(capsys):
-    def quorisk(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert isinstance(ended.value.code, int | None)
-        return ended.value.code or 0, captured.out, captured.err
-
-    return quorisk
 
 
 def table_of(both: int, only_variant: int, only_baseline: int, runs: int) -> Table:
