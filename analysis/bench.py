@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from analysis import config
+from kernels.engines import Job
 from kernels.model import Model
-from kernels.numba_engine import Job, simulate
+from kernels.numba_engine import simulate
 from kernels.points import Point, pack
 from kernels.search import explore
 from kernels.tally import STEPS

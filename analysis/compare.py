@@ -23,8 +23,8 @@ from analysis.keys import DATA_LOSS, find, keys_of
 from analysis.paired import METHOD, Comparison, Counts, Table
 from analysis.paired import compare as compare_pairs
 from analysis.sequential import fixed_runs
+from kernels.engines import RECORD, Job, choose
 from kernels.model import LOST
-from kernels.numba_engine import RECORD, Job, record
 from kernels.points import Point, Points, pack
 
 CHUNK_RUNS = 1 << 16
@@ -204,7 +204,9 @@ def _chunks(runs: int) -> Iterator[Job]:
 def _events(plan: Plan, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:
     """For each run a mask of what it broke, any data loss in bit 0; and a mask of all bits if it may hide a loss."""
     experiment = plan.experiment
-    columns = dict(zip(RECORD, record(experiment.model, points, job, experiment.run.seed).T, strict=True))
+    engine = choose(experiment.run.engine)
+    records = engine.record(experiment.model, points, job, experiment.run.seed)
+    columns = dict(zip(RECORD, records.T, strict=True))
     unknown = np.isin(columns["outcome"], unknown_outcomes(experiment.run))
     return columns["broken_mask"] << 1 | (columns["outcome"] == LOST), np.where(unknown, _EVERYTHING, 0)
 

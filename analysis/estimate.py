@@ -14,12 +14,11 @@ from analysis.errors import ConfigError
 from analysis.identity import dotted_values
 from analysis.intervals import METHOD, clopper_pearson
 from analysis.keys import DATA_LOSS
+from kernels import engines
+from kernels.engines import Job
 from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
-from kernels.numba_engine import Job, simulate
 from kernels.points import Point, Points, pack
 from kernels.tally import TIME_TICK, Tally, num_columns, read
-
-ENGINE = "numba"
 
 
 class Risk(NamedTuple):
@@ -94,16 +93,17 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
     model, run = experiment.model, experiment.run
     points = pack(model, [point])
     start = time.perf_counter()
-    simulate(model, points, [Job(0, 0, 1)], run.seed)
+    engine = engines.choose(run.engine)
+    engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
-    tally, stopped = _run(model, points, run, threads, progress)
+    tally, stopped = _run(engine, model, points, run, threads, progress)
     seconds = time.perf_counter() - compiled
     lost = tally.outcomes[OUTCOMES[LOST]]
     return Estimate(
         protocol=experiment.protocol,
         point_id=point_id,
         parameters=dotted_values(model, point),
-        engine=ENGINE,
+        engine=engine.NAME,
         threads=threads,
         seed=run.seed,
         runs=tally.runs,
@@ -126,14 +126,19 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
 
 
 def _run(
-    model: Model, points: Points, run: RunSettings, threads: int, progress: Callable[[int], None] | None
+    engine: engines.Engine,
+    model: Model,
+    points: Points,
+    run: RunSettings,
+    threads: int,
+    progress: Callable[[int], None] | None,
 ) -> tuple[Tally, str]:
     """What the runs add up to, and why there were no more. It does not depend on `threads`: nor do the looks."""
     rule = sequential.rule_of(run)
     sums = np.zeros(num_columns(model), np.int64)
     runs = 0
     for look in sequential.looks(run.runs) if rule else [run.runs]:
-        sums += simulate(model, points, [Job(0, runs, look - runs)], run.seed, threads, progress)[0]
+        sums += engine.simulate(model, points, [Job(0, runs, look - runs)], run.seed, threads, progress)[0]
         runs = look
         if rule:
             risk = _risk(run.precision_of, read(model, sums.tolist()), run)

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kernels.compiled import bind, load_words, num_words, stepper
+from kernels.engines import RECORD, Job
 from kernels.model import HORIZON, LOST, UNFINISHED, Model, smallest_params
 from kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
 from kernels.philox import draw_pair, minus_log2, multiply_high
@@ -28,21 +29,12 @@ from kernels.tally import (
     num_columns,
 )
 
-RECORD = ("outcome", "broken_mask", "steps", "messages", "time_ticks")
-"""Columns of the records that `record` returns."""
+NAME = "numba"
 _CHUNK_RUNS = 1 << 14
 _AHEAD = 8
 """Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
 _TICKS = 1.0 / TIME_TICK
 _MOST_TICKS = 2.0**42
-
-
-class Job(NamedTuple):
-    """Runs first_run to first_run + num_runs - 1 of one point."""
-
-    point: int
-    first_run: int
-    num_runs: int
 
 
 def simulate(

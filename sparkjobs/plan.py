@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from analysis import protocols
 from analysis.estimate import num_cores
-from kernels.numba_engine import Job, simulate
+from kernels.engines import Job, choose
 from kernels.tally import STEPS
 from sparkjobs.run import Work
 
@@ -27,6 +27,7 @@ def pilot(work: Work, ranges: Sequence[range]) -> np.ndarray:
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
     """
     model, threads = protocols.load(work.protocol), num_cores()
+    simulate = choose(work.engine).simulate
     simulate(model, work.points, [Job(0, 0, 1)], work.seed)
     hundredth = np.array([-(-len(runs) // 100) for runs in ranges])
     num_runs = np.minimum(hundredth, _FIRST_PILOT)

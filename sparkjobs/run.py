@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from analysis import protocols, results
 from kernels import tally
-from kernels.numba_engine import Job, simulate
+from kernels.engines import Job, choose
 from kernels.points import Points
 
 SPARK_SCHEMA = from_arrow_schema(results.SCHEMA)
@@ -25,6 +25,7 @@ class Work(NamedTuple):
     """What the tasks of a sweep share."""
 
     protocol: str
+    engine: str
     seed: int
     points: Points
     identities: Sequence[results.Identity]
@@ -65,6 +66,6 @@ def run_job(work: Work, job: Job) -> dict[str, object]:
     """The result row of a range of runs, on one thread."""
     model = protocols.load(work.protocol)
     start = time.perf_counter()
-    [sums] = simulate(model, work.points, [job], work.seed)
+    [sums] = choose(work.engine).simulate(model, work.points, [job], work.seed)
     wall_s = time.perf_counter() - start
     return results.row(work.identities[job.point], model, job.first_run, tally.read(model, sums), wall_s)

@@ -13,6 +13,7 @@ from analysis import results
 from analysis.config import Experiment
 from analysis.errors import ConfigError
 from analysis.identity import canonical_parameters
+from kernels.engines import choose
 from kernels.points import pack
 from sparkjobs import folder, screen
 from sparkjobs.draw import draw
@@ -21,7 +22,6 @@ from sparkjobs.plan import num_tasks, pilot, plan
 from sparkjobs.run import Counts, Work, run
 from sparkjobs.session import check, interruptible, session
 
-ENGINE = "numba"
 MAX_SEED = 2**63 - 1  # Spark has no unsigned integers
 
 
@@ -56,6 +56,7 @@ def prepare(experiment: Experiment) -> Work:
     model, seed = experiment.model, experiment.run.seed
     if seed > MAX_SEED:
         raise ConfigError(f"{experiment.path}: run.seed = {seed}: at most {MAX_SEED} in a sweep, for its table's sake")
+    engine = choose(experiment.run.engine).NAME
     identities = [
         results.Identity(
             point_id=each.point_id,
@@ -63,11 +64,11 @@ def prepare(experiment: Experiment) -> Work:
             model_version=model.version,
             parameters=canonical_parameters(model, each.point),
             seed=seed,
-            engine=ENGINE,
+            engine=engine,
         )
         for each in experiment.points
     ]
-    return Work(experiment.protocol, seed, pack(model, [each.point for each in experiment.points]), identities)
+    return Work(experiment.protocol, engine, seed, pack(model, [each.point for each in experiment.points]), identities)
 
 
 def compute(spark: SparkSession, work: Work, ranges: Sequence[range], console: Console) -> pa.Table:

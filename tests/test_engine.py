@@ -7,7 +7,7 @@ import pytest
 
 from kernels import numba_engine, points, tally
 from kernels.bookkeeper import MODEL
-from kernels.numba_engine import Job
+from kernels.engines import RECORD, Job
 from tests.support import point_of, run
 
 POINTS = (
@@ -42,7 +42,7 @@ def test_run_ranges_add_up(alone):
 
 def test_records_are_what_the_tally_adds_up(alone):
     records = numba_engine.record(MODEL, points.pack(MODEL, POINTS), Job(0, 0, RUNS), SEED)
-    columns = dict(zip(numba_engine.RECORD, records.T, strict=True))
+    columns = dict(zip(RECORD, records.T, strict=True))
     sums = tally.read(MODEL, alone[0])
     assert sums.runs == RUNS
     assert list(sums.outcomes.values()) == np.bincount(columns["outcome"], minlength=5).tolist()

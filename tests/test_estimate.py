@@ -8,8 +8,9 @@ from scipy.stats import binom, binomtest
 from analysis import bench, estimate
 from analysis.config import ConfigError, build, load
 from analysis.intervals import clopper_pearson
+from kernels.engines import RECORD, Job
 from kernels.model import OUTCOMES
-from kernels.numba_engine import RECORD, Job, record
+from kernels.numba_engine import record
 from kernels.points import pack
 from kernels.tally import TIME_TICK
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from analysis import config, results
 from analysis.errors import ConfigError
-from kernels.numba_engine import Job, simulate
+from kernels.engines import Job
+from kernels.numba_engine import simulate
 from kernels.points import pack
 from kernels.tally import read
 from sparkjobs import folder, screen
