@@ -182,10 +182,11 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
     """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
-    `steps`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs that broke
-    it), `p` = losses / runs, `low` and `high` of its interval, in which every unfinished run may hide a loss (with
-    `at_any_time` every run that the horizon ended, too), and the interval's `method` and `confidence`: of each interval
-    alone, or if `simultaneous` of one invariant's intervals at all points together.
+    `steps`, `messages`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs
+    that broke it), `hidden` (runs that may hide a loss: every unfinished one, with `at_any_time` every run that the
+    horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in which every hidden run may be one,
+    and the interval's `method` and `confidence`: of each interval alone, or if `simultaneous` of one invariant's intervals
+    at all points together.
     """
     import pandas as pd  # here, since Spark's workers get along without
 
@@ -194,7 +195,7 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
         shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
-        shared |= {name: each[name] for name in ("steps", "wall_s", *OUTCOMES)}
+        shared |= {name: each[name] for name in ("steps", "messages", "wall_s", *OUTCOMES)}
         any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
         judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden)
@@ -222,6 +223,7 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Jud
         "invariant": invariant["name"],
         "data_loss": invariant["data_loss"],
         "losses": losses,
+        "hidden": judged.hidden,
         "p": losses / runs,
         "low": low,
         "high": high,

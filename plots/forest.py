@@ -1,7 +1,6 @@
 """Figure: what variants are worth, as a forest plot: the difference that each makes to the probability of a loss."""
 
 import math
-import textwrap
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,14 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from plots import text
+from plots import choose, text
+from plots.canvas import framed, given_or_current
 from plots.style import FAINT, INK, quorisk_style, style_of
 
 NO_DIFFERENCE = "no difference seen"
 """Group id of the marks for pairs of which no run differed."""
 _WIDTH_IN, _ROW_IN, _PANEL_IN = 9.5, 0.3, 1.05
-_LINE_IN, _CHARACTERS_IN = 0.16, 18
-"""Of the caption: inches a line, characters an inch."""
 _DECADES = 4
 """Of the scale on either side of 0, at the most; what is nearer to 0 is drawn linearly."""
 
@@ -27,27 +25,22 @@ def forest_figure(frame: pd.DataFrame) -> Figure:
     invariant that broke, unless it alone is that data loss.
     """
     panels = list(_shown(frame))
-    lines = textwrap.wrap(caption(frame), int(_CHARACTERS_IN * _WIDTH_IN))
     row_in = _ROW_IN if frame["baseline"].nunique() == 1 else 1.4 * _ROW_IN
-    heights = [_PANEL_IN + row_in * len(rows) for rows in panels]
-    below = _LINE_IN * (len(lines) + 0.5)
+    heights = [_PANEL_IN + row_in * len(choose.of(frame, invariant)) for invariant in panels]
     with quorisk_style():
-        figure = Figure(figsize=(_WIDTH_IN, sum(heights) + 0.3 + below), layout="constrained")
-        ratios = (sum(heights) + 0.3, below)
-        canvas, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios)[:, 0]
+        figure, canvas = framed(_title(frame), caption(frame), _WIDTH_IN, sum(heights) + 0.3)
         grid = canvas.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
-        for axes, rows in zip(grid[:, 0], panels, strict=True):
-            forest(axes, rows)
-        canvas.suptitle(_title(frame), x=0.01, ha="left", weight="bold")
-        foot.text(0.01, 1.0, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
+        for axes, invariant in zip(grid[:, 0], panels, strict=True):
+            forest(frame, invariant, axes)
     return figure
 
 
-def forest(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draws the rows of one invariant: a square where the interval leaves 0 out, a circle where it does not.
+def forest(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = None) -> Axes:
+    """Draws the pairs of one invariant: a square where the interval leaves 0 out, a circle where it does not.
 
     Where no run differed, a hollow mark stands at the upper end of the interval: nothing seen is not nothing there.
     """
+    axes, rows = given_or_current(ax), choose.of(frame, invariant)
     y = np.arange(len(rows))
     unequal = (rows["only_variant"] + rows["only_baseline"] > 0).to_numpy()
     apart = ((rows["difference_low"] > 0) | (rows["difference_high"] < 0)).to_numpy()
@@ -80,6 +73,7 @@ def forest(axes: Axes, rows: pd.DataFrame) -> None:
     _numbers(axes, rows)
     axes.set_title(f"Probability that a run {text.event(rows['invariant'].iloc[0])}")
     axes.set_xlabel("variant minus baseline")
+    return axes
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:
@@ -123,13 +117,13 @@ def _number(row: dict[str, float]) -> str:
     return f"{row['difference']:+.3g} [{low:+.2g}, {high:+.2g}], {shown}"
 
 
-def _shown(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _shown(frame: pd.DataFrame) -> Iterator[str]:
     counts = ["both", "only_variant", "only_baseline"]
     any_loss = frame[frame["invariant"] == text.ANY_LOSS][counts].to_numpy()
     for invariant, rows in frame.groupby("invariant", sort=False):
         here = rows[counts].to_numpy()
         if invariant == text.ANY_LOSS or (here.any() and not np.array_equal(here, any_loss)):
-            yield rows
+            yield str(invariant)
 
 
 def _title(frame: pd.DataFrame) -> str:
@@ -141,15 +135,12 @@ def _title(frame: pd.DataFrame) -> str:
 
 def caption(frame: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
-    first, terms = frame.iloc[0], text.fixed(frame)
-    model = f"Model {first['protocol']}, version {first['model_version']}: {terms.pop('model', 'as above')}."
-    others = " ".join(f"{table.capitalize()}: {what}." for table, what in terms.items())
+    first = frame.iloc[0]
     pairs = frame[["variant", "baseline"]].drop_duplicates()
     together = f"holding for all {len(pairs)} pairs together" if len(pairs) > 1 else "from Clopper-Pearson bounds"
     return (
-        f"{model} {others} {first['runs']:,} runs of each variant under the same random numbers, "
-        f"seed {first['seed']}. Bars: {text.percent(first['confidence'])} intervals of the difference, {together}. "
+        f"{text.terms(frame)} All variants see the same random numbers. "
+        f"Bars: {text.percent(first['confidence'])} intervals of the difference, {together}. "
         "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed, upper end of the interval. "
-        "p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. Of all actions that may happen "
-        "next one is drawn in proportion to its rate; messages are lost independently of each other."
+        f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.SCHEDULER}"
     )

@@ -1,7 +1,6 @@
 """Figure: the probability that an invariant breaks, against message loss, for each configuration."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,32 +10,57 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
-from plots import text
-from plots.style import FAINT, MOST_LINES, Style, quorisk_style, style_of
+from plots import choose, text
+from plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks
+from plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, Style, quorisk_style, style_of
 
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""
 _ARROW = 0.55
 """An upper bound's arrow goes down to this part of it."""
-_LINE_IN, _CHARACTERS_IN = 0.16, 18
-"""Of the caption: inches a line, characters an inch."""
 
 
-def loss_figure(frame: pd.DataFrame, invariant: str) -> Figure:
+def loss_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure:
     """The figure for one invariant of a result frame (`analysis.results.frame`).
 
     Lines against message loss if the grid varies it, else against a varied rate, else a row for each configuration.
     A point without losses is drawn as the upper end of its interval, with an arrow away from it.
     """
-    rows = frame[frame["invariant"] == invariant]
+    rows = choose.of(frame, invariant)
+    axis_keys, keys = _axis_keys(rows)
+    with quorisk_style():
+        if not axis_keys:
+            num_shown = min(len(rows), MOST_ROWS)
+            figure, canvas = _framed(rows, 7.5, 0.26 * num_shown + 1.3, choose.left_out(num_shown, len(rows)))
+            _dots(canvas.subplots(), rows, keys)
+            return figure
+        return _panels(rows, axis_keys, keys)
+
+
+def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = None) -> Axes:
+    """Draws what `loss_figure` does into one pair of axes: all lines, or MOST_LINES of them."""
+    axes, rows = given_or_current(ax), choose.of(frame, invariant)
+    axis_keys, keys = _axis_keys(rows)
+    if not axis_keys:
+        _dots(axes, rows, keys)
+        return axes
+    configurations = text.configurations(rows, keys)[:MOST_LINES]
+    _panel(axes, rows, axis_keys, _places(rows[axis_keys[0]], len(configurations)), configurations)
+    axes.set(xlabel=_axis_label(axis_keys), ylabel="probability in a run", ylim=_limits(rows))
+    if len(configurations) > 1:
+        axes.legend()
+    return axes
+
+
+def _axis_keys(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """The parameter of the axis with those that go with it, if there is one; and the other varied ones."""
     keys = text.varied(rows)
     against = next((key for key in keys if _is_axis(rows, key)), None)
-    with quorisk_style():
-        if against is None:
-            return _dots(rows, keys)
-        rest = [key for key in keys if key != against]
-        alike = [key for key in rest if (rows.groupby(against)[key].nunique() == 1).all()]  # they go with the axis
-        return _lines(rows, [against, *alike], [key for key in rest if key not in alike])
+    if against is None:
+        return [], keys
+    rest = [key for key in keys if key != against]
+    alike = [key for key in rest if (rows.groupby(against)[key].nunique() == 1).all()]
+    return [against, *alike], [key for key in rest if key not in alike]
 
 
 def _is_axis(rows: pd.DataFrame, key: str) -> bool:
@@ -54,26 +78,26 @@ def _split(rows: pd.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str
     return panels, lines
 
 
-def _lines(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -> Figure:
-    against = axis_keys[0]
+def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -> Figure:
     panel_keys, line_keys = _split(rows, keys)
-    panels = text.configurations(rows, panel_keys)
+    panels = text.configurations(rows, panel_keys)[:MOST_PANELS]
+    configurations = text.configurations(rows, line_keys)[:MOST_LINES]
+    num_shown = sum(
+        len(choose.where(choose.where(rows, panel), line)) for panel in panels[:MOST_PANELS] for line in configurations
+    )
+    panels = panels[:MOST_PANELS]
     abreast = len(text.configurations(rows, panel_keys[-1:]))
-    num_columns = abreast if 1 < abreast <= 3 else min(len(panels), 3)
+    num_columns = abreast if 1 < abreast <= 3 else columns_of(len(panels), 3)
     num_rows = -(-len(panels) // num_columns)
     width, height = max(3.1 * num_columns, 6.2) + 0.7, 2.9 * num_rows + 1.0
-    figure, canvas = _framed(rows, width, height)
+    num_shown = sum(len(choose.where(rows, panel | line)) for panel in panels for line in configurations)
+    left_out = choose.left_out(num_shown, len(rows), "first points of the grid")
+    figure, canvas = _framed(rows, width, height, left_out)
     grid = canvas.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
-    configurations = text.configurations(rows, line_keys)
-    places = _places(rows[against], len(configurations))
+    places = _places(rows[axis_keys[0]], len(configurations))
     for axes, panel in zip(grid.flat, panels, strict=False):
-        here = _where(rows, panel)
-        for index, configuration in enumerate(configurations):
-            series = _where(here, configuration).sort_values(against)
-            x = series[against].map(places.of) * places.dodge ** (index - (len(configurations) - 1) / 2)
-            _series(axes, x, series[against] > 0, series, style_of(index), text.settings(configuration, line_keys))
+        _panel(axes, choose.where(rows, panel), axis_keys, places, configurations)
         axes.set_title(text.settings(panel, panel_keys))
-        _ticks(axes, places.of)
     grid[0, 0].set_ylim(_limits(rows))
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
@@ -84,10 +108,24 @@ def _lines(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) ->
         axes.set_ylabel("probability in a run")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     if len(handles) > 1:
-        longest = max(len(label) for label in labels)
-        num_columns = max(1, int(width * _CHARACTERS_IN * 0.8 / (longest + 12)))
-        canvas.legend(handles, labels, loc="outside lower left", ncols=num_columns, handlelength=3.5)
+        canvas.legend(handles, labels, loc="outside lower left", ncols=legend_columns(labels, width), handlelength=3.5)
     return figure
+
+
+def _panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    axis_keys: Sequence[str],
+    places: "_Places",
+    configurations: Sequence[Mapping[str, Any]],
+) -> None:
+    """A line for each configuration."""
+    against = axis_keys[0]
+    for index, configuration in enumerate(configurations):
+        series = choose.where(rows, configuration).sort_values(against)
+        x = series[against].map(places.of) * places.dodge ** (index - (len(configurations) - 1) / 2)
+        _series(axes, x, series[against] > 0, series, style_of(index), text.settings(configuration, configuration))
+    _ticks(axes, places.of)
 
 
 def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame, look: Style, label: str) -> None:
@@ -100,6 +138,7 @@ def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame,
     bounds.lines[0].set_gid(UPPER_BOUND)
     axes.plot([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5, label=label)
     axes.set(xscale="log", yscale="log")
+    log_ticks(axes.yaxis)
 
 
 def _bars(rows: pd.DataFrame) -> np.ndarray:
@@ -118,27 +157,19 @@ def _marks(look: Style) -> dict[str, Any]:
     }
 
 
-def _dots(rows: pd.DataFrame, keys: Sequence[str]) -> Figure:
-    """A row for each configuration, in the grid's order from the top."""
-    figure, canvas = _framed(rows, 7.5, 0.26 * len(rows) + 1.3)
-    axes = canvas.subplots()
+def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
+    """A row for each configuration, in the grid's order from the top; the worst if there are many."""
+    rows = choose.worst(rows, MOST_ROWS)
     y = pd.Series(range(len(rows)), rows.index)
     seen = rows["losses"] > 0
     zeros = rows["high"][~seen]
     axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_marks(style_of(0)))
     bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, mfc="white", **_marks(style_of(0)))
     bounds.lines[0].set_gid(UPPER_BOUND)
-    labels = [text.settings(row, keys) for row in rows.to_dict("records")]
-    axes.set_yticks(y, labels if keys else ["the one configuration"])
+    axes.set_yticks(y, choose.labels(rows, keys))
     axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="probability in a run")
     axes.set_xlim(_limits(rows))
-    return figure
-
-
-def _where(rows: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
-    for key, value in values.items():
-        rows = rows[rows[key] == value]
-    return rows
+    log_ticks(axes.xaxis)
 
 
 def _axis_label(keys: Sequence[str]) -> str:
@@ -184,26 +215,15 @@ def _limits(rows: pd.DataFrame) -> tuple[float, float]:
     return min(lowest / 2, highest / 50), min(2 * highest, 1.5)
 
 
-def _framed(rows: pd.DataFrame, width: float, height: float) -> tuple[Figure, SubFigure]:
-    """A figure with title and caption, and the part of it between them; width and height of that, in inches."""
-    lines = textwrap.wrap(caption(rows), int(_CHARACTERS_IN * width))
-    below = _LINE_IN * (len(lines) + 0.5)
-    figure = Figure(figsize=(width, height + below), layout="constrained")
-    canvas, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height, below))[:, 0]
-    canvas.suptitle(f"Probability that a run {text.event(rows['invariant'].iloc[0])}", x=0.01, ha="left", weight="bold")
-    foot.text(0.01, 1.0, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
-    return figure, canvas
+def _framed(rows: pd.DataFrame, width_in: float, height_in: float, left_out: str) -> tuple[Figure, SubFigure]:
+    title = f"Probability that a run {text.event(rows['invariant'].iloc[0])}"
+    return framed(title, caption(rows) + left_out, width_in, height_in)
 
 
 def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
-    first, terms = rows.iloc[0], text.fixed(rows)
-    together = "all points together" if first["method"].startswith("simultaneous") else "each for itself"
-    model = f"Model {first['protocol']}, version {first['model_version']}: {terms.pop('model', 'as above')}."
-    others = " ".join(f"{table.capitalize()}: {what}." for table, what in terms.items())
     return (
-        f"{model} {others} {text.runs(rows)} a point, seed {first['seed']}. Bars: {text.percent(first['confidence'])} "
-        f"{first['method']} intervals, {together}. Hollow marks with an arrow: no breach seen, upper end of the "
-        "interval. Of all actions that may happen next one is drawn in proportion to its rate; messages are lost "
-        "independently of each other."
+        f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
+        "Hollow marks with an arrow: no breach seen, upper end of the interval. "
+        f"{text.SCHEDULER}"
     )

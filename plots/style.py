@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib import style
 from matplotlib.figure import Figure
+
+from plots import canvas
 
 INK, FAINT = "#1f2933", "#cbd2d9"
 _SETTINGS = {
@@ -25,16 +27,27 @@ _SETTINGS = {
     "grid.linewidth": 0.5,
     "legend.frameon": False,
     "savefig.dpi": 160,
+    "svg.fonttype": "none",  # letters stay letters: they can be searched, and take little room
     "svg.hashsalt": "quorisk",
     "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a label is one
     "xtick.color": INK,
     "ytick.color": INK,
 }
+_FONT, _FONTS = b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif"  # Verdana's letters are as wide
 # Okabe and Ito's palette, which the colour-blind tell apart; dark enough for white paper.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#b8860b", "#7f7f7f")
 _MARKERS = ("o", "s", "D", "^", "P", "X", "*", "h")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 MOST_LINES = len(_COLOURS)
+MOST_ROWS, MOST_PANELS = 24, 12
+"""Of a figure, so that it can be read on half a page."""
+KINDS: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+"""The kinds of file that a figure can be saved as, each with what to leave out of it."""
 
 
 class Style(NamedTuple):
@@ -57,10 +70,10 @@ def quorisk_style() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, kind: str) -> bytes:
-    """A figure as `svg` or `png`; the same figure gives the same bytes."""
-    metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[kind]
+def save(figure: Figure, kind: str, captioned: bool = True) -> bytes:
+    """A framed figure as one of KINDS; the same figure gives the same bytes. Without its caption it is spent."""
     buffer = BytesIO()
     with quorisk_style():
-        figure.savefig(buffer, format=kind, metadata=metadata)
-    return buffer.getvalue()
+        part = None if captioned else canvas.without_caption(figure)
+        figure.savefig(buffer, format=kind, metadata=KINDS[kind], bbox_inches=part)
+    return buffer.getvalue().replace(_FONT, _FONTS) if kind == "svg" else buffer.getvalue()

@@ -16,6 +16,8 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+_LONGEST = 60
+"""Characters of a name or a value."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -31,8 +33,8 @@ def number(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """Three significant digits in few characters: 0.0123, 1.23e-05."""
-    return f"{value:.3g}"
+    """Three significant digits in few characters: 0.0123, 1.23e-05; close to 1 as many as it takes: 0.99982."""
+    return number(value) if 0.995 < value < 1 else f"{value:.3g}"
 
 
 def probability(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
@@ -45,6 +47,16 @@ def interval(risk: Mapping[str, Any], number: Callable[[float], str] = number) -
     return f"{number(risk['low'])} to {number(risk['high'])}" if risk["losses"] else ""
 
 
+def power(value: float) -> str:
+    """A number for the ticks of a logarithmic axis: 10⁻³, 1, 10, 200."""
+    exponent = math.log10(value) if value > 0 else math.nan
+    if -2 < exponent < 4 or math.isnan(exponent):
+        return f"{value:g}"
+    whole = math.floor(exponent + 1e-9)
+    mantissa = "" if math.isclose(exponent, whole, abs_tol=1e-9) else f"{value / 10.0**whole:.3g} × "
+    return f"{mantissa}10{str(whole).translate(_SUPERSCRIPTS)}"
+
+
 def percent(confidence: float) -> str:
     """A confidence level: 95%, 99.9%."""
     return f"{100 * confidence:.10g}%"
@@ -52,7 +64,7 @@ def percent(confidence: float) -> str:
 
 def name(key: str) -> str:
     """A dotted key for people: WQ, fence recovery reads."""
-    return _SHORT.get(key) or key.rpartition(".")[2].replace("_", " ")
+    return _SHORT.get(key) or _clean(key.rpartition(".")[2].replace("_", " "))
 
 
 def value(given: Any) -> str:
@@ -61,7 +73,13 @@ def value(given: Any) -> str:
         return "on" if given else "off"
     if isinstance(given, float):
         return f"{given:g}" if math.isfinite(given) else "none"
-    return str(given)
+    return _clean(str(given))
+
+
+def _clean(given: str) -> str:
+    """Words of a table for people: without what a picture or a screen could not show, and not at any length."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in given)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
@@ -77,6 +95,15 @@ def parameters(frame: pd.DataFrame) -> list[str]:
 def varied(frame: pd.DataFrame) -> list[str]:
     """The parameters that differ between rows."""
     return [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
+
+
+def independent(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
+    """These parameters without those whose value an earlier one fixes."""
+    kept: list[str] = []
+    for key in keys:
+        if not any((frame.groupby(earlier)[key].nunique(dropna=False) == 1).all() for earlier in kept):
+            kept.append(key)
+    return kept
 
 
 def configurations(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
@@ -138,4 +165,32 @@ def humps(name: str) -> list[str]:
 
 def event(invariant: str) -> str:
     """What a run does whose probability is meant."""
-    return "loses data" if invariant == ANY_LOSS else f"breaks {invariant}"
+    return "loses data" if invariant == ANY_LOSS else f"breaks {_clean(invariant)}"
+
+
+SCHEDULER = (
+    "Of all actions that may happen next one is drawn in proportion to its rate; messages are lost independently of "
+    "each other."
+)
+
+
+def terms(frame: pd.DataFrame) -> str:
+    """Model, faults and runs of a figure: what all rows share."""
+    first, shared, keys = frame.iloc[0], fixed(frame), varied(frame)
+    said = [f"Model {_clean(first['protocol'])}, version {first['model_version']}: {shared.pop('model', 'as above')}."]
+    said += [f"{table.capitalize()}: {what}." for table, what in shared.items()]
+    kept = independent(frame, keys)
+    said += [f"Not named, since others fix it: {name(key)}." for key in keys if key not in kept]
+    return " ".join([*said, f"{runs(frame)} a point, seed {first['seed']}."])
+
+
+def intervals(frame: pd.DataFrame) -> str:
+    """The kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each for itself."""
+    first = frame.iloc[0]
+    together = "all points together" if is_simultaneous(frame) else "each for itself"
+    return f"{percent(first['confidence'])} {first['method']} intervals, {together}"
+
+
+def is_simultaneous(frame: pd.DataFrame) -> bool:
+    """Whether the intervals of an invariant hold all together."""
+    return str(frame["method"].iloc[0]).startswith("simultaneous")

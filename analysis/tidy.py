@@ -1,0 +1,102 @@
+"""Results for notebooks: what a sweep left behind, as pandas frames with tidy columns.
+
+from analysis.tidy import load
+from plots.loss import loss
+
+sweep = load("results/demo")
+sweep.frame.groupby("model.ack_quorum")["p"].max()
+loss(sweep.frame)
+"""
+
+import itertools
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from analysis import config, results
+from analysis.config import Experiment
+from kernels.tally import STEP_BINS, TIME_BINS, TIME_TICK
+
+RESULTS, EXPERIMENT = "results.parquet", "experiment.toml"
+"""Of a sweep's folder: its table, and the experiment file that it is of, led by what overrode it."""
+_OVERRIDE = "# --set "
+
+
+class Sweep(NamedTuple):
+    """What a sweep's folder holds."""
+
+    frame: pd.DataFrame
+    """One row for each point and invariant; see `results.frame`. The grid's parameters come first, in its order."""
+    histograms: pd.DataFrame
+    """See `histograms`."""
+
+
+def load(path: str | Path) -> Sweep:
+    """The results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
+
+    Without such a file intervals are 95% ones, each for itself. Raises ResultError if there are no results that can be
+    read, ConfigError if the experiment file cannot be used.
+    """
+    path = Path(path)
+    table_path = path / RESULTS if path.is_dir() else path
+    if not table_path.is_file():
+        raise results.ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
+    beside = table_path.with_name(EXPERIMENT)
+    experiment = config.load(beside, overrides(beside.read_text("utf-8"))) if beside.is_file() else None
+    try:
+        return tidy(results.read(table_path), experiment)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, results.ResultError):
+            raise
+        raise results.ResultError(f"{table_path}: not rows of results: {error!r}") from None
+
+
+def overrides(experiment: str) -> list[str]:
+    """What overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
+    lines = itertools.takewhile(lambda line: line.startswith(_OVERRIDE), experiment.splitlines())
+    return [line.removeprefix(_OVERRIDE) for line in lines]
+
+
+def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
+    """A result table, judged as an experiment says."""
+    if experiment is None:
+        return Sweep(results.frame(table, 0.95), histograms(table))
+    run = experiment.run
+    frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time)
+    others = [column for column in frame.columns if column not in experiment.varied]
+    return Sweep(frame[[*experiment.varied, *others]], histograms(table))
+
+
+def histograms(table: pa.Table) -> pd.DataFrame:
+    """One row for each point, quantity and bin that is not empty.
+
+    Columns: `point_id`; `quantity`, which is "steps" (of every run) or "time to loss" (model time of the lost runs);
+    `bin_low` and `bin_high`, the smallest value in the bin and the one that all values in it are at most (steps) or
+    less than (model time), infinite for the last bin; `runs`.
+    """
+    powers = np.exp2(np.arange(64))
+    step_lows, time_lows = np.append(0, powers[: STEP_BINS - 1]), np.append(0, powers[: TIME_BINS - 1]) * TIME_TICK
+    return pd.concat(
+        [
+            _bins(table, "step_histogram", "steps", step_lows, np.append(step_lows[1:] - 1, np.inf)),
+            _bins(table, "loss_time_histogram", "time to loss", time_lows, np.append(time_lows[1:], np.inf)),
+        ],
+        ignore_index=True,
+    )
+
+
+def _bins(table: pa.Table, column: str, quantity: str, lows: np.ndarray, highs: np.ndarray) -> pd.DataFrame:
+    counts = np.array(table[column].to_pylist(), np.int64).reshape(table.num_rows, len(lows))
+    point, place = np.nonzero(counts)
+    return pd.DataFrame(
+        {
+            "point_id": np.array(table["point_id"].to_pylist(), object)[point],
+            "quantity": quantity,
+            "bin_low": lows[place],
+            "bin_high": highs[place],
+            "runs": counts[point, place],
+        }
+    )

@@ -1,0 +1,79 @@
+"""The page that a figure is drawn on: its title, room for panels, and a caption that goes where the figure goes."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.transforms import Bbox
+
+from plots import text
+
+_LINE_IN, _CHARACTERS_IN = 0.16, 18
+"""Of the caption: inches a line, characters an inch."""
+_TITLE_LINE_IN, _TITLE_CHARACTERS_IN = 0.2, 9
+_GAP_IN = 0.08
+
+
+def framed(title: str, caption: str, width_in: float, height_in: float) -> tuple[Figure, SubFigure]:
+    """A figure, and the part of it for panels and title, of this size; the caption has its room below."""
+    lines = textwrap.wrap(caption, int(_CHARACTERS_IN * width_in))
+    below_in = _LINE_IN * (len(lines) + 0.5)
+    heading = textwrap.wrap(title, int(_TITLE_CHARACTERS_IN * width_in))
+    height_in += _TITLE_LINE_IN * (len(heading) - 1)
+    figure = Figure(figsize=(width_in, height_in + below_in), layout="constrained")
+    canvas, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height_in, below_in))[:, 0]
+    canvas.suptitle("\n".join(heading), x=0.01, ha="left", weight="bold")
+    foot.text(0.01, 1.0, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
+    figure.set_label(title)
+    foot.set_label(caption)
+    return figure, canvas
+
+
+def title_of(figure: Figure) -> str:
+    """The title of a framed figure."""
+    return str(figure.get_label())
+
+
+def caption_of(figure: Figure) -> str:
+    """The caption of a framed figure."""
+    return str(figure.subfigs[1].get_label())
+
+
+def without_caption(figure: Figure) -> Bbox:
+    """The part of a framed figure above its caption, in inches; hides the rest."""
+    _, foot = figure.subfigs
+    foot.set_visible(False)
+    width_in, height_in = figure.get_size_inches()
+    below_in = height_in * (foot.bbox_relative.y1 - foot.bbox_relative.y0) if foot.bbox_relative else 0.0
+    return Bbox.from_extents(0.0, below_in - _GAP_IN, width_in, height_in)
+
+
+def given_or_current(ax: Axes | None) -> Axes:
+    """The axes to draw into: those given, else pyplot's current ones, as in a notebook."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot  # here, since it sets up a window system
+
+    return pyplot.gca()
+
+
+def log_ticks(axis: Axis) -> None:
+    """Powers of ten in plain letters: no label is read as mathematics, whatever it holds."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text.power(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def columns_of(num_panels: int, most: int) -> int:
+    """How many panels go side by side so that rows are as full as can be, `most` at the most."""
+    rows = math.ceil(num_panels / most)
+    return math.ceil(num_panels / rows)
+
+
+def legend_columns(labels: Sequence[str], width_in: float) -> int:
+    """How many entries of a legend fit side by side."""
+    longest = max(len(label) for label in labels)
+    return max(1, int(width_in * _CHARACTERS_IN * 0.8 / (longest + 12)))

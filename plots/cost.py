@@ -1,0 +1,130 @@
+"""Figure: what safety costs: messages and steps of a run, against the probability of a loss."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from plots import choose, text
+from plots.canvas import framed, given_or_current, legend_columns, log_ticks
+from plots.style import MOST_LINES, Style, quorisk_style, style_of
+
+MESSAGES, STEPS = "messages", "steps"
+"""What a run costs: columns of a result frame."""
+UPPER_BOUND = "upper bound"
+"""Group id of the marks of configurations without losses."""
+_OTHERS = Style("#8a949e", ".", "-")
+_MOST_SETTINGS = 3
+_ARROW = 0.6
+"""An upper bound's arrow goes down to this part of it."""
+
+
+def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure | None:
+    """The figure for one invariant of a result frame (`analysis.results.frame`): a column of panels for each setting of
+    the faults, the first, middle and last of many, since faults are not a choice. None if there is only one design.
+    """
+    rows = choose.of(frame, invariant)
+    keys = choose.design(text.varied(rows))
+    if not keys:
+        return None
+    settings = text.configurations(rows, choose.faults(text.varied(rows)))
+    if len(settings) > _MOST_SETTINGS:
+        settings = [settings[0], settings[len(settings) // 2], settings[-1]]
+    measures = [measure for measure in (MESSAGES, STEPS) if rows[measure].any()]
+    shown = [choose.where(rows, setting) for setting in settings]
+    looks = _looks(shown, measures, keys)
+    left_out = choose.left_out(sum(map(len, shown)), len(rows), "points at these faults")
+    width_in = max(2.7 * len(settings), 5.5)
+    columns = legend_columns(list(looks), width_in) if looks else 1
+    height_in = 2.3 * len(measures) + 0.2 * -(-len(looks) // columns) + 0.5
+    with quorisk_style():
+        title = f"What safety costs: probability that a run {text.event(invariant)}"
+        figure, canvas = framed(title, caption(rows) + left_out, width_in, height_in)
+        grid = canvas.subplots(len(measures), len(settings), sharex="row", sharey=True, squeeze=False)
+        for axes, (measure, here) in zip(grid.flat, [(m, here) for m in measures for here in shown], strict=True):
+            _panel(axes, here, measure, keys, looks)
+        for axes, setting in zip(grid[0], settings, strict=True):
+            axes.set_title(text.settings(setting, text.independent(rows, list(setting))))
+        for axes in grid[:, 0]:
+            axes.set_ylabel("probability in a run")
+        handles = {
+            label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        known = [label for label in looks if label in handles]
+        canvas.legend([handles[label] for label in known], known, loc="outside lower left", ncols=columns, fontsize=8)
+    return figure
+
+
+def cost(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, measure: str = STEPS, ax: Axes | None = None) -> Axes:
+    """Draws a mark for each configuration: its mean cost and its probability of a loss.
+
+    Named are those that no other one beats, being as cheap and as safe and better in one of the two; how safe, the
+    upper ends of the intervals say. Pass rows under the same faults: faults are not a choice.
+    """
+    axes, rows = given_or_current(ax), choose.of(frame, invariant)
+    keys = text.varied(rows)
+    _panel(axes, rows, measure, keys, _looks([rows], [measure], keys))
+    axes.set_ylabel("probability in a run")
+    axes.legend(fontsize=8)
+    return axes
+
+
+def efficient_mask(costs: np.ndarray, risks: np.ndarray) -> np.ndarray:
+    """Which of n pairs no other one beats: bool, shape (n,)."""
+    order = np.lexsort((risks, costs))
+    mask = np.zeros(len(costs), bool)
+    lowest, cost_there = np.inf, np.nan
+    for place in order:
+        if risks[place] < lowest or (risks[place] == lowest and costs[place] == cost_there):
+            mask[place] = True
+            lowest, cost_there = risks[place], costs[place]
+    return mask
+
+
+def _mean(rows: pd.DataFrame, measure: str) -> np.ndarray:
+    return (rows[measure] / rows["runs"]).to_numpy()
+
+
+def _looks(panels: Sequence[pd.DataFrame], measures: Sequence[str], keys: Sequence[str]) -> dict[str, Style]:
+    """Styles, by their settings, of the first MOST_LINES configurations that no other one beats in some panel."""
+    names: dict[str, None] = {}
+    for measure in measures:
+        for rows in panels:
+            efficient = rows[efficient_mask(_mean(rows, measure), rows["high"].to_numpy())]
+            names |= dict.fromkeys(choose.labels(efficient, keys))
+    return {name: style_of(index) for index, name in enumerate(list(names)[:MOST_LINES])}
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, measure: str, keys: Sequence[str], looks: Mapping[str, Style]) -> None:
+    """A mark for each row, those without a look of their own first."""
+    marks = list(zip(choose.labels(rows, keys), _mean(rows, measure), rows.to_dict("records"), strict=True))
+    for label, x, row in sorted(marks, key=lambda mark: mark[0] in looks):
+        _mark(axes, x, row, looks.get(label, _OTHERS), label if label in looks else "")
+    axes.set(yscale="log", xlabel=f"{measure} a run, on average")
+    log_ticks(axes.yaxis)
+
+
+def _mark(axes: Axes, x: float, row: Mapping[str, Any], look: Style, label: str) -> None:
+    drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 6, "capsize": 2,
+                             "elinewidth": 0.8, "linestyle": "none"}  # fmt: skip
+    if row["losses"]:
+        reach = [[row["p"] - row["low"]], [row["high"] - row["p"]]]
+        axes.errorbar([x], [row["p"]], yerr=reach, label=label, **drawn)
+    else:
+        high = row["high"]
+        bars = axes.errorbar([x], [high], yerr=[(1 - _ARROW) * high], uplims=True, mfc="white", label=label, **drawn)
+        bars.lines[0].set_gid(UPPER_BOUND)
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Model, faults, runs, intervals and assumptions of a figure."""
+    return (
+        f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
+        "Hollow marks with an arrow: no breach seen, upper end of the interval. Named: configurations that no other "
+        "one under the same faults beats in cost and in the upper end of the interval; small and grey: the others. A "
+        f"run that loses data ends there, and so costs less. {text.SCHEDULER}"
+    )

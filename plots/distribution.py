@@ -1,0 +1,81 @@
+"""Figure: how many steps runs take, and how soon lost runs lose, for the configurations that lose most."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, PercentFormatter
+
+from plots import choose, text
+from plots.canvas import framed, given_or_current, legend_columns, log_ticks
+from plots.style import MOST_LINES, quorisk_style, style_of
+
+STEPS, TIME_TO_LOSS = "steps", "time to loss"
+"""Quantities that there are histograms of (`analysis.tidy.histograms`)."""
+_WIDTH_IN = 7.5
+_MOST_TICKS = 8
+_TITLES = {STEPS: "Steps of a run", TIME_TO_LOSS: "Model time until data is lost"}
+
+
+def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure:
+    """The figure of a result frame (`analysis.results.frame`) and its histograms (`analysis.tidy.histograms`)."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    quantities = [STEPS, TIME_TO_LOSS] if rows["losses"].any() else [STEPS]
+    left_out = choose.left_out(min(len(rows), MOST_LINES), len(rows))
+    with quorisk_style():
+        title = "How long runs take, and how soon they lose data" if rows["losses"].any() else "How long runs take"
+        labels = choose.labels(choose.worst(rows, MOST_LINES), text.independent(rows, text.varied(rows)))
+        columns = legend_columns(labels, _WIDTH_IN)
+        legend_in = 0.19 * -(-len(labels) // columns)
+        figure, canvas = framed(title, caption(rows) + left_out, _WIDTH_IN, 2.9 + legend_in)
+        grid = canvas.subplots(1, len(quantities), squeeze=False)
+        for axes, quantity in zip(grid.flat, quantities, strict=True):
+            distribution(frame, histograms, quantity, axes)
+        if len(labels) > 1:
+            handles, _ = grid[0, 0].get_legend_handles_labels()
+            canvas.legend(handles, labels, loc="outside lower left", ncols=columns, handlelength=3.5, fontsize=8)
+    return figure
+
+
+def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = STEPS, ax: Axes | None = None) -> Axes:
+    """Draws a line for each configuration, for the MOST_LINES worst of many.
+
+    Steps: the share of all runs that took so many steps at the most. Model time: the share of all runs that had lost
+    data by then. Marks stand at the upper ends of the histograms' bins, where these shares are exact.
+    """
+    axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
+    keys = text.independent(rows, text.varied(rows))
+    rows = choose.worst(rows, MOST_LINES)
+    known = histograms[(histograms["quantity"] == quantity) & np.isfinite(histograms["bin_high"])]
+    known = known[known["point_id"].isin(rows["point_id"])]
+    counts = known.pivot_table(index="bin_high", columns="point_id", values="runs", fill_value=0)
+    for index, (label, row) in enumerate(zip(choose.labels(rows, keys), rows.to_dict("records"), strict=True)):
+        shares = counts.get(row["point_id"], 0 * counts.index).cumsum() / row["runs"]
+        shares = shares.where(shares > 0) if quantity == TIME_TO_LOSS else shares
+        look = style_of(index)
+        drawn = {"color": look.colour, "marker": look.marker, "markersize": 4}
+        axes.plot(counts.index, shares, linestyle=look.dashes, linewidth=1.2, label=label, **drawn)
+        if quantity == TIME_TO_LOSS and row["losses"]:
+            reach = [[row["p"] - row["low"]], [row["high"] - row["p"]]]
+            axes.errorbar(counts.index[-1], row["p"], yerr=reach, capsize=2, elinewidth=1, **drawn)
+    axes.set_title(_TITLES[quantity])
+    if quantity == STEPS:
+        axes.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="at most so many steps", ylabel="share of the runs")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    else:
+        axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
+        log_ticks(axes.yaxis)
+    ticks = counts.index[:: -(-len(counts.index) // _MOST_TICKS)]
+    axes.set_xticks(ticks, [text.power(tick) for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    return axes
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Model, faults, runs, intervals and assumptions of a figure."""
+    return (
+        f"{text.terms(rows)} Marks: exact counts by runs, at the upper "
+        " ends of bins that double from one to the next; what lies between two marks is not known, the "
+        f"lines only join them. Bars at the last marks: {text.intervals(rows)}, of the probability of a loss. Model time: mean of "
+        f"1 / (sum of the rates of all that may happen next) a step. {text.SCHEDULER}"
+    )

@@ -1,0 +1,170 @@
+"""Figure: the probability that an invariant breaks over two parameters, as a table of shaded cells."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator
+
+from plots import choose, text
+from plots.canvas import columns_of, framed, given_or_current, log_ticks
+from plots.style import FAINT, INK, quorisk_style
+
+BOUND, MISSING = "upper bound", "no such configuration"
+"""Group ids of the cells without losses, and of those that the grid leaves out."""
+_COLOURS = "cividis"  # the same order in grey and to the colour-blind: the lighter, the likelier
+_PREFERRED = (("model.write_quorum", "model.ack_quorum"), ("model.replicas", "variant.truncation"))
+_MOST, _MOST_PANELS = (8, 6), 8
+"""Rows and columns of a panel, and panels, at the most."""
+_PAGE_IN = 7.6
+_HALF_LIGHT = 0.2
+"""The luminance on which white and INK are equally legible: WCAG's contrast is 4.2 to 1 with either."""
+_CELL_IN = 0.42, 1.1
+"""Height and width."""
+
+
+def axes_keys(frame: pd.DataFrame) -> tuple[str, str] | None:
+    """The parameters of rows and columns: what a design chooses rather than what it has to live with.
+
+    None if the grid does not vary two parameters that are neither rates nor on one axis for all rows.
+    """
+    varied = text.varied(frame)
+    for pair in _PREFERRED:
+        if set(pair) <= set(varied):
+            return pair
+    keys = choose.design(varied) + choose.faults(varied)
+    return (keys[0], keys[1]) if len(keys) > 1 else None
+
+
+def heat_map_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure | None:
+    """The figure for one invariant of a result frame (`analysis.results.frame`): a panel for each setting of the
+    parameters that are not its axes. None if the grid varies fewer than two parameters.
+    """
+    rows = choose.of(frame, invariant)
+    pair = axes_keys(rows)
+    if pair is None:
+        return None
+    panels = _panel_settings(rows, pair)
+    shown = panels[:_MOST_PANELS]
+    lengths = [len(_values(rows, key, most)) for key, most in zip(pair, _MOST, strict=True)]
+    panel_in = lengths[1] * _CELL_IN[1] + 0.25, lengths[0] * _CELL_IN[0] + 0.28
+    last = rows[list(shown[0])[-1]].nunique() if shown[0] else 1
+    abreast = max(1, int(_PAGE_IN / panel_in[0]))
+    abreast = last if 1 < last <= abreast else columns_of(len(shown), abreast)
+    num_rows = -(-len(shown) // abreast)
+    num_shown = sum(len(_cells(choose.where(rows, panel), rows, pair)) for panel in shown)
+    left_out = choose.left_out(num_shown, len(rows), "first points of the grid")
+    title = f"Probability that a run {text.event(invariant)}, by {text.name(pair[0])} and {text.name(pair[1])}"
+    with quorisk_style():
+        size_in = max(panel_in[0] * abreast + 1.2, 5.5), panel_in[1] * num_rows + 0.8
+        figure, canvas = framed(title, caption(rows) + left_out, *size_in)
+        grid = canvas.subplots(num_rows, abreast, squeeze=False, sharex=True, sharey=True)
+        for axes, panel in zip(grid.flat, shown, strict=False):
+            _panel(axes, choose.where(rows, panel), rows, pair)
+            axes.set_title(text.settings(panel, panel), fontsize=8)
+        for axes in grid.flat[len(shown) :]:
+            axes.set_axis_off()
+        for axes in grid.flat[len(shown) - abreast : len(shown)]:
+            axes.tick_params(labelbottom=True)
+        canvas.supxlabel(text.name(pair[1]), fontsize=9)
+        canvas.supylabel(text.name(pair[0]), fontsize=9)
+        shades = ScalarMappable(_norm(rows), _COLOURS)
+        ticks = LogLocator(subs=(1, 2, 5) if shades.norm.vmax < 100 * shades.norm.vmin else (1,))
+        bar = canvas.colorbar(shades, ax=grid, ticks=ticks, fraction=0.03, aspect=25, label="upper end of the interval")
+        log_ticks(bar.ax.yaxis)
+    return figure
+
+
+def heat_map(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = None) -> Axes:
+    """Draws the first panel of `heat_map_figure` into one pair of axes. Raises ValueError if the grid varies fewer
+    than two parameters.
+    """
+    axes, rows = given_or_current(ax), choose.of(frame, invariant)
+    pair = axes_keys(rows)
+    if pair is None:
+        raise ValueError("a heat map takes a grid that varies two parameters")
+    _panel(axes, choose.where(rows, _panel_settings(rows, pair)[0]), rows, pair)
+    axes.set(xlabel=text.name(pair[1]), ylabel=text.name(pair[0]))
+    return axes
+
+
+def _panel_settings(rows: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str, Any]]:
+    """What tells panels apart: the settings of the parameters that are not the axes."""
+    keys = [key for key in text.varied(rows) if key not in pair]
+    return text.configurations(rows, text.independent(rows, keys))
+
+
+def _norm(rows: pd.DataFrame) -> LogNorm:
+    """The scale of all panels, a decade at least."""
+    highest = rows["high"].max()
+    return LogNorm(min(rows["high"].min(), highest / 10), highest)
+
+
+def _cells(here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> list[tuple[int, int, Mapping[str, Any]]]:
+    """Row and column of each configuration that has a cell, and what came of it."""
+    down, across = (_values(rows, key, most) for key, most in zip(pair, _MOST, strict=True))
+    return [
+        (down.index(each[pair[0]]), across.index(each[pair[1]]), each)
+        for each in here.to_dict("records")
+        if each[pair[0]] in down and each[pair[1]] in across
+    ]
+
+
+def _values(rows: pd.DataFrame, key: str, most: int) -> list[Any]:
+    return list(rows[key].unique()[:most])
+
+
+def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> None:
+    """A cell for each configuration; the scale and the axes are those of all rows."""
+    down, across = (_values(rows, key, most) for key, most in zip(pair, _MOST, strict=True))
+    norm, colours = _norm(rows), colormaps[_COLOURS]
+    cells = _cells(here, rows, pair)
+    for y, x, each in cells:
+        seen = each["losses"] > 0
+        colour = colours(norm(each["high"]))
+        cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.5)
+        cell.set_gid("" if seen else BOUND)
+        axes.add_patch(cell)
+        ink = "white" if _luminance(colour) < _HALF_LIGHT else INK
+        if not seen:
+            dashes = {"linestyle": (0, (3, 2)), "linewidth": 0.8}
+            axes.add_patch(Rectangle((x - 0.43, y - 0.4), 0.86, 0.8, fill=False, edgecolor=ink, **dashes))
+        _numbers(axes, x, y, each, ink)
+    for y, x in set(np.ndindex(len(down), len(across))) - {(y, x) for y, x, _ in cells}:
+        empty = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0)
+        empty.set_gid(MISSING)
+        axes.add_patch(empty)
+    axes.set(xlim=(-0.5, len(across) - 0.5), ylim=(len(down) - 0.5, -0.5))
+    axes.set_yticks(range(len(down)), [text.value(value) for value in down])
+    axes.set_xticks(range(len(across)), [text.value(value) for value in across])
+    axes.tick_params(length=0, labelsize=7.5)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+
+
+def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> None:
+    estimate = f"< {text.plain(each['high'])}" if each["losses"] == 0 else text.plain(each["p"])
+    below = f"{text.plain(each['low'])} to {text.plain(each['high'])}" if each["losses"] else "none seen"
+    axes.text(x, y - 0.14, estimate, ha="center", va="center", color=ink, size=8.5, weight="bold")
+    axes.text(x, y + 0.2, below, ha="center", va="center", color=ink, size=6.5)
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    """How light a colour looks, from 0 to 1; of linear light, as WCAG 2 defines it, but for the power of 2.2."""
+    return float(np.array([0.2126, 0.7152, 0.0722]) @ np.power(colour[:3], 2.2))
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Model, faults, runs, intervals and assumptions of a figure."""
+    return (
+        f"{text.terms(rows)} In each cell: the estimate, and "
+        f"below it its interval; {text.intervals(rows)}. Shades: upper ends of the intervals, since an estimate "
+        f"does not compare with a bound. Dashed frame: no breach seen. Hatched: not in the grid. {text.SCHEDULER}"
+    )

@@ -1,0 +1,83 @@
+"""Figure: how runs end, as a stacked bar for each configuration."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots import choose, text
+from plots.canvas import framed, given_or_current
+from plots.style import INK, MOST_ROWS, quorisk_style
+from plots.tables import OUTCOMES
+
+_LOOKS = {
+    "completed": ("white", ""),
+    "stuck": ("#dfe4e8", "////"),
+    "horizon": ("#a9b3bd", "...."),
+    "lost": (INK, ""),
+    "unfinished": ("#e69f00", "xxxx"),
+}
+"""Face and hatch of an outcome: any one of the two tells it from its neighbours."""
+_ALWAYS = ("lost", "unfinished")
+"""Outcomes whose numbers stand beside the bars, since a bar may be too short to be seen."""
+
+
+def outcomes_figure(frame: pd.DataFrame) -> Figure:
+    """The figure of a result frame (`analysis.results.frame`); the worst MOST_ROWS configurations of a larger one."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    num_shown = min(len(rows), MOST_ROWS)
+    left_out = choose.left_out(num_shown, len(rows))
+    with quorisk_style():
+        figure, canvas = framed("How runs end", caption(rows) + left_out, 7.5, 0.2 * num_shown + 1.1)
+        axes = canvas.subplots()
+        outcomes(frame, axes)
+        handles, labels = axes.get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower left", ncols=len(labels))
+    return figure
+
+
+def outcomes(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draws a bar for each configuration: the shares of its runs by how they ended; beside it those that count most."""
+    axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
+    keys, rows = text.independent(rows, text.varied(rows)), choose.worst(rows, MOST_ROWS)
+    y, left = np.arange(len(rows)), np.zeros(len(rows))
+    for name in OUTCOMES:
+        share = (rows[name] / rows["runs"]).to_numpy()
+        if name in _ALWAYS or share.any():
+            face, hatch = _LOOKS[name]
+            axes.barh(y, share, 0.75, left, label=name, color=face, hatch=hatch, edgecolor=INK, linewidth=0.5)
+            left = left + share
+    axes.set_yticks(y, choose.labels(rows, keys), fontsize=7)
+    axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -1.2), xlabel="share of the runs")
+    axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
+    axes.grid(visible=False)
+    for name, right in zip(_ALWAYS, (42, 92), strict=True):
+        _beside(axes, -0.95, name, right)
+        for place, count in enumerate(rows[name]):
+            _beside(axes, place, f"{count:,}", right, weight="bold" if count else "normal")
+    return axes
+
+
+def _beside(axes: Axes, place: float, said: str, right: float, weight: str = "normal") -> None:
+    """Words to the right of a bar, that end so many points from the axes."""
+    axes.annotate(
+        said,
+        (1.0, place),
+        (right, 0),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontsize=7,
+        weight=weight,
+        annotation_clip=False,
+    )
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Model, faults, runs and assumptions of a figure; what the numbers are, as they have no interval."""
+    return (
+        f"{text.terms(rows)} Shares are counts by runs, "
+        f"without an interval; that of lost runs is in the table ({text.intervals(rows)}). Beside the bars: numbers "
+        f"of runs. Unfinished runs reached the limit of steps; they count neither as lost nor as safe. {text.SCHEDULER}"
+    )
