@@ -70,6 +70,44 @@ def run_verb(
         typer.echo(f"{num_points} grid points, {runs:,} runs each, in {seconds:.3g} s: {out}")
 
 
+@app.command("plot")
+def plot_verb(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="folder that `quorisk run` made, or its results.parquet")
+    ],
+    kinds: Annotated[
+        list[str],
+        typer.Option(
+            "--format",
+            metavar="KIND",
+            help="svg, png or pdf; may be given several times (all if not given)",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the figures (figures/ beside the results if not given)")
+    ] = None,
+    invariant: Annotated[str | None, typer.Option(help="draw this one (those that broke if not given)")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw the figures of a sweep.
+
+    Losses, a heat map, outcomes, steps and time to loss, and the cost of safety, from its table of results.
+
+    Example: quorisk plot results/demo --format png --format pdf
+    """
+    from analysis import show
+    from sparkjobs.draw import plot
+
+    with show.status() as tell:
+        files = plot(results, out, kinds, invariant, tell)
+    if as_json:
+        _print_json([str(file) for file in files])
+    else:
+        typer.echo("\n".join(map(str, files)))
+
+
 @app.command("estimate")
 def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
     """Estimate one configuration's risk by random runs.

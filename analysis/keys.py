@@ -81,6 +81,7 @@ def keys_of(model: Model) -> dict[str, Key]:
     horizon = number("a number greater than 0 (inf: none)", lambda v: 0 < v <= _FINITE or v == math.inf)
     confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
     precision = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
+    target = number("a probability greater than 0 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
     judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
     engine = choice(("auto", "numba"), " (jax is not there yet)")
     keys = [
@@ -97,6 +98,7 @@ def keys_of(model: Model) -> dict[str, Key]:
         Key("run.precision_of", judged, DATA_LOSS, False),
         Key("run.simultaneous", SWITCH, False, False),
         Key("run.at_any_time", SWITCH, False, False),
+        Key("run.target", target, math.inf, False),
         Key("run.engine", engine, "auto", False),
     ]
     return {key.name: key for key in keys}

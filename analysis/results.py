@@ -185,8 +185,8 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
     `steps`, `messages`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs
     that broke it), `hidden` (runs that may hide a loss: every unfinished one, with `at_any_time` every run that the
     horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in which every hidden run may be one,
-    and the interval's `method` and `confidence`: of each interval alone, or if `simultaneous` of one invariant's intervals
-    at all points together.
+    and the interval's `method` and `confidence`: of each interval alone, or if `simultaneous` of one invariant's
+    intervals at all points together.
     """
     import pandas as pd  # here, since Spark's workers get along without
 

@@ -45,29 +45,39 @@ def load(path: str | Path) -> Sweep:
     if not table_path.is_file():
         raise results.ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
     beside = table_path.with_name(EXPERIMENT)
-    experiment = config.load(beside, overrides(beside.read_text("utf-8"))) if beside.is_file() else None
+    experiment = config.load(beside, overrides(beside)) if beside.is_file() else None
+    table = results.read(table_path)
+    if table.num_rows == 0:
+        raise results.ResultError(f"{table_path}: no rows")
     try:
-        return tidy(results.read(table_path), experiment)
+        return tidy(table, experiment)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, results.ResultError):
-            raise
-        raise results.ResultError(f"{table_path}: not rows of results: {error!r}") from None
+        raise results.ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
 
 
-def overrides(experiment: str) -> list[str]:
+def overrides(experiment: Path) -> list[str]:
     """What overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
-    lines = itertools.takewhile(lambda line: line.startswith(_OVERRIDE), experiment.splitlines())
-    return [line.removeprefix(_OVERRIDE) for line in lines]
+    lines = experiment.read_text("utf-8", errors="replace").splitlines()
+    first = itertools.takewhile(lambda line: line.startswith(_OVERRIDE), lines)
+    return [line.removeprefix(_OVERRIDE) for line in first]
 
 
 def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
-    """A result table, judged as an experiment says."""
+    """A result table, judged as an experiment says. Raises ValueError or the like if no sweep wrote the table."""
     if experiment is None:
-        return Sweep(results.frame(table, 0.95), histograms(table))
+        return Sweep(_of_scalars(results.frame(table, 0.95)), histograms(table))
     run = experiment.run
-    frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time)
+    frame = _of_scalars(results.frame(table, run.confidence, run.simultaneous, run.at_any_time))
     others = [column for column in frame.columns if column not in experiment.varied]
     return Sweep(frame[[*experiment.varied, *others]], histograms(table))
+
+
+def _of_scalars(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame. Raises TypeError if a parameter is a list or the like."""
+    for column in frame.columns[frame.columns.str.contains(".", regex=False)]:
+        if frame[column].map(lambda value: isinstance(value, list | dict)).any():
+            raise TypeError(f"{column} is no number or word")
+    return frame
 
 
 def histograms(table: pa.Table) -> pd.DataFrame:

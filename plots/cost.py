@@ -51,11 +51,8 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
             axes.set_title(text.settings(setting, text.independent(rows, list(setting))))
         for axes in grid[:, 0]:
             axes.set_ylabel("probability in a run")
-        handles = {
-            label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        known = [label for label in looks if label in handles]
-        canvas.legend([handles[label] for label in known], known, loc="outside lower left", ncols=columns, fontsize=8)
+        marks = [Line2D([], [], color=s.colour, marker=s.marker, linestyle="none") for s in looks.values()]
+        canvas.legend(marks, list(looks), loc="outside lower left", ncols=columns, fontsize=8)
     return figure
 
 

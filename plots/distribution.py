@@ -1,5 +1,7 @@
 """Figure: how many steps runs take, and how soon lost runs lose, for the configurations that lose most."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -53,7 +55,7 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         shares = counts.get(row["point_id"], 0 * counts.index).cumsum() / row["runs"]
         shares = shares.where(shares > 0) if quantity == TIME_TO_LOSS else shares
         look = style_of(index)
-        drawn = {"color": look.colour, "marker": look.marker, "markersize": 4}
+        drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 4}
         axes.plot(counts.index, shares, linestyle=look.dashes, linewidth=1.2, label=label, **drawn)
         if quantity == TIME_TO_LOSS and row["losses"]:
             reach = [[row["p"] - row["low"]], [row["high"] - row["p"]]]
@@ -74,8 +76,8 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
 def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     return (
-        f"{text.terms(rows)} Marks: exact counts by runs, at the upper "
-        " ends of bins that double from one to the next; what lies between two marks is not known, the "
-        f"lines only join them. Bars at the last marks: {text.intervals(rows)}, of the probability of a loss. Model time: mean of "
-        f"1 / (sum of the rates of all that may happen next) a step. {text.SCHEDULER}"
+        f"{text.terms(rows)} Marks: exact counts by runs, at the upper ends of bins that double from one to the next; "
+        "what lies between two marks is not known, the lines only join them. Bars at the last marks: "
+        f"{text.intervals(rows)}, of the probability of a loss. Model time: its mean in a step is 1 by the sum of the "
+        f"rates of all that may happen next. {text.SCHEDULER}"
     )

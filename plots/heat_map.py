@@ -75,8 +75,9 @@ def heat_map_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figu
             axes.tick_params(labelbottom=True)
         canvas.supxlabel(text.name(pair[1]), fontsize=9)
         canvas.supylabel(text.name(pair[0]), fontsize=9)
-        shades = ScalarMappable(_norm(rows), _COLOURS)
-        ticks = LogLocator(subs=(1, 2, 5) if shades.norm.vmax < 100 * shades.norm.vmin else (1,))
+        low, high = _scale(rows)
+        ticks = LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,))
+        shades = ScalarMappable(LogNorm(low, high), _COLOURS)
         bar = canvas.colorbar(shades, ax=grid, ticks=ticks, fraction=0.03, aspect=25, label="upper end of the interval")
         log_ticks(bar.ax.yaxis)
     return figure
@@ -101,10 +102,10 @@ def _panel_settings(rows: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str,
     return text.configurations(rows, text.independent(rows, keys))
 
 
-def _norm(rows: pd.DataFrame) -> LogNorm:
-    """The scale of all panels, a decade at least."""
+def _scale(rows: pd.DataFrame) -> tuple[float, float]:
+    """Of the shades of all panels; a decade at least."""
     highest = rows["high"].max()
-    return LogNorm(min(rows["high"].min(), highest / 10), highest)
+    return min(rows["high"].min(), highest / 10), highest
 
 
 def _cells(here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> list[tuple[int, int, Mapping[str, Any]]]:
@@ -124,7 +125,7 @@ def _values(rows: pd.DataFrame, key: str, most: int) -> list[Any]:
 def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> None:
     """A cell for each configuration; the scale and the axes are those of all rows."""
     down, across = (_values(rows, key, most) for key, most in zip(pair, _MOST, strict=True))
-    norm, colours = _norm(rows), colormaps[_COLOURS]
+    norm, colours = LogNorm(*_scale(rows)), colormaps[_COLOURS]
     cells = _cells(here, rows, pair)
     for y, x, each in cells:
         seen = each["losses"] > 0
@@ -134,7 +135,7 @@ def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, 
         axes.add_patch(cell)
         ink = "white" if _luminance(colour) < _HALF_LIGHT else INK
         if not seen:
-            dashes = {"linestyle": (0, (3, 2)), "linewidth": 0.8}
+            dashes: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 0.8}
             axes.add_patch(Rectangle((x - 0.43, y - 0.4), 0.86, 0.8, fill=False, edgecolor=ink, **dashes))
         _numbers(axes, x, y, each, ink)
     for y, x in set(np.ndindex(len(down), len(across))) - {(y, x) for y, x, _ in cells}:

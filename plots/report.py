@@ -1,14 +1,24 @@
-"""The design-review report: one HTML file that needs nothing else, and runs nothing."""
+"""The design-review report: one HTML file that needs nothing else, and runs nothing but its own sorting of tables."""
 
+import hashlib
+import math
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-from plots import tables, text
+from plots import choose, tables, text, verdict
+from plots.recommend import recommend
+from plots.verdict import UNDECIDED, Design
+
+MOST_LINES, MOST_DESIGNS = 200, 50
+"""Rows of the tables, so that a report of any grid can be opened and read."""
+_MOST_NAMED, _MOST_VALUES = 6, 12
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Provenance(NamedTuple):
@@ -20,6 +30,23 @@ class Provenance(NamedTuple):
     versions: list[str]
 
 
+class Picture(NamedTuple):
+    """A figure as a report shows it."""
+
+    title: str
+    caption: str
+    svg: bytes
+
+
+class Counterexample(NamedTuple):
+    """A run that loses data."""
+
+    svg: bytes
+    caption: str
+    story: str
+    """The same in words."""
+
+
 class Finding(NamedTuple):
     """What the results say about one invariant, in a sentence or two."""
 
@@ -27,51 +54,148 @@ class Finding(NamedTuple):
     text: str
 
 
-def report(frame: pd.DataFrame, figures: Mapping[str, bytes], provenance: Provenance) -> str:
-    """The report of a result frame as HTML. `figures` are SVGs by what they show."""
+def report(
+    frame: pd.DataFrame,
+    pictures: Sequence[Picture],
+    provenance: Provenance,
+    target: float = math.inf,
+    counterexample: Counterexample | None = None,
+) -> str:
+    """The report of a result frame as HTML.
+
+    `target` is the probability of data loss that designs are held to, infinite for none. Pictures are shown as images,
+    in which browsers run nothing and load nothing.
+    """
     templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    points = frame.drop_duplicates("point_id")
+    style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "sort.js"))
     return templates.get_template("report.html.j2").render(
-        first=points.iloc[0].to_dict(),
-        num_points=len(points),
-        runs=text.runs(frame),
-        total_runs=f"{points['runs'].sum():,}",
-        total_steps=text.number(points["steps"].sum()),
-        core_s=text.number(points["wall_s"].sum()),
-        unfinished=int(points["unfinished"].sum()),
-        confidence=text.percent(frame["confidence"].iloc[0]),
-        varied={text.name(key): [text.value(each) for each in frame[key].unique()] for key in text.varied(frame)},
-        fixed=text.fixed(frame),
-        findings=[_finding(frame, invariant) for invariant in text.shown(frame)],
-        unbroken=[name for name, losses in frame.groupby("invariant", sort=False)["losses"] if not losses.any()],
-        headings=[text.humps(invariant) for invariant in text.shown(frame)],
-        data_loss=[name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
-        outcomes=[name for name in tables.OUTCOMES if name == "unfinished" or points[name].any()],
-        lines=tables.lines(frame),
-        figures={
-            text.event(name): f"data:image/svg+xml;base64,{b64encode(svg).decode()}" for name, svg in figures.items()
-        },
+        policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}",
+        style=Markup(style),
+        script=Markup(script),
+        number=text.number,
+        recommendation=recommend(frame, target),
+        pictures=[picture._asdict() | {"uri": _uri(picture.svg)} for picture in pictures],
+        counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
+        **_designs(frame, target),
+        **_results(frame),
     )
 
 
+def _designs(frame: pd.DataFrame, target: float) -> dict[str, Any]:
+    """What the template says of designs and targets."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    found, tail = verdict.designs(rows), verdict.tail(rows)
+    return {
+        "target": text.number(target) if target < math.inf else "",
+        "num_designs": len(found),
+        "some_faults": any(design.at for design in found),
+        "designs": [_design(design, tail, target) for design in found[:MOST_DESIGNS]],
+        "decades": [
+            {
+                "target": text.power(decade.target),
+                "num_meets": len(decade.meets),
+                "fails": decade.fails,
+                "undecided": decade.undecided,
+                "names": _names([design.settings for design in decade.meets], len(found)),
+            }
+            for decade in verdict.decades(found)
+        ],
+    }
+
+
+def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
+    said = design.verdict(target)
+    runs = design.runs_to_settle(tail, target) if said == UNDECIDED else 0.0
+    return {
+        "settings": design.settings,
+        "verdict": said,
+        "p": text.probability(design.worst),
+        "interval": text.interval(design.worst),
+        "high": design.worst["high"],
+        "at": design.at,
+        "runs": "" if runs == 0 else f"about {text.number(runs)}" if runs < math.inf else "not by runs alone",
+        "runs_sort": "Infinity" if runs == math.inf else runs,
+        "messages": f"{design.mean('messages'):.3g}",
+        "steps": f"{design.mean('steps'):.3g}",
+    }
+
+
+def _names(names: Sequence[str], num_all: int) -> str:
+    if len(names) == num_all > 1:
+        return "all"
+    more = f"; {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return "; ".join(names[:_MOST_NAMED]) + more
+
+
+def _results(frame: pd.DataFrame) -> dict[str, Any]:
+    """What the template says of points, model and runs."""
+    points = choose.of(frame, text.ANY_LOSS)
+    shown = text.shown(frame)
+    lines = tables.lines(frame, MOST_LINES)
+    return {
+        "first": points.iloc[0].to_dict(),
+        "num_points": len(points),
+        "runs": text.runs(frame),
+        "total_runs": f"{points['runs'].sum():,}",
+        "total_steps": text.number(points["steps"].sum()),
+        "core_s": text.number(points["wall_s"].sum()),
+        "unfinished": int(points["unfinished"].sum()),
+        "horizon": int(points["horizon"].sum()),
+        "simultaneous": text.is_simultaneous(frame),
+        "confidence": text.percent(frame["confidence"].iloc[0]),
+        "varied": {text.name(key): _values(frame[key].unique()) for key in text.varied(frame)},
+        "fixed": text.fixed(frame),
+        "findings": [_finding(frame, invariant) for invariant in shown],
+        "unbroken": [name for name, losses in frame.groupby("invariant", sort=False)["losses"] if not losses.any()],
+        "headings": [text.humps(invariant) for invariant in shown],
+        "data_loss": [name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
+        "outcomes": [name for name in tables.OUTCOMES if name == "unfinished" or points[name].any()],
+        "lines": lines,
+        "left_out": choose.left_out(len(lines), len(points)),
+    }
+
+
+def _values(values: Sequence[Any]) -> list[str]:
+    more = [f"and {len(values) - _MOST_VALUES:,} more"] if len(values) > _MOST_VALUES else []
+    return [*map(text.value, values[:_MOST_VALUES]), *more]
+
+
+def _counterexample(frame: pd.DataFrame, given: Counterexample | None) -> dict[str, str] | str:
+    """What the template shows, or why there is nothing to show."""
+    if given is not None:
+        return {"uri": _uri(given.svg), "caption": given.caption, "story": given.story}
+    if choose.of(frame, text.ANY_LOSS)["losses"].any():
+        return "None was made with this report; `quorisk trace` finds one for a configuration that loses data."
+    return "None of these runs lost data, so that there is none to show."
+
+
+def _digest(content: str) -> str:
+    """What a content security policy calls the one inline script or style that it lets in."""
+    return f"'sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _uri(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+
+
 def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
-    rows = frame[frame["invariant"] == invariant]
-    keys, broke = text.varied(frame), rows[rows["losses"] > 0]
+    rows = choose.of(frame, invariant)
+    keys, broke = text.independent(rows, text.varied(frame)), rows[rows["losses"] > 0]
     said = []
     if len(broke):
         most = broke.loc[broke["p"].idxmax()]
         where = f", with {text.settings(most, keys)}" if keys else ""
         p = f"{text.number(most['p'])} ({text.interval(most)})"
-        said.append(f"Seen in {len(broke)} of {len(rows)} configurations. Highest probability: {p}{where}.")
+        said.append(f"Seen in {len(broke):,} of {len(rows):,} configurations. Highest probability: {p}{where}.")
     if len(broke) < len(rows):
         bound = text.number(rows["high"][rows["losses"] == 0].max())
-        where = f"in the other {len(rows) - len(broke)}" if len(broke) else "in any configuration"
+        where = f"in the other {len(rows) - len(broke):,}" if len(broke) else "in any configuration"
         said.append(f"Not seen {where}: below {bound} there.")
     return Finding(text.event(invariant), " ".join(said))

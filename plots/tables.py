@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from plots import text
+from plots import choose, text
 
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
@@ -16,6 +16,8 @@ class Risk(NamedTuple):
     losses: str
     p: str
     interval: str
+    high: float
+    """The upper end of the interval: what to sort by."""
 
 
 class Line(NamedTuple):
@@ -23,32 +25,49 @@ class Line(NamedTuple):
 
     point_id: str
     settings: list[str]
-    """Values of `text.varied`."""
+    """Of `text.varied`."""
+    values: list[Any]
+    """What `settings` spell: what to sort by."""
     risks: list[Risk]
     """Of `text.shown`."""
     runs: str
     outcomes: dict[str, str]
-    steps_per_run: str
+    steps_per_run: float
 
 
-def lines(frame: pd.DataFrame, number: Callable[[float], str] = text.number) -> list[Line]:
-    """A line for each point of a result frame, in its order; `number` writes probabilities."""
+def lines(frame: pd.DataFrame, most: int, number: Callable[[float], str] = text.number) -> list[Line]:
+    """A line for each point of a result frame, in its order: for the `most` points whose intervals of any data loss
+    reach highest. `number` writes probabilities.
+    """
     keys, invariants = text.varied(frame), text.shown(frame)
+    kept = choose.worst(choose.of(frame, text.ANY_LOSS), most)["point_id"]
+    rows = frame[frame["point_id"].isin(kept) & frame["invariant"].isin(invariants)]
+    by_point: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows.to_dict("records"):
+        by_point.setdefault(row["point_id"], {})[row["invariant"]] = row
     result = []
-    for point_id, rows in frame.groupby("point_id", sort=False):
-        first, by_invariant = rows.iloc[0], rows.set_index("invariant")
+    for point_id, by_invariant in by_point.items():
+        first = by_invariant[text.ANY_LOSS]
         result.append(
             Line(
-                point_id=str(point_id),
+                point_id=point_id,
                 settings=[text.value(first[key]) for key in keys],
-                risks=[_risk(by_invariant.loc[invariant], number) for invariant in invariants],
+                values=[_sortable(first[key]) for key in keys],
+                risks=[_risk(by_invariant[invariant], number) for invariant in invariants],
                 runs=f"{first['runs']:,}",
                 outcomes={name: f"{first[name]:,}" for name in OUTCOMES},
-                steps_per_run=text.number(first["steps"] / first["runs"]),
+                steps_per_run=first["steps"] / first["runs"],
             )
         )
     return result
 
 
+def _sortable(value: Any) -> Any:
+    """A value as a script reads numbers."""
+    if isinstance(value, bool):
+        return int(value)
+    return "Infinity" if value == float("inf") else value
+
+
 def _risk(row: Mapping[str, Any], number: Callable[[float], str]) -> Risk:
-    return Risk(f"{row['losses']:,}", text.probability(row, number), text.interval(row, number))
+    return Risk(f"{row['losses']:,}", text.probability(row, number), text.interval(row, number), row["high"])

@@ -1,40 +1,73 @@
 """What a sweep draws from its results."""
 
 import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 
-from analysis import results
+from analysis import results, tidy
 from analysis.config import Experiment
-from plots import text
-from plots.loss import loss_figure
-from plots.report import Provenance, report
-from plots.style import save
+from analysis.errors import ConfigError
+from plots import canvas
+from plots.figures import figures
+from plots.report import Counterexample, Picture, Provenance, report
+from plots.style import KINDS, save, save_both
 from sparkjobs import folder
 
 
-def draw(table: pa.Table, experiment: Experiment, source: str, out: Path) -> pd.DataFrame:
+def draw(
+    table: pa.Table, experiment: Experiment, source: str, out: Path, counterexample: Counterexample | None = None
+) -> pd.DataFrame:
     """Writes figures and the report of a merged table to `out`; returns the frame that they show.
 
     `source` is the experiment file's text.
     """
-    run = experiment.run
-    frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time)
-    others = [column for column in frame.columns if column not in experiment.varied]
-    frame = frame[[*experiment.varied, *others]]  # parameters in the grid's order
+    sweep = tidy.tidy(table, experiment)
     (out / folder.FIGURES).mkdir(exist_ok=True)
-    figures = {}
-    for invariant in text.shown(frame):
-        figure = loss_figure(frame, invariant)
-        name = invariant.replace(" ", "_")
-        for kind in ("svg", "png"):
-            folder.write(out / folder.FIGURES / f"{name}.{kind}", save(figure, kind))
-        figures[invariant] = save(figure, "svg")
+    pictures = []
+    for name, figure in figures(*sweep):
+        whole, bare = save_both(figure)
+        folder.write(out / folder.FIGURES / f"{name}.svg", whole)
+        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     changed = [word for override in experiment.overrides for word in ("--set", override)]
     command = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
     provenance = Provenance(command, source, versions)
-    folder.write(out / folder.REPORT, report(frame, figures, provenance).encode())
-    return frame
+    html = report(sweep.frame, pictures, provenance, experiment.run.target, counterexample)
+    folder.write(out / folder.REPORT, html.encode())
+    return sweep.frame
+
+
+def plot(
+    path: Path, out: Path | None, kinds: Sequence[str], invariant: str | None, tell: Callable[[str], None] | None
+) -> list[Path]:
+    """Writes the figures of what a sweep left at `path` to `out`, or beside it, and returns their files.
+
+    `kinds` are of `style.KINDS`, all if empty. Raises ConfigError.
+    """
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ConfigError(f"--format {kind}: one of {', '.join(KINDS)}")
+    try:
+        sweep = tidy.load(path)
+    except results.ResultError as error:
+        raise ConfigError(str(error)) from None
+    known = list(sweep.frame["invariant"].unique())
+    if invariant is not None and invariant not in known:
+        raise ConfigError(f"--invariant {invariant}: one of {', '.join(known)}")
+    out = out or (path if path.is_dir() else path.parent) / folder.FIGURES
+    folder.create(out)
+    written = []
+    for name, figure in figures(*sweep, [invariant] if invariant else None):
+        for kind in kinds or KINDS:
+            file = out / f"{name}.{kind}"
+            if tell:
+                tell(f"drawing {file.name}")
+            try:
+                folder.write(file, save(figure, kind))
+            except OSError as error:
+                raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
+            written.append(file)
+    return written

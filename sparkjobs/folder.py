@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analysis import results
+from analysis import results, tidy
 from analysis.errors import ConfigError
 
-RESULTS, EXPERIMENT, REPORT, FIGURES, LOG = "results.parquet", "experiment.toml", "report.html", "figures", "spark.log"
+RESULTS, EXPERIMENT = tidy.RESULTS, tidy.EXPERIMENT
+REPORT, FIGURES, LOG = "report.html", "figures", "spark.log"
 
 
 def earlier(out: Path, identities: Sequence[results.Identity], num_runs: int, resume: bool) -> pa.Table:

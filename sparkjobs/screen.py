@@ -59,15 +59,15 @@ def progress_bar(
 
 
 def summary(frame: pd.DataFrame) -> Table:
-    """The probabilities that a report shows, by configuration, with their intervals; the first MOST_LINES."""
-    lines, keys = tables.lines(frame, text.plain), text.varied(frame)
-    more = len(lines) - MOST_LINES
+    """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES."""
+    lines, keys = tables.lines(frame, MOST_LINES, text.plain), text.varied(frame)
+    more = frame["point_id"].nunique() - len(lines)
     table = Table(caption=f"{more} more configurations in the report" if more > 0 else None)
     for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):
         table.add_column(heading, justify="right")
     for invariant in text.shown(frame):
         table.add_column(f"P({invariant})", justify="right", overflow="fold")
-    for line in lines[:MOST_LINES]:
+    for line in lines:
         risks = [f"{risk.p} ({risk.interval})" if risk.interval else risk.p for risk in line.risks]
         table.add_row(*line.settings, line.runs, line.outcomes["unfinished"], *risks)
     return table

@@ -1,0 +1,113 @@
+"""What a report recommends: sentences from the verdicts on a sweep's designs, no more than the numbers hold."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from plots import choose, text, verdict
+from plots.verdict import FAILS, MEETS, UNDECIDED, Design
+
+_MOST_NAMED = 4
+
+
+class Recommendation(NamedTuple):
+    """What to do, and how far to trust it."""
+
+    headline: str
+    sentences: list[str]
+    """What the headline rests on, and what qualifies it."""
+
+
+def recommend(frame: pd.DataFrame, target: float) -> Recommendation:
+    """The recommendation of a result frame, about any data loss; an infinite `target` is none."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    found = verdict.designs(rows)
+    if target == math.inf:
+        headline, sentences = _without_target(found)
+    else:
+        headline, sentences = _with_target(found, verdict.tail(rows), target)
+    return Recommendation(headline, sentences + _qualified(rows, found))
+
+
+def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
+    by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
+    meets, fails, undecided = by_verdict.values()
+    goal = f"a probability of data loss of at most {text.number(target)} a run"
+    said = []
+    if meets:
+        measure = "messages" if any(each.mean("messages") for each in meets) else "steps"
+        cheapest = min(meets, key=lambda each: each.mean(measure))
+        headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
+        said.append(f"Meeting it: {_names(meets)}. Of these {cheapest.settings} costs least: "
+                    f"{text.number(cheapest.mean(measure))} {measure} a run.")  # fmt: skip
+    else:
+        headline = f"No design is shown to meet the target: {goal}."
+    if fails:
+        said.append(f"Not meeting it: {_names(fails)}. The worst: {_worst(fails[-1])}.")
+    if undecided:
+        runs = max(each.runs_to_settle(tail, target) for each in undecided)
+        made = max(point["runs"] for each in undecided for point in each.points)
+        needed = (
+            f"about {text.number(runs)} runs a configuration would settle them, against {made:,} made"
+            if runs < math.inf
+            else "more runs alone would not settle all: an estimate is at the target, or unfinished runs hide it"
+        )
+        said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")
+    return headline, said
+
+
+def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
+    best, worst = found[0], found[-1]
+    headline = "No target was set (run.target), so none is passed or failed here; designs are ranked."
+    unseen = [each for each in found if not any(point["losses"] for point in each.points)]
+    said = []
+    if unseen:
+        said.append(
+            f"No run of {_names(unseen)} lost data: below {text.number(unseen[-1].worst['high'])}, no more is known."
+        )
+    else:
+        said.append(f"The lowest upper end: {_worst(best)}.")
+    if worst.worst["losses"]:
+        said.append(f"The highest: {_worst(worst)}.")
+    return headline, said
+
+
+def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
+    """What all of these sentences are subject to."""
+    said, confidence = [], text.percent(rows["confidence"].iloc[0])
+    if len(rows) > 1 and text.is_simultaneous(rows):
+        said.append(f"With {confidence} confidence all {len(rows):,} intervals hold together, and so do all verdicts.")
+    elif len(rows) > 1:
+        wrong = (1.0 - rows["confidence"].iloc[0]) * len(rows)
+        said.append(
+            f"Each interval holds with {confidence} confidence for itself: of {len(rows):,} up to "
+            f"{wrong:.2g} may be expected to miss. run.simultaneous = true makes all hold together."
+        )
+    if hidden := int(rows["hidden"].sum()):
+        said.append(f"{hidden:,} runs ended before it was known whether they would lose data; each counts as a loss at "
+                    "the upper ends.")  # fmt: skip
+    if any(len(each.points) > 1 for each in found):
+        said.append("A design is judged by its worst faults: to meet a target it has to under all faults of this grid.")
+    return said
+
+
+def _count(some: Sequence[Design], found: Sequence[Design]) -> str:
+    return f"{len(some)} of {len(found)} designs" if len(found) > 1 else "The one design"
+
+
+def _s(some: Sequence[Design]) -> str:
+    return "s" if len(some) == 1 else ""
+
+
+def _names(some: Sequence[Design]) -> str:
+    more = f", and {len(some) - _MOST_NAMED:,} more" if len(some) > _MOST_NAMED else ""
+    return "; ".join(each.settings for each in some[:_MOST_NAMED]) + more
+
+
+def _worst(design: Design) -> str:
+    row = design.worst
+    at = f" (at {design.at})" if design.at else ""
+    interval = text.interval(row)
+    return f"{design.settings}: {text.probability(row)}{f', interval {interval}' if interval else ''}{at}"

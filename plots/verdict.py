@@ -1,0 +1,121 @@
+"""Which configurations meet a target, which do not, and which are undecided at this precision."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+from scipy.special import betainc
+
+from plots import choose, text
+
+MEETS, FAILS, UNDECIDED = "meets", "does not meet", "undecided"
+MOST_RUNS = 10**15
+_MOST_DECADES = 10
+_COLUMNS = ["losses", "hidden", "runs", "p", "low", "high", "messages", "steps"]
+
+
+class Design(NamedTuple):
+    """What one chooses, under everything that it has to live with: the points that differ in faults alone."""
+
+    settings: str
+    points: list[dict[str, Any]]
+    """Rows of a result frame, of one invariant."""
+    worst: dict[str, Any]
+    """The point whose interval reaches highest."""
+    at: str
+    """The faults of that point; empty if no other point differs from it."""
+
+    def verdict(self, target: float) -> str:
+        """Whether the target is met under all faults; not, if it is surely not met under any."""
+        return judge(max(point["low"] for point in self.points), self.worst["high"], target)
+
+    def mean(self, measure: str) -> float:
+        """What a run costs on average: "messages" or "steps"."""
+        return float(sum(point[measure] for point in self.points) / sum(point["runs"] for point in self.points))
+
+    def runs_to_settle(self, tail: float, target: float) -> float:
+        """About how many runs a point take until a verdict that is open is not."""
+        undecided = [point for point in self.points if judge(point["low"], point["high"], target) == UNDECIDED]
+        return max(runs_to_settle(point, tail, target) for point in undecided)
+
+
+def judge(low: float, high: float, target: float) -> str:
+    """What an interval says about a target: it is met only if the whole interval is within it."""
+    if high <= target:
+        return MEETS
+    return FAILS if low > target else UNDECIDED
+
+
+def designs(rows: pd.DataFrame) -> list[Design]:
+    """The designs among the rows of one invariant, those first whose intervals reach least high."""
+    keys = text.varied(rows)
+    design_keys, fault_keys = choose.design(keys), text.independent(rows, choose.faults(keys))
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for point in rows[[*design_keys, *fault_keys, *_COLUMNS]].to_dict("records"):
+        groups[tuple(point[key] for key in design_keys)].append(point)
+    found = []
+    for points in groups.values():
+        worst = max(points, key=lambda point: point["high"])
+        differ = any(point["high"] < worst["high"] for point in points)
+        at = text.settings(worst, fault_keys) if differ else ""
+        found.append(Design(text.settings(worst, design_keys) or "the one design", points, worst, at))
+    return sorted(found, key=lambda design: design.worst["high"])
+
+
+def tail(rows: pd.DataFrame) -> float:
+    """The probability with which each of the intervals may miss on one side."""
+    together = len(rows) if text.is_simultaneous(rows) else 1
+    return float((1.0 - rows["confidence"].iloc[0]) / together / 2.0)
+
+
+def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> float:
+    """About how many runs an undecided point takes until its interval leaves the target out.
+
+    As if they went on as those made so far: with the same shares of losses and of hidden runs. Without either that is
+    the rule of three at this confidence: log(tail) / log(1 - target). Infinite beyond MOST_RUNS, and if the target lies
+    between the share of losses and that of losses and hidden runs together.
+    """
+    lost, most = point["losses"] / point["runs"], (point["losses"] + point["hidden"]) / point["runs"]
+    if most == 0.0:
+        return math.log(tail) / math.log1p(-target)
+    if lost <= target <= most:
+        return math.inf
+
+    def settled(runs: float) -> bool:
+        if most < target:  # so few losses would be this unlikely at the target
+            return bool(1.0 - betainc(most * runs + 1.0, runs - most * runs, target) <= tail)
+        return bool(betainc(lost * runs, runs - lost * runs + 1.0, target) <= tail)
+
+    below, above = float(point["runs"]), 2.0 * point["runs"]
+    while not settled(above):
+        below, above = above, 2.0 * above
+        if above > MOST_RUNS:
+            return math.inf
+    while above > 1.01 * below:
+        middle = math.sqrt(below * above)
+        below, above = (below, middle) if settled(middle) else (middle, above)
+    return above
+
+
+class Decade(NamedTuple):
+    """What designs come to at one target."""
+
+    target: float
+    meets: list[Design]
+    fails: int
+    undecided: int
+
+
+def decades(found: list[Design]) -> list[Decade]:
+    """Targets at powers of ten, from the one that all of these designs meet down to one that none does."""
+    highs = [design.worst["high"] for design in found]
+    first, last = (min(0, math.ceil(math.log10(high))) for high in (max(highs), min(highs)))
+    result = []
+    for exponent in range(first, max(last - 2, first - _MOST_DECADES), -1):
+        target = 10.0**exponent
+        verdicts = [design.verdict(target) for design in found]
+        meets = [design for design, verdict in zip(found, verdicts, strict=True) if verdict == MEETS]
+        result.append(Decade(target, meets, verdicts.count(FAILS), verdicts.count(UNDECIDED)))
+    return result
