@@ -8,6 +8,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
@@ -118,6 +119,7 @@ def row(identity: Identity, model: Model, first_run: int, tally: Tally, wall_s: 
     }
 
 
+@cache  # reading them takes milliseconds, and every row of a sweep has them
 def versions() -> list[str]:
     """What computes results here, as 'name version'."""
     found = []

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from analysis import config, results
 from analysis.config import Experiment
+from kernels.model import OUTCOMES
 from kernels.tally import STEP_BINS, TIME_BINS, TIME_TICK
 
 RESULTS, EXPERIMENT = "results.parquet", "experiment.toml"
@@ -65,18 +66,23 @@ def overrides(experiment: Path) -> list[str]:
 def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
     """A result table, judged as an experiment says. Raises ValueError or the like if no sweep wrote the table."""
     if experiment is None:
-        return Sweep(_of_scalars(results.frame(table, 0.95)), histograms(table))
+        return Sweep(_checked(results.frame(table, 0.95)), histograms(table))
     run = experiment.run
-    frame = _of_scalars(results.frame(table, run.confidence, run.simultaneous, run.at_any_time))
+    frame = _checked(results.frame(table, run.confidence, run.simultaneous, run.at_any_time))
     others = [column for column in frame.columns if column not in experiment.varied]
     return Sweep(frame[[*experiment.varied, *others]], histograms(table))
 
 
-def _of_scalars(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame. Raises TypeError if a parameter is a list or the like."""
+def _checked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame. Raises TypeError or ValueError if it is not of a sweep's numbers and words."""
     for column in frame.columns[frame.columns.str.contains(".", regex=False)]:
         if frame[column].map(lambda value: isinstance(value, list | dict)).any():
             raise TypeError(f"{column} is no number or word")
+    counts = frame[[*OUTCOMES, "losses"]]
+    if (counts < 0).any(axis=None) or (frame[list(OUTCOMES)].sum(axis=1) != frame["runs"]).any():
+        raise ValueError("outcomes do not add up to runs")
+    if (frame["losses"] > frame["runs"]).any():
+        raise ValueError("more losses than runs")
     return frame
 
 

@@ -73,6 +73,11 @@ def columns_of(num_panels: int, most: int) -> int:
     return math.ceil(num_panels / rows)
 
 
+def width_beside(labels: Sequence[str]) -> float:
+    """The width in inches of a figure with these labels at its left, so that there is room for the rest."""
+    return max(7.5, 4.0 + 0.065 * max(len(label) for label in labels))
+
+
 def legend_columns(labels: Sequence[str], width_in: float) -> int:
     """How many entries of a legend fit side by side."""
     longest = max(len(label) for label in labels)

@@ -8,6 +8,8 @@ import pandas as pd
 from plots import text
 
 FULL_TABLE = "all of them are in results.parquet"
+_LONGEST = 100
+"""Characters of a label."""
 _DESIGN = ("model.", "variant.")
 
 
@@ -46,7 +48,7 @@ def where(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def labels(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
-    """Each row's settings of these parameters."""
+    """Each row's settings of these parameters, cut off where they get too long."""
     if not keys:
         return ["the one configuration"] * len(rows)
-    return [text.settings(row, keys) for row in rows[list(keys)].to_dict("records")]
+    return [text.cut(text.settings(row, keys), _LONGEST) for row in rows[list(keys)].to_dict("records")]

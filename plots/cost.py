@@ -18,7 +18,7 @@ MESSAGES, STEPS = "messages", "steps"
 UPPER_BOUND = "upper bound"
 """Group id of the marks of configurations without losses."""
 _OTHERS = Style("#8a949e", ".", "-")
-_MOST_SETTINGS = 3
+_MOST_SETTINGS, _MOST_OTHERS = 3, 40
 _ARROW = 0.6
 """An upper bound's arrow goes down to this part of it."""
 
@@ -35,9 +35,12 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
     if len(settings) > _MOST_SETTINGS:
         settings = [settings[0], settings[len(settings) // 2], settings[-1]]
     measures = [measure for measure in (MESSAGES, STEPS) if rows[measure].any()]
-    shown = [choose.where(rows, setting) for setting in settings]
-    looks = _looks(shown, measures, keys)
-    left_out = choose.left_out(sum(map(len, shown)), len(rows), "points at these faults")
+    panels = [choose.where(rows, setting) for setting in settings]
+    looks = _looks(panels, measures, keys)
+    panels = [_shown(panel, keys, looks) for panel in panels]
+    left_out = choose.left_out(
+        sum(map(len, panels)), len(rows), "points at these faults that are named or reach highest"
+    )
     width_in = max(2.7 * len(settings), 5.5)
     columns = legend_columns(list(looks), width_in) if looks else 1
     height_in = 2.3 * len(measures) + 0.2 * -(-len(looks) // columns) + 0.5
@@ -45,7 +48,7 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
         title = f"What safety costs: probability that a run {text.event(invariant)}"
         figure, canvas = framed(title, caption(rows) + left_out, width_in, height_in)
         grid = canvas.subplots(len(measures), len(settings), sharex="row", sharey=True, squeeze=False)
-        for axes, (measure, here) in zip(grid.flat, [(m, here) for m in measures for here in shown], strict=True):
+        for axes, (measure, here) in zip(grid.flat, [(m, here) for m in measures for here in panels], strict=True):
             _panel(axes, here, measure, keys, looks)
         for axes, setting in zip(grid[0], settings, strict=True):
             axes.set_title(text.settings(setting, text.independent(rows, list(setting))))
@@ -64,7 +67,8 @@ def cost(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, measure: str = STE
     """
     axes, rows = given_or_current(ax), choose.of(frame, invariant)
     keys = text.varied(rows)
-    _panel(axes, rows, measure, keys, _looks([rows], [measure], keys))
+    looks = _looks([rows], [measure], keys)
+    _panel(axes, _shown(rows, keys, looks), measure, keys, looks)
     axes.set_ylabel("probability in a run")
     axes.legend(fontsize=8)
     return axes
@@ -86,6 +90,13 @@ def _mean(rows: pd.DataFrame, measure: str) -> np.ndarray:
     return (rows[measure] / rows["runs"]).to_numpy()
 
 
+def _shown(rows: pd.DataFrame, keys: Sequence[str], looks: Mapping[str, Style]) -> pd.DataFrame:
+    """The rows that have a look, and the worst _MOST_OTHERS of the others."""
+    named = np.array([label in looks for label in choose.labels(rows, keys)], bool)
+    others = choose.worst(rows[~named], _MOST_OTHERS).index
+    return rows[named | rows.index.isin(others)]
+
+
 def _looks(panels: Sequence[pd.DataFrame], measures: Sequence[str], keys: Sequence[str]) -> dict[str, Style]:
     """Styles, by their settings, of the first MOST_LINES configurations that no other one beats in some panel."""
     names: dict[str, None] = {}
@@ -97,23 +108,26 @@ def _looks(panels: Sequence[pd.DataFrame], measures: Sequence[str], keys: Sequen
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, measure: str, keys: Sequence[str], looks: Mapping[str, Style]) -> None:
-    """A mark for each row, those without a look of their own first."""
-    marks = list(zip(choose.labels(rows, keys), _mean(rows, measure), rows.to_dict("records"), strict=True))
-    for label, x, row in sorted(marks, key=lambda mark: mark[0] in looks):
-        _mark(axes, x, row, looks.get(label, _OTHERS), label if label in looks else "")
+    """A mark for each row; those that have a look come last, and so on top."""
+    names = pd.Series(choose.labels(rows, keys), rows.index)
+    _marks(axes, rows[~names.isin(looks)], measure, _OTHERS)
+    for name, look in looks.items():
+        _marks(axes, rows[names == name], measure, look, name)
     axes.set(yscale="log", xlabel=f"{measure} a run, on average")
     log_ticks(axes.yaxis)
 
 
-def _mark(axes: Axes, x: float, row: Mapping[str, Any], look: Style, label: str) -> None:
-    drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 6, "capsize": 2,
-                             "elinewidth": 0.8, "linestyle": "none"}  # fmt: skip
-    if row["losses"]:
-        reach = [[row["p"] - row["low"]], [row["high"] - row["p"]]]
-        axes.errorbar([x], [row["p"]], yerr=reach, label=label, **drawn)
-    else:
-        high = row["high"]
-        bars = axes.errorbar([x], [high], yerr=[(1 - _ARROW) * high], uplims=True, mfc="white", label=label, **drawn)
+def _marks(axes: Axes, rows: pd.DataFrame, measure: str, look: Style, label: str = "") -> None:
+    drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 6, "capsize": 2}
+    drawn |= {"elinewidth": 0.8, "linestyle": "none"}
+    seen, bounds = rows[rows["losses"] > 0], rows[rows["losses"] == 0]
+    if len(seen):
+        reach = np.abs(seen[["low", "high"]].to_numpy().T - seen["p"].to_numpy())
+        axes.errorbar(_mean(seen, measure), seen["p"], yerr=reach, label=label, **drawn)
+    if len(bounds):
+        high = bounds["high"].to_numpy()
+        at = _mean(bounds, measure)
+        bars = axes.errorbar(at, high, yerr=(1 - _ARROW) * high, uplims=True, mfc="white", label=label, **drawn)
         bars.lines[0].set_gid(UPPER_BOUND)
 
 

@@ -52,7 +52,7 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
     known = known[known["point_id"].isin(rows["point_id"])]
     counts = known.pivot_table(index="bin_high", columns="point_id", values="runs", fill_value=0)
     for index, (label, row) in enumerate(zip(choose.labels(rows, keys), rows.to_dict("records"), strict=True)):
-        shares = counts.get(row["point_id"], 0 * counts.index).cumsum() / row["runs"]
+        shares = counts.get(row["point_id"], pd.Series(0, counts.index)).cumsum() / row["runs"]
         shares = shares.where(shares > 0) if quantity == TIME_TO_LOSS else shares
         look = style_of(index)
         drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 4}

@@ -21,9 +21,10 @@ BOUND, MISSING = "upper bound", "no such configuration"
 """Group ids of the cells without losses, and of those that the grid leaves out."""
 _COLOURS = "cividis"  # the same order in grey and to the colour-blind: the lighter, the likelier
 _PREFERRED = (("model.write_quorum", "model.ack_quorum"), ("model.replicas", "variant.truncation"))
-_MOST, _MOST_PANELS = (8, 6), 8
-"""Rows and columns of a panel, and panels, at the most."""
-_PAGE_IN = 7.6
+_MOST = 8, 6
+"""Rows and columns of a panel, at the most."""
+_PAGE_IN = 7.6, 6.2
+"""Width and height, at the most, of all panels together."""
 _HALF_LIGHT = 0.2
 """The luminance on which white and INK are equally legible: WCAG's contrast is 4.2 to 1 with either."""
 _CELL_IN = 0.42, 1.1
@@ -33,13 +34,13 @@ _CELL_IN = 0.42, 1.1
 def axes_keys(frame: pd.DataFrame) -> tuple[str, str] | None:
     """The parameters of rows and columns: what a design chooses rather than what it has to live with.
 
-    None if the grid does not vary two parameters that are neither rates nor on one axis for all rows.
+    None if the grid does not vary two parameters, or one fixes the others.
     """
     varied = text.varied(frame)
     for pair in _PREFERRED:
         if set(pair) <= set(varied):
             return pair
-    keys = choose.design(varied) + choose.faults(varied)
+    keys = text.independent(frame, choose.design(varied) + choose.faults(varied))
     return (keys[0], keys[1]) if len(keys) > 1 else None
 
 
@@ -52,11 +53,11 @@ def heat_map_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figu
     if pair is None:
         return None
     panels = _panel_settings(rows, pair)
-    shown = panels[:_MOST_PANELS]
     lengths = [len(_values(rows, key, most)) for key, most in zip(pair, _MOST, strict=True)]
     panel_in = lengths[1] * _CELL_IN[1] + 0.25, lengths[0] * _CELL_IN[0] + 0.28
+    abreast = max(1, int(_PAGE_IN[0] / panel_in[0]))
+    shown = panels[: abreast * max(1, int(_PAGE_IN[1] / panel_in[1]))]
     last = rows[list(shown[0])[-1]].nunique() if shown[0] else 1
-    abreast = max(1, int(_PAGE_IN / panel_in[0]))
     abreast = last if 1 < last <= abreast else columns_of(len(shown), abreast)
     num_rows = -(-len(shown) // abreast)
     num_shown = sum(len(_cells(choose.where(rows, panel), rows, pair)) for panel in shown)

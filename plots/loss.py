@@ -11,8 +11,8 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
 from plots import choose, text
-from plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks
-from plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, Style, quorisk_style, style_of
+from plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks, width_beside
+from plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
 
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""
@@ -30,8 +30,9 @@ def loss_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure:
     axis_keys, keys = _axis_keys(rows)
     with quorisk_style():
         if not axis_keys:
-            num_shown = min(len(rows), MOST_ROWS)
-            figure, canvas = _framed(rows, 7.5, 0.26 * num_shown + 1.3, choose.left_out(num_shown, len(rows)))
+            shown = choose.worst(rows, MOST_ROWS)
+            width_in, left_out = width_beside(choose.labels(shown, keys)), choose.left_out(len(shown), len(rows))
+            figure, canvas = _framed(rows, width_in, 0.26 * len(shown) + 1.3, left_out)
             _dots(canvas.subplots(), rows, keys)
             return figure
         return _panels(rows, axis_keys, keys)
@@ -45,6 +46,7 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
         _dots(axes, rows, keys)
         return axes
     configurations = text.configurations(rows, keys)[:MOST_LINES]
+    rows = _thinned(rows, axis_keys[0])
     _panel(axes, rows, axis_keys, _places(rows[axis_keys[0]], len(configurations)), configurations)
     axes.set(xlabel=_axis_label(axis_keys), ylabel="probability in a run", ylim=_limits(rows))
     if len(configurations) > 1:
@@ -60,7 +62,7 @@ def _axis_keys(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
         return [], keys
     rest = [key for key in keys if key != against]
     alike = [key for key in rest if (rows.groupby(against)[key].nunique() == 1).all()]
-    return [against, *alike], [key for key in rest if key not in alike]
+    return [against, *alike], text.independent(rows, [key for key in rest if key not in alike])
 
 
 def _is_axis(rows: pd.DataFrame, key: str) -> bool:
@@ -82,16 +84,13 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -
     panel_keys, line_keys = _split(rows, keys)
     panels = text.configurations(rows, panel_keys)[:MOST_PANELS]
     configurations = text.configurations(rows, line_keys)[:MOST_LINES]
-    num_shown = sum(
-        len(choose.where(choose.where(rows, panel), line)) for panel in panels[:MOST_PANELS] for line in configurations
-    )
-    panels = panels[:MOST_PANELS]
+    num_all, rows = len(rows), _thinned(rows, axis_keys[0])
+    num_shown = sum(len(choose.where(rows, panel | line)) for panel in panels for line in configurations)
+    left_out = choose.left_out(num_shown, num_all, "points that there is room for")
     abreast = len(text.configurations(rows, panel_keys[-1:]))
     num_columns = abreast if 1 < abreast <= 3 else columns_of(len(panels), 3)
     num_rows = -(-len(panels) // num_columns)
     width, height = max(3.1 * num_columns, 6.2) + 0.7, 2.9 * num_rows + 1.0
-    num_shown = sum(len(choose.where(rows, panel | line)) for panel in panels for line in configurations)
-    left_out = choose.left_out(num_shown, len(rows), "first points of the grid")
     figure, canvas = _framed(rows, width, height, left_out)
     grid = canvas.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
     places = _places(rows[axis_keys[0]], len(configurations))
@@ -110,6 +109,13 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -
     if len(handles) > 1:
         canvas.legend(handles, labels, loc="outside lower left", ncols=legend_columns(labels, width), handlelength=3.5)
     return figure
+
+
+def _thinned(rows: pd.DataFrame, against: str) -> pd.DataFrame:
+    """The rows at MOST_VALUES of the axis' values, the smallest and the greatest among them, or at all."""
+    values = np.unique(rows[against])
+    kept = values[np.linspace(0, len(values) - 1, min(len(values), MOST_VALUES)).round().astype(int)]
+    return rows[rows[against].isin(kept)]
 
 
 def _panel(

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plots import choose, text
-from plots.canvas import framed, given_or_current
+from plots.canvas import framed, given_or_current, width_beside
 from plots.style import INK, MOST_ROWS, quorisk_style
 from plots.tables import OUTCOMES
 
@@ -28,7 +28,8 @@ def outcomes_figure(frame: pd.DataFrame) -> Figure:
     num_shown = min(len(rows), MOST_ROWS)
     left_out = choose.left_out(num_shown, len(rows))
     with quorisk_style():
-        figure, canvas = framed("How runs end", caption(rows) + left_out, 7.5, 0.2 * num_shown + 1.1)
+        width_in = width_beside(_labels(rows))
+        figure, canvas = framed("How runs end", caption(rows) + left_out, width_in, 0.2 * num_shown + 1.1)
         axes = canvas.subplots()
         outcomes(frame, axes)
         handles, labels = axes.get_legend_handles_labels()
@@ -39,7 +40,7 @@ def outcomes_figure(frame: pd.DataFrame) -> Figure:
 def outcomes(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draws a bar for each configuration: the shares of its runs by how they ended; beside it those that count most."""
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
-    keys, rows = text.independent(rows, text.varied(rows)), choose.worst(rows, MOST_ROWS)
+    labels, rows = _labels(rows), choose.worst(rows, MOST_ROWS)
     y, left = np.arange(len(rows)), np.zeros(len(rows))
     for name in OUTCOMES:
         share = (rows[name] / rows["runs"]).to_numpy()
@@ -47,7 +48,7 @@ def outcomes(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
             face, hatch = _LOOKS[name]
             axes.barh(y, share, 0.75, left, label=name, color=face, hatch=hatch, edgecolor=INK, linewidth=0.5)
             left = left + share
-    axes.set_yticks(y, choose.labels(rows, keys), fontsize=7)
+    axes.set_yticks(y, labels, fontsize=7)
     axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -1.2), xlabel="share of the runs")
     axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     axes.grid(visible=False)
@@ -56,6 +57,10 @@ def outcomes(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         for place, count in enumerate(rows[name]):
             _beside(axes, place, f"{count:,}", right, weight="bold" if count else "normal")
     return axes
+
+
+def _labels(rows: pd.DataFrame) -> list[str]:
+    return choose.labels(choose.worst(rows, MOST_ROWS), text.independent(rows, text.varied(rows)))
 
 
 def _beside(axes: Axes, place: float, said: str, right: float, weight: str = "normal") -> None:

@@ -79,7 +79,12 @@ def value(given: Any) -> str:
 def _clean(given: str) -> str:
     """Words of a table for people: without what a picture or a screen could not show, and not at any length."""
     shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in given)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+    return cut(shown, _LONGEST)
+
+
+def cut(given: str, longest: int) -> str:
+    """Words of so many characters at the most."""
+    return given if len(given) <= longest else f"{given[: longest - 1]}…"
 
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:

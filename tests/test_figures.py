@@ -1,0 +1,383 @@
+"""Figures, drawn from made-up result frames: what is drawn is what the frame says."""
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.markers import CARETDOWNBASE
+from matplotlib.patches import Rectangle
+from matplotlib.typing import ColorType
+
+from plots import canvas, choose, cost, distribution, heat_map, loss, outcomes, text
+from plots.figures import figures
+from plots.loss import UPPER_BOUND, caption, loss_figure
+from plots.style import KINDS, MOST_LINES, MOST_ROWS, save, save_both, style_of
+from tests.tables import HOSTILE, RUNS, frame, sweep
+
+
+def all_axes(figure: Figure | None) -> list[Axes]:
+    assert figure is not None
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def xy(line: Line2D) -> list[list[float]]:
+    return np.asarray(line.get_xydata()).tolist()
+
+
+def upper_bounds(figure: Figure) -> list[list[float]]:
+    """Where upper bounds are drawn."""
+    lines = [line for axes in all_axes(figure) for line in axes.lines if line.get_gid() == UPPER_BOUND]
+    return [place for line in lines for place in xy(line)]
+
+
+def drawn(figure: Figure) -> list[float]:
+    """Heights of all that is drawn."""
+    lines = [line for axes in all_axes(figure) for line in axes.lines if line.get_transform() == axes.transData]
+    return [y for line in lines for _, y in xy(line) if not math.isnan(y)]
+
+
+def test_points_without_losses_are_drawn_as_upper_bounds_and_never_as_0():
+    given = frame([0, 0, 30, 200], faults__message_loss=[0.0, 0.01, 0.1, 0.5])
+    figure = loss_figure(given, "data loss")
+    [axes] = all_axes(figure)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    bounds = upper_bounds(figure)
+    assert [y for _, y in bounds] == [given["high"][0]] * 2
+    assert sum(line.get_marker() == CARETDOWNBASE for line in axes.lines) == 1  # the arrows' heads
+    assert min(drawn(figure)) > 0
+    assert {0.03, 0.2} <= set(drawn(figure))
+
+
+@pytest.mark.parametrize("lost", [0, 4])
+def test_no_message_loss_has_a_place_left_of_all_others(lost):
+    figure = loss_figure(frame([lost, 5, 9], faults__message_loss=[0.0, 0.01, 0.1]), "data loss")
+    [axes] = all_axes(figure)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.01", "0.1"]
+    zero, *others = axes.get_xticks()
+    assert others == [0.01, 0.1]
+    assert 0 < zero < 0.01
+    assert [x for x, _ in upper_bounds(figure)] == [pytest.approx(zero)] * (lost == 0)
+    lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # marks alone are drawn without a line
+    [joined] = [places for places in map(xy, lines) if len(places) == 3]
+    assert math.isnan(joined[0][1])  # the line does not lead there
+
+
+def test_switches_get_panels_and_quorums_get_lines_that_differ_in_more_than_colour():
+    given = frame(
+        range(1, 19),
+        variant__retain_null_key=[True, False],
+        model__keys=[1, 2, 3],
+        faults__message_loss=[0.1, 0.2, 0.3],
+    )
+    figure = loss_figure(given, "data loss")
+    assert [axes.get_title(loc="left") for axes in all_axes(figure)] == ["retain null key on", "retain null key off"]
+    handles, labels = all_axes(figure)[0].get_legend_handles_labels()
+    assert labels == ["keys 1", "keys 2", "keys 3"]
+    lines = [handle for handle in handles if isinstance(handle, Line2D)]
+    assert len({line.get_marker() for line in lines}) == len({line.get_color() for line in lines}) == 3
+
+
+def test_more_lines_than_can_be_told_apart_are_spread_over_panels():
+    given = frame([1] * 40, model__keys=[1, 2, 3, 4], model__values=[1, 2, 3, 4, 5], faults__message_loss=[0.1, 0.2])
+    figure = loss_figure(given, "data loss")
+    assert len(all_axes(figure)) == 4
+    assert all(len(axes.get_legend_handles_labels()[0]) == 5 for axes in all_axes(figure))
+
+
+def test_a_grid_without_message_loss_gets_a_row_for_each_configuration():
+    figure = loss_figure(frame([7, 0, 2], model__keys=[1, 2, 3]), "data loss")
+    [axes] = all_axes(figure)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["keys 1", "keys 2", "keys 3"]
+    assert axes.get_xscale() == "log"
+    [(_, y)] = upper_bounds(figure)
+    assert y == 1
+
+
+@pytest.mark.parametrize("losses", [0, 1, RUNS])
+def test_a_single_point_can_be_drawn(losses):
+    figure = loss_figure(frame([losses]), "data loss")
+    assert len(upper_bounds(figure)) == (losses == 0)
+
+
+def test_a_varied_rate_can_be_the_axis():
+    figure = loss_figure(frame([3, 5, 7], rates__broker_crash=[0.1, 1.0, 3.0]), "data loss")
+    assert "broker crash" in all_axes(figure)[0].get_xlabel()
+
+
+def test_a_caption_names_model_faults_runs_and_interval():
+    said = caption(frame([1, 2], faults__message_loss=[0.1, 0.2]))
+    for part in ("Model compaction, version 1", "keys 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+        assert part in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_frame_gives_the_same_bytes(kind):
+    first, second = (
+        save(loss_figure(frame([0, 5], faults__message_loss=[0.1, 0.2]), "data loss"), kind) for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
+    given = frame([1, 2, 3], rates__broker_crash=[0.1, 0.2, 0.3])
+    given["rates.producer"] = given["rates.broker_crash"] * 2
+    figure = loss_figure(given, "data loss")
+    [axes] = all_axes(figure)
+    assert [len(xy(line)) for line in axes.lines if line.get_linestyle() != "None" and len(xy(line)) > 0] == [3]
+    assert axes.get_xlabel().endswith("and with it producer")
+
+
+QUORUMS = {"model__keys": [1, 2], "model__values": [1, 2, 3], "faults__message_loss": [0.1, 0.2]}
+"""A grid of six designs under two kinds of faults."""
+
+
+def cells(axes: Axes, gid: str | None) -> list[tuple[float, float]]:
+    """Centres of a heat map's shaded cells with this group id."""
+    patches = [each for each in axes.patches if isinstance(each, Rectangle) and each.get_fill()]
+    return sorted(
+        (each.get_x() + 0.5, each.get_y() + 0.5) for each in patches if (each.get_gid() or None) == (gid or None)
+    )
+
+
+def words(axes: Axes) -> list[str]:
+    return [each.get_text() for each in axes.texts]
+
+
+def test_a_heat_map_has_a_cell_with_its_interval_for_each_configuration():
+    given = frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
+    axes = heat_map.heat_map(given, ax=Figure().subplots())
+    rows = choose.of(given, "data loss")
+    assert cells(axes, heat_map.BOUND) == [(0, 0)]
+    assert cells(axes, None) == [(0, 1), (1, 0), (1, 1)]
+    said = words(axes)
+    assert f"< {text.plain(rows['high'].iloc[0])}" in said
+    for row in rows.to_dict("records")[1:]:
+        assert text.plain(row["p"]) in said
+        assert f"{text.plain(row['low'])} to {text.plain(row['high'])}" in said
+    assert "0" not in said
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2"]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("keys", "values")
+
+
+def test_a_heat_map_is_the_lighter_in_grey_the_higher_the_interval_reaches():
+    axes = heat_map.heat_map(frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6]), ax=Figure().subplots())
+    shades = [np.dot(to_rgb(each.get_facecolor()), (0.299, 0.587, 0.114)) for each in axes.patches if each.get_fill()]
+    assert shades == sorted(shades)
+    inks = {each.get_text(): each.get_color() for each in axes.texts if each.get_fontweight() == "bold"}
+    assert len(set(inks.values())) == 2  # light on dark, dark on light
+    assert inks["0.2"] != "white"
+
+
+def test_a_heat_map_hatches_what_the_grid_leaves_out_and_has_a_panel_for_what_else_varies():
+    given = frame(range(12), **QUORUMS)
+    given = given[~((given["model.keys"] == 1) & (given["model.values"] == 3))]
+    figure = heat_map.heat_map_figure(given)
+    panels = [axes for axes in all_axes(figure) if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == ["message loss 0.1", "message loss 0.2"]
+    for axes in panels:
+        assert cells(axes, heat_map.MISSING) == [(2, 0)]
+        assert all(each.get_hatch() for each in axes.patches if each.get_gid() == heat_map.MISSING)
+
+
+def test_a_heat_map_prefers_quorums_and_needs_two_parameters():
+    given = frame([1] * 8, faults__message_loss=[0.1, 0.2], model__ack_quorum=[1, 2], model__write_quorum=[2, 3])
+    assert heat_map.axes_keys(given) == ("model.write_quorum", "model.ack_quorum")
+    alone = frame([1, 2], model__keys=[1, 2])
+    assert heat_map.heat_map_figure(alone) is None
+    with pytest.raises(ValueError, match="two parameters"):
+        heat_map.heat_map(alone, ax=Figure().subplots())
+    # a second rate that goes with the first is no second parameter
+    alike = frame([1, 2], rates__broker_crash=[0.1, 0.2])
+    alike["rates.producer"] = alike["rates.broker_crash"]
+    assert heat_map.heat_map_figure(alike) is None
+
+
+def test_outcomes_are_stacked_shares_with_the_numbers_that_count_beside_them():
+    given = frame([0, 40], unfinished=3, horizon=100, model__keys=[1, 2])
+    axes = outcomes.outcomes(given, Figure().subplots())
+    bars = {each.get_label(): each.patches for each in axes.containers if isinstance(each, BarContainer)}
+    assert list(bars) == ["completed", "lost", "horizon", "unfinished"]
+    rows = choose.of(given, "data loss")
+    for name, patches in bars.items():
+        assert [bar.get_width() for bar in patches] == pytest.approx(list(rows[name] / RUNS))
+    ends = [patches[-1].get_x() + patches[-1].get_width() for patches in bars.values()]
+    assert ends == sorted(ends)
+    assert ends[-1] == pytest.approx(1.0)
+    assert words(axes) == ["lost", "0", "40", "unfinished", "3", "3"]
+    looks = {(patches[0].get_facecolor(), patches[0].get_hatch()) for patches in bars.values()}
+    assert len(looks) == len({to_grey(face) for face, _ in looks}) == len(bars)
+
+
+def to_grey(colour: ColorType) -> float:
+    return round(float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))), 1)
+
+
+def test_outcomes_name_unfinished_runs_even_where_there_are_none():
+    assert words(outcomes.outcomes(frame([0]), Figure().subplots())) == ["lost", "0", "unfinished", "0"]
+
+
+def test_distributions_are_exact_at_the_upper_ends_of_their_bins():
+    given = sweep([10, 0], model__keys=[1, 2])
+    axes = distribution.distribution(*given, distribution.STEPS, Figure().subplots())
+    drawn = {str(line.get_label()): xy(line) for line in axes.lines}
+    assert drawn["keys 1"] == drawn["keys 2"] == [[15, 1.0]]  # 8 and 9 steps
+    axes = distribution.distribution(*given, distribution.TIME_TO_LOSS, Figure().subplots())
+    lost, unlost = (line for line in axes.lines if str(line.get_label()).startswith("keys"))
+    assert xy(lost) == [[2.0, pytest.approx(5 / RUNS)], [4.0, pytest.approx(10 / RUNS)]]
+    assert all(math.isnan(y) for _, y in xy(unlost))  # never 0 on a logarithmic axis
+    rows = choose.of(given.frame, "data loss")
+    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    reach = [tuple(segment[:, 1]) for each in errors for segment in each.lines[2][0].get_segments()]
+    assert reach == [pytest.approx((rows["low"].iloc[0], rows["high"].iloc[0]))]
+
+
+def test_distributions_tell_their_lines_apart_in_grey():
+    axes = distribution.distribution(*sweep([1] * 4, model__keys=[1, 2, 3, 4]), ax=Figure().subplots())
+    assert len({line.get_marker() for line in axes.lines}) == 4
+
+
+def test_without_losses_there_is_no_time_to_loss():
+    assert len(all_axes(distribution.distribution_figure(*sweep([0, 0], model__keys=[1, 2])))) == 1
+
+
+@pytest.mark.parametrize(
+    ("costs", "risks", "expected"),
+    [
+        ([1, 2, 3], [3, 2, 1], [1, 1, 1]),
+        ([1, 2, 3], [1, 2, 3], [1, 0, 0]),
+        ([2, 1, 2], [1, 1, 0], [0, 1, 1]),
+        ([1, 1, 1], [2, 1, 1], [0, 1, 1]),
+        ([5], [5], [1]),
+    ],
+)
+def test_efficient_are_those_that_no_other_one_beats(costs, risks, expected):
+    mask = cost.efficient_mask(np.array(costs, float), np.array(risks, float))
+    assert mask.tolist() == [bool(each) for each in expected]
+
+
+def test_costs_name_the_efficient_configurations_only_and_draw_no_zeros():
+    # steps a run: 8, 9, 10; the first is cheapest, the second safest, the third is beaten by the second
+    given = frame([50, 0, 20], model__keys=[1, 2, 3])
+    axes = cost.cost(given, ax=Figure().subplots())
+    _, labels = axes.get_legend_handles_labels()
+    assert labels == ["keys 1", "keys 2"]
+    rows = choose.of(given, "data loss").reset_index()
+    [bound] = [xy(line) for line in axes.lines if line.get_gid() == cost.UPPER_BOUND]
+    assert bound == [[9.0, rows["high"][1]]]
+    marks = [place for line in axes.lines for place in xy(line)]
+    assert [8.0, 0.05] in marks
+    assert [10.0, 0.02] in marks
+    assert min(y for _, y in marks) > 0
+
+
+def test_costs_have_a_column_of_panels_for_each_kind_of_faults():
+    figure = cost.cost_figure(frame(range(1, 13), **QUORUMS))
+    assert [axes.get_title(loc="left") for axes in all_axes(figure)][:2] == ["message loss 0.1", "message loss 0.2"]
+    assert [axes.get_xlabel().split()[0] for axes in all_axes(figure)] == ["messages"] * 2 + ["steps"] * 2
+    many = frame(range(10), model__keys=[1, 2], faults__message_loss=[0.1, 0.2, 0.3, 0.4, 0.5])
+    shown = [axes.get_title(loc="left") for axes in all_axes(cost.cost_figure(many))][:3]
+    assert shown == ["message loss 0.1", "message loss 0.3", "message loss 0.5"]
+    assert cost.cost_figure(frame([1, 2], faults__message_loss=[0.1, 0.2])) is None
+
+
+def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
+    drawn = dict(figures(*sweep(range(12), **QUORUMS)))
+    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "cost_data_loss", "outcomes", "distribution"]
+    for figure in drawn.values():
+        said = canvas.caption_of(figure)
+        for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+            assert part in said
+        assert "".join(figure.subfigs[1].texts[0].get_text().split()) == "".join(said.split())
+
+
+def test_a_caption_says_what_goes_with_what():
+    given = frame([1, 2, 3], rates__broker_crash=[0.1, 0.2, 0.3])
+    given["rates.producer"] = given["rates.broker_crash"] * 2
+    assert "Not named, since others fix it: producer." in caption(given)
+    assert "Not named" not in caption(frame([1, 2], rates__broker_crash=[0.1, 0.2]))
+
+
+def test_a_figure_for_a_report_ends_above_its_caption():
+    [(_, figure)] = [each for each in figures(*sweep([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
+    whole, bare = (svg.decode() for svg in save_both(figure))
+    assert "Model compaction" in whole
+    assert "Model compaction" not in bare
+    assert "How runs end" in bare
+    heights = [float(re.findall(r'height="([\d.]+)pt"', svg)[0]) for svg in (whole, bare)]
+    foot_in = figure.subfigs[1].bbox_relative.height * figure.get_figheight()
+    assert heights[0] - heights[1] == pytest.approx(72 * (foot_in - 0.08), abs=1)
+
+
+def test_labels_are_words_and_nothing_else():
+    given = sweep([5, 7, 9, 0], faults__message_loss=[0.1, 0.2], **{f"model__{HOSTILE}": [HOSTILE, "b"]})
+    given.frame["invariant"] = given.frame["invariant"].replace("CompactedLedgerLeak", HOSTILE)
+    drawn = dict(figures(*given, [HOSTILE]))
+    for name, figure in drawn.items():
+        assert re.fullmatch(r"\w+", name)
+        for kind in KINDS:
+            picture = save(figure, kind)
+            if kind == "svg":
+                root = ElementTree.fromstring(picture)
+                tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+                assert not tags & {"script", "img", "foreignObject", "a"}
+                links = [value for element in root.iter() for key, value in element.items() if key.endswith("href")]
+                assert all(link.startswith(("#", "data:image/png;")) for link in links)
+                assert "$\\frac" in "".join(root.itertext())  # as it is, no fraction
+
+
+@pytest.mark.parametrize("num_points", [1, 2, 10_000])
+def test_figures_of_any_grid_are_of_bounded_size(num_points):
+    given = sweep([i % 30 for i in range(num_points)], model__keys=range(num_points))
+    for name, figure in figures(*given):
+        assert len(save(figure, "svg")) < 150_000, name
+        if num_points > MOST_ROWS:
+            assert "of 10,000; all of them are in results.parquet" in canvas.caption_of(figure)
+
+
+def test_figures_of_a_large_cross_are_of_bounded_size():
+    losses = np.linspace(0.1, 0.5, 25).tolist()
+    switch = {"variant__retain_null_key": [True, False]}
+    given = sweep([i % 7 for i in range(5000)], model__keys=range(10), model__values=range(10), **switch,
+                  faults__message_loss=losses)  # fmt: skip
+    for name, figure in figures(*given):
+        assert max(figure.get_size_inches()) < 20, name
+        assert len(save(figure, "svg")) < 1_000_000, name
+        assert "of 5,000; all of them are in results.parquet" in canvas.caption_of(figure)
+
+
+def test_the_worst_configurations_are_shown_in_the_grids_order():
+    given = choose.of(frame([0, 9, 3, 9, 1], model__keys=[1, 2, 3, 4, 5]), "data loss")
+    assert list(choose.worst(given, 3)["model.keys"]) == [2, 3, 4]
+    assert choose.left_out(5, 5) == ""
+
+
+def test_a_function_for_notebooks_draws_into_the_current_axes():
+    from matplotlib import pyplot
+
+    given = sweep(range(12), **QUORUMS)
+    for draw in (loss.loss, heat_map.heat_map, cost.cost, outcomes.outcomes):
+        _, current = pyplot.subplots()
+        assert draw(given.frame) is current
+        pyplot.close("all")
+    _, current = pyplot.subplots()
+    assert distribution.distribution(*given) is current
+    pyplot.close("all")
+
+
+def test_styles_differ_in_marker_as_well_as_colour():
+    looks = [style_of(index) for index in range(MOST_LINES)]
+    assert len({look.marker for look in looks}) == len({look.colour for look in looks}) == MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(1e-3, "10⁻³"), (2e-5, "2 × 10⁻⁵"), (0.5, "0.5"), (1.0, "1"), (63, "63"), (1e6, "10⁶")]
+)
+def test_ticks_are_in_plain_letters(value, written):
+    assert text.power(value) == written

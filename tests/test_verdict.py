@@ -1,0 +1,133 @@
+"""Verdicts against a target, at their boundaries; recommendations say no more than the verdicts."""
+
+import math
+
+import pytest
+
+from analysis.intervals import clopper_pearson
+from analysis.results import frame as frame_of
+from plots import choose, verdict
+from plots.recommend import recommend
+from plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
+from tests.tables import RUNS, frame, table
+
+FAULTS = {"faults__message_loss": [0.1, 0.2]}
+
+
+def rows(losses, confidence=0.95, simultaneous=False, unfinished=0, **varied):
+    given = frame_of(table(losses, unfinished, **varied), confidence, simultaneous)
+    return choose.of(given, "data loss")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.0, 1e-6, MEETS),
+        (0.0, math.nextafter(1e-6, 1), UNDECIDED),
+        (1e-6, 1e-3, UNDECIDED),
+        (math.nextafter(1e-6, 1), 1e-3, FAILS),
+        (0.0, 1.0, UNDECIDED),
+    ],
+)
+def test_an_interval_meets_a_target_only_as_a_whole(low, high, expected):
+    assert judge(low, high, 1e-6) == expected
+
+
+def test_a_design_meets_under_all_faults_and_fails_under_any():
+    safe, mixed, bad = designs(rows([0, 0, 0, 30, 30, 30], model__keys=[1, 2, 3], **FAULTS))
+    assert [each.settings for each in (safe, mixed, bad)] == ["keys 1", "keys 2", "keys 3"]
+    # 0 of 1000 reaches to 0.0037, 30 of 1000 from 0.0203 to 0.0426
+    assert [each.verdict(0.01) for each in (safe, mixed, bad)] == [MEETS, FAILS, FAILS]
+    assert [each.verdict(0.03) for each in (safe, mixed, bad)] == [MEETS, UNDECIDED, UNDECIDED]
+    assert [each.verdict(0.05) for each in (safe, mixed, bad)] == [MEETS] * 3
+    assert (safe.at, mixed.at, bad.at) == ("", "message loss 0.2", "")
+    assert mixed.mean("steps") == 8 + 2.5
+    assert mixed.mean("messages") == 5
+
+
+def test_the_rule_of_three_says_how_many_runs_settle_it():
+    given = rows([0])
+    [design] = designs(given)
+    runs = design.runs_to_settle(tail(given), 1e-6)
+    assert clopper_pearson(0, math.ceil(runs), 0.95)[1] <= 1e-6 < clopper_pearson(0, math.floor(runs) - 1, 0.95)[1]
+
+
+@pytest.mark.parametrize(("losses", "target"), [(2, 0.003), (4, 0.003), (30, 0.029), (30, 0.031)])
+def test_so_many_runs_settle_it_if_they_go_on_alike(losses, target):
+    point = {"losses": losses, "hidden": 0, "runs": RUNS}
+    runs = runs_to_settle(point, 0.025, target)
+
+    def judged(runs):
+        return judge(*clopper_pearson(round(losses / RUNS * runs), round(runs), 0.95), target)
+
+    assert judged(RUNS) == UNDECIDED
+    assert judged(runs / 2) == UNDECIDED
+    assert judged(1.1 * runs) == (MEETS if losses / RUNS < target else FAILS)
+
+
+def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide():
+    assert runs_to_settle({"losses": 3, "hidden": 0, "runs": RUNS}, 0.025, 0.003) == math.inf
+    assert runs_to_settle({"losses": 1, "hidden": 9, "runs": RUNS}, 0.025, 0.005) == math.inf
+    assert runs_to_settle({"losses": 0, "hidden": 9, "runs": RUNS}, 0.025, 0.009) == math.inf
+    assert runs_to_settle({"losses": 0, "hidden": 9, "runs": RUNS}, 0.025, 0.02) < math.inf
+
+
+def test_the_tail_is_that_of_each_interval():
+    assert tail(rows([1, 2], model__keys=[1, 2])) == pytest.approx(0.025)
+    assert tail(rows([1, 2], 0.9, simultaneous=True, model__keys=[1, 2])) == pytest.approx(0.025)
+
+
+def test_decades_go_from_what_all_meet_to_what_none_does():
+    found = decades(designs(rows([0, 30, 30], model__keys=[1, 2, 3])))
+    assert [each.target for each in found] == pytest.approx([0.1, 0.01, 0.001])
+    assert [[design.settings for design in each.meets] for each in found] == [
+        ["keys 1", "keys 2", "keys 3"],
+        ["keys 1"],
+        [],
+    ]
+    assert [(each.fails, each.undecided) for each in found] == [(0, 0), (2, 0), (2, 1)]
+    assert [each.target for each in decades(designs(rows([RUNS])))] == pytest.approx([1.0, 0.1])
+
+
+def test_decades_are_ten_at_the_most():
+    def reaching(high):
+        return Design("", [], {"high": high}, "")
+
+    found = [reaching(1.0)._replace(points=[{"low": 0.5}]), reaching(1e-12)._replace(points=[{"low": 0.0}])]
+    assert [each.target for each in decades(found)] == pytest.approx([10.0**-i for i in range(10)])
+
+
+def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
+    given = frame([0, 0, 30, 30, 9, 9], model__keys=[1, 2, 3], **FAULTS)
+    headline, said = recommend(given, 0.01)
+    assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 0.0100 a run."
+    assert said[0].startswith("Meeting it: keys 1. Of these keys 1 costs least: 1.00 messages a run.")
+    assert said[1].startswith("Not meeting it: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
+    assert said[2].startswith("Undecided at this precision: keys 3; about ")
+    assert any("of 6 up to 0.3 may be expected to miss" in each for each in said)
+    assert any("judged by its worst faults" in each for each in said)
+
+
+def test_without_a_target_nothing_passes():
+    headline, said = recommend(frame([0, 30], model__keys=[1, 2]), math.inf)
+    assert headline.startswith("No target was set (run.target)")
+    assert said[0] == "No run of keys 1 lost data: below 0.00368, no more is known."
+    assert said[1].startswith("The highest: keys 2: 0.0300")
+    assert not any("meet" in each for each in [headline, *said])
+
+
+def test_hidden_runs_are_told_of():
+    _, said = recommend(frame([0, 30], unfinished=7, model__keys=[1, 2]), 0.01)
+    assert any(each.startswith("14 runs ended before it was known") for each in said)
+
+
+def test_a_single_design_reads_well():
+    headline, _ = recommend(frame([0]), 0.01)
+    assert headline.startswith("The one design meets the target")
+    headline, said = recommend(frame([0]), 1e-6)
+    assert headline.startswith("No design is shown to meet the target")
+    assert said[0].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
+
+
+def test_verdicts_on_many_points_are_cheap_enough_to_make():
+    assert len(verdict.designs(rows([1] * 10_000, model__keys=range(10_000)))) == 10_000
