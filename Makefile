@@ -1,5 +1,5 @@
 # Quorisk: everything starts here. `make` alone lists the targets.
-# Needs GNU make and Python 3.11 or newer; the rest goes into .venv (and Java, for Spark, see scripts/).
+# Needs GNU make and Python 3.11 or newer; the rest goes into .venv (and Java, for Spark, and Chromium, for tests, see scripts/).
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV   := .venv
@@ -9,16 +9,19 @@ STAMP  := $(VENV)/.quorisk-installed
 # Looked up when a recipe needs it: Spark reads JAVA_HOME, and a failed lookup stops the recipe.
 WITH_JAVA = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
 
+# The report's tests look at it in a browser, $QUORISK_BROWSER.
+WITH_BROWSER = QUORISK_BROWSER="$$(scripts/ensure_chromium.sh)" && export QUORISK_BROWSER &&
+
 # Debian keeps the part of Python that makes environments in a package of its own.
 ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
     scripts/apt_install.sh "$(PYTHON) cannot make environments" \
     "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint gallery bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## install Quorisk and its tools into .venv; see to Java 17 or newer
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
@@ -28,12 +31,15 @@ demo: $(STAMP) ## sweep the demo grid and draw its report
 	@echo "The report: $(CURDIR)/results/demo/report.html"
 
 test: lint ## lint, type-check, and run the tests
-	@$(WITH_JAVA) $(BIN)/python -m pytest -n 2
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+
+gallery: $(STAMP) ## draw the README's figures from real sweeps
+	@$(WITH_JAVA) $(BIN)/python scripts/gallery.py
 
 bench: $(STAMP) ## measure the engines on this machine
 	@$(BIN)/quorisk bench

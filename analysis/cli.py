@@ -219,7 +219,7 @@ def compare_verb(
     ablation: Annotated[bool, typer.Option("--ablation", help="every switch off in turn, against all on")] = False,
     all_pairs: Annotated[bool, typer.Option("--all-pairs", help="each against each, not only the first")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg or .png)", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg, .png or .pdf)", show_default=False)
     ] = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -233,8 +233,8 @@ def compare_verb(
     """
     if ablation == bool(vary) or (ablation and all_pairs):
         raise ConfigError("--vary or --ablation: one of the two (--all-pairs goes with --vary)")
-    if plot and plot.suffix not in (".svg", ".png"):
-        raise ConfigError(f"--plot {plot}: a file name that ends in .svg or .png")
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     from analysis import compare, estimate, show
 
     plan = compare.ablation(file, overrides) if ablation else compare.vary(file, overrides, vary, all_pairs)

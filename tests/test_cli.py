@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis import bench, explore
+from analysis import bench, explore, results
 from analysis.errors import ConfigError
+from tests.tables import table
 
 ROOT = Path(__file__).parent.parent
 TOPIC = """
@@ -188,6 +189,10 @@ def test_run_hands_its_grid_to_spark(quorisk, file, swept):
         (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
         (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
         (["run", "FILE"], "Missing option '--out'"),
+        (["run", "FILE", "--out", "x", "--set", "run.target=2"], "FILE: run.target = 2: a probability greater than 0"),
+        (["plot", "absent"], "absent: no results there; `quorisk run"),
+        (["plot", "FILE"], "FILE: not a Parquet file that can be read"),
+        (["plot", "FILE", "--format", "gif"], "--format gif: one of svg, png, pdf"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
@@ -205,7 +210,30 @@ def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch)
     assert quorisk("bench") == (130, "", "interrupted\n")
 
 
-@pytest.mark.parametrize("verb", ["run", "estimate", "explore", "bench"])
+def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
+    results.write(table([3, 0], model__keys=[1, 2]), tmp_path / "results.parquet")
+    code, out, err = quorisk("plot", str(tmp_path), "--format", "png", "--format", "pdf", "--json")
+    assert (code, err) == (0, "")
+    files = [Path(file) for file in json.loads(out)]
+    assert {file.parent for file in files} == {tmp_path / "figures"}
+    names = ("loss_data_loss", "cost_data_loss", "outcomes", "distribution")
+    assert [file.name for file in files] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf")]
+    for file in files:
+        assert file.read_bytes().startswith(b"%PDF" if file.suffix == ".pdf" else b"\x89PNG")
+
+
+def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
+    results.write(table([3], model__keys=[1]), tmp_path / "some.parquet")
+    arguments = ("plot", str(tmp_path / "some.parquet"), "--format", "svg", "--out", str(tmp_path / "a" / "b"))
+    code, out, _ = quorisk(*arguments, "--invariant", "CompactedLedgerLeak")
+    assert code == 0
+    assert out.splitlines()[0] == str(tmp_path / "a" / "b" / "loss_CompactedLedgerLeak.svg")
+    code, _, err = quorisk(*arguments, "--invariant", "Leak")
+    assert code == 2
+    assert err.startswith("error: --invariant Leak: one of data loss, ")
+
+
+@pytest.mark.parametrize("verb", ["run", "plot", "estimate", "explore", "bench"])
 def test_help_has_an_example(quorisk, verb):
     code, out, _ = quorisk(verb, "--help")
     assert code == 0

@@ -248,7 +248,7 @@ def test_compare_as_text_prints_no_zero(quorisk, file):
         (["--vary", "keys=1,2", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: varies too"),
         (["--ablation", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: 2 grid points where one is wanted"),
         (["--ablation", "--set", "run.precision=0.1"], "FILE: run.precision = 0.1: inf, as only `quorisk estimate`"),
-        (["--ablation", "--plot", "x.pdf"], "--plot x.pdf: a file name that ends in .svg or .png"),
+        (["--ablation", "--plot", "x.gif"], "--plot x.gif: a file name that ends in .svg, .png or .pdf"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):

@@ -65,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(read):
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
     assert point.point[2:] == (0.0, 100_000, math.inf)
-    assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False, False)
+    assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False, False, math.inf)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
 
 
