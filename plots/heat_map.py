@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator
 
 from plots import choose, text
 from plots.canvas import columns_of, framed, given_or_current, log_ticks
-from plots.style import FAINT, INK, quorisk_style
+from plots.style import FAINT, quorisk_style
 
 BOUND, MISSING = "upper bound", "no such configuration"
 """Group ids of the cells without losses, and of those that the grid leaves out."""
@@ -25,8 +25,8 @@ _MOST = 8, 6
 """Rows and columns of a panel, at the most."""
 _PAGE_IN = 7.6, 6.2
 """Width and height, at the most, of all panels together."""
-_HALF_LIGHT = 0.2
-"""The luminance on which white and INK are equally legible: WCAG's contrast is 4.2 to 1 with either."""
+_HALF_LIGHT = 0.179
+"""The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
 _CELL_IN = 0.42, 1.1
 """Height and width."""
 
@@ -134,7 +134,7 @@ def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, 
         cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.5)
         cell.set_gid("" if seen else BOUND)
         axes.add_patch(cell)
-        ink = "white" if _luminance(colour) < _HALF_LIGHT else INK
+        ink = "white" if _luminance(colour) < _HALF_LIGHT else "black"
         if not seen:
             dashes: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 0.8}
             axes.add_patch(Rectangle((x - 0.43, y - 0.4), 0.86, 0.8, fill=False, edgecolor=ink, **dashes))
@@ -159,8 +159,10 @@ def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> N
 
 
 def _luminance(colour: Sequence[float]) -> float:
-    """How light a colour looks, from 0 to 1; of linear light, as WCAG 2 defines it, but for the power of 2.2."""
-    return float(np.array([0.2126, 0.7152, 0.0722]) @ np.power(colour[:3], 2.2))
+    """WCAG's relative luminance, from 0 to 1. Source: Web Content Accessibility Guidelines 2.1, W3C (2018)."""
+    parts = np.asarray(colour[:3])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 def caption(rows: pd.DataFrame) -> str:

@@ -1,9 +1,13 @@
 """What a notebook loads: tidy frames of what a sweep left behind."""
 
 import math
+import textwrap
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from matplotlib import pyplot
 
 from analysis import results, tidy
 from analysis.errors import ConfigError
@@ -102,3 +106,25 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     (tmp_path / tidy.EXPERIMENT).write_text("protocol = 3")
     with pytest.raises(ConfigError):
         tidy.load(tmp_path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    section = readme.partition("## In a notebook")[2].partition("## ")[0]
+    example = textwrap.dedent("\n".join(line for line in section.splitlines() if line.startswith("    ")))
+    assert "load(" in example
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "demo").mkdir(parents=True)
+    grid: dict[str, Any] = {
+        "model__write_quorum": [2, 3],
+        "model__ack_quorum": [1, 2],
+        "variant__fence_recovery_reads": [True, False],
+        "faults__message_loss": [0.1, 0.2],
+    }
+    results.write(table(range(16), **grid), tmp_path / "results" / "demo" / tidy.RESULTS)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert names["left"].get_ylabel() == "probability in a run"
+    assert names["right"].get_ylabel() == "WQ"
+    pyplot.close("all")
