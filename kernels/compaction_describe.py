@@ -105,11 +105,11 @@ WORDS = {
         "phase two: the compactor writes ledger {newest}, {content}", BROKER, LEDGERS, "write {newest}: {content}"
     ),
     "compactor_phase_two_update_context": _Words(
-        "readers now take ledger {context}, and the topic from behind {horizon}",
-        note="readers take {context}, then the topic behind {horizon}",
+        "the new ledger is published",
+        note="readers take {context}, then the topic {behind}",
     ),
     "compactor_phase_two_update_horizon": _Words(
-        "the compaction horizon moves to {horizon}", note="readers take {context}, then the topic behind {horizon}"
+        "the new horizon is published", note="readers take {context}, then the topic {behind}"
     ),
     "compactor_phase_two_persist_cusror": _Words(
         "the cursor is persisted: horizon {horizon}, ledger {context}",
@@ -118,7 +118,7 @@ WORDS = {
         "persist horizon {horizon}, ledger {context}",
     ),
     "compactor_phase_two_delete_ledger": _Words(
-        "the compactor deletes the ledger before {newest}: {deleted}", BROKER, LEDGERS, "delete {deleted}"
+        "the compactor deletes the ledger before {newest}, {deleted}", BROKER, LEDGERS, "delete {deleted}"
     ),
     "broker_crash": _Words(
         "the broker crashes and reads the cursor: horizon {horizon}, ledger {context}",
@@ -148,7 +148,8 @@ def tell(state: compaction.State, params: Any, action: str, instance: int, after
         "content": _ids(content or ()),
         "context": _or_none("L", then.compactedTopicContext),
         "horizon": _or_none("m", then.compactionHorizon),
-        "deleted": ", ".join(ledger for ledger in old if ledger not in now) or "there is none",
+        "behind": _behind(then.compactionHorizon),
+        "deleted": ", ".join(ledger for ledger in old if ledger not in now) or "nothing",
     }
     notes = [Note((BROKER,), words.note.format(**fields))] if words.note else []
     if old != now:
@@ -166,8 +167,7 @@ def verdict(state: compaction.State, params: Any, invariant: str) -> str:
     read = (spec.compactedLedgers[context - 1] if context else None) or ()
     if invariant == "DuplicateNullKeyMessage":
         twice = [m for m in read if m.key == NULL_KEY and m.id > horizon]
-        behind = _or_none("m", horizon)
-        return f"Readers get {_ids(twice)} twice: from ledger L{context}, and from the topic behind {behind}."
+        return f"Readers get {_ids(twice)} twice: from ledger L{context}, and from the topic {_behind(horizon)}."
     missing = [
         m
         for m in spec.messages[:horizon]
@@ -198,6 +198,10 @@ def _existing(spec: SpecState) -> list[str]:
 
 def _or_none(letter: str, number: int) -> str:
     return f"{letter}{number}" if number else "none"
+
+
+def _behind(horizon: int) -> str:
+    return f"behind m{horizon}" if horizon else "from its start"
 
 
 def _ids(messages: Iterable[Message]) -> str:

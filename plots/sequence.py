@@ -47,9 +47,10 @@ class Diagram(NamedTuple):
 FONT_STACK = "DejaVu Sans, Verdana, Geneva, Arial, sans-serif"
 _FONT = FontProperties(family="DejaVu Sans", size=12)  # the widest of the stack, so that others fit too
 _SIZE, _LINE, _SMALL = 12, 15, 10
-_LEFT, _PAD, _GAP = 30, 6, 66
+_LEFT, _PAD, _GAP, _LEAST = 30, 6, 66, 460
 _HEAD, _CROSS = 7, 4.5
 _COLOURS = {ARRIVED: INK, LOST: "#d55e00", UNDELIVERED: "#6b7280"}
+_FATES = {LOST: "crossed: it is lost", UNDELIVERED: "dashed: it does not arrive before the end"}
 _PAPER, _NOTE, _STRONG = "#ffffff", "#f3f4f6", "#fde68a"
 
 
@@ -85,7 +86,7 @@ class _Drawing:
         self._diagram = diagram
         gap = max([_GAP, *map(_least_gap, diagram.rows)])
         names = diagram.participants
-        self._gap = max(gap, *(_width(name) + 2 * _PAD + 8 for name in names))
+        self._gap = max(gap, (_LEAST - _LEFT) / len(names), *(_width(name) + 2 * _PAD + 8 for name in names))
         self._x: Mapping[str, float] = {name: _LEFT + self._gap * (i + 0.5) for i, name in enumerate(names)}
         self._width = _LEFT + self._gap * len(names)
         self._y = 0.0
@@ -109,6 +110,7 @@ class _Drawing:
         self._y += 8
         bottom = self._y
         self._participants()
+        self._legend()
         lifelines = [self._line(x, top, x, bottom, FAINT) for x in self._x.values()]
         size = f"{self._width:.0f}", f"{self._y + 4:.0f}"
         root = ET.Element(
@@ -167,6 +169,12 @@ class _Drawing:
             self._text(line, (left + right) / 2, self._y + _LINE * i)
         self._y += height + 2
 
+    def _legend(self) -> None:
+        fates = {row.fate for row in self._diagram.rows if isinstance(row, Arrow)}
+        said = [text for fate, text in _FATES.items() if fate in fates]
+        if said:
+            self._heading("; ".join(["Arrows are drawn where a message arrives", *said]) + ".", _SMALL)
+
     def _number(self, number: int | None, y: float) -> None:
         if number:
             self._text(str(number), _LEFT - 10, y, anchor="end", size=_SMALL)
@@ -179,7 +187,7 @@ class _Drawing:
         given |= {} if anchor == "start" else {"text-anchor": anchor}
         given |= {} if size == _SIZE else {"font-size": str(size)}
         given |= {"font-weight": "bold"} if bold else {}
-        given |= {"stroke": _PAPER, "stroke-width": "3", "paint-order": "stroke"} if halo else {}
+        given |= {"stroke": _PAPER, "stroke-width": "4", "paint-order": "stroke"} if halo else {}
         element = ET.Element("text", given)
         element.text = text
         self._shapes.append(element)

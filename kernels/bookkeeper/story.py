@@ -43,7 +43,7 @@ WORDS = {
     "client_sends_add_entry_requests": "{client} sends {entry} to {to}",
     "client_receives_add_confirmed_response": "{client} hears that {bookie} stored {entry}",
     "client_receives_add_fenced_response": "{client} hears that {bookie} is fenced, and gives up writing",
-    "client_changes_ensemble": "{client} replaces bookies that timed out: {fragments}",
+    "client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
     "client_resends_pending_add_op": "{client} sends {entry} again, to {to}",
     "client_closes_ledger_success": "{client} closes the ledger {end}",
     "client_closes_ledger_fail": "{client} finds that it cannot close the ledger, and gives up writing",
@@ -53,18 +53,19 @@ WORDS = {
     "client_receives_recovery_read_response": "{client} hears from {bookie}: {answer}",
     "client_writes_back_entry": "{client} writes {entry} back to {to}",
     "recovery_client_receives_add_confirmed_response": "{client} hears that {bookie} stored {entry}",
-    "recovery_client_changes_ensemble": "{client} replaces bookies that timed out: {fragments}",
+    "recovery_client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
     "recovery_client_sends_pending_add_op": "{client} sends {entry} again, to {to}",
     "recovery_client_closes_ledger": "{client} closes the ledger {end}",
 }
 TO_METADATA = {
     "client_creates_ledger": "create ledger on {ensemble}",
-    "client_changes_ensemble": "change ensemble: {fragments}",
+    "client_changes_ensemble": "ensemble {new_fragment}",
     "client_closes_ledger_success": "close ledger {end}",
     "client_starts_recovery": "mark as in recovery",
+    "recovery_client_changes_ensemble": "ensemble {new_fragment}",
     "recovery_client_closes_ledger": "close ledger {end}",
 }
-"""What an action does at the metadata store."""
+"""What an action does at the metadata store, if it changes the metadata."""
 LABELS = {
     ADD_REQUEST: "{entry}, LAC {lac}",
     ADD_RESPONSE: "{entry} written",
@@ -96,7 +97,8 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     words = WORDS[action].format(**fields)
     if action.startswith("bookie") and not fresh:
         words += "; its answer was sent before"
-    instant = [Message(_client(cid), ZK, TO_METADATA[action].format(**fields))] if action in TO_METADATA else []
+    to_metadata = TO_METADATA[action] if then.meta_version > before.meta_version else None
+    instant = [Message(_client(cid), ZK, to_metadata.format(**fields))] if to_metadata else []
     return Told(
         words=words,
         received=(*instant, *map(_message, handled)),
@@ -211,7 +213,7 @@ def _message(message: describe.Message) -> Message:
 
 
 def _fragments(fragments: Iterable[Fragment]) -> str:
-    return "; ".join(f"from e{f.first_entry_id} on {_bookies(f.ensemble)}" for f in fragments)
+    return ", ".join(f"e{f.first_entry_id}: {_bookies(f.ensemble)}" for f in fragments)
 
 
 def _fields(
@@ -221,7 +223,7 @@ def _fields(
     fields = {
         "client": _client(cid),
         "ensemble": _bookies(then.meta_fragments[-1].ensemble),
-        "fragments": _fragments(then.clients[cid].fragments),
+        "new_fragment": _fragments(then.clients[cid].fragments[-1:]),
         "end": f"at e{then.meta_last_entry}" if then.meta_last_entry else "as empty",
         "to": ", ".join(_bookie(b) for b in sorted(m.bookie for m in fresh)),
     }
@@ -251,8 +253,8 @@ def _client_news(was: ClientState, now: ClientState) -> Iterator[str]:
         yield "recovery aborted: too few answers"
     if now.last_recoverable_entry is not None and was.last_recoverable_entry is None:
         yield f"e{now.last_recoverable_entry + 1} cannot be recovered"
-    if recovers and was.fragments and now.fragments != was.fragments:
-        yield _fragments(now.fragments)
+    if was.fragments and now.fragments != was.fragments and now.meta_version == was.meta_version:
+        yield f"ensembles {_fragments(now.fragments)}; not yet in zk"
 
 
 def _recovery_begins(client: ClientState, then: SpecState) -> str:
@@ -302,7 +304,7 @@ def _below_quorum(spec: SpecState, params: Any) -> str:
 
 
 def _disordered(spec: SpecState, params: Any) -> str:
-    return f"Invalid fragment: the ledger is {_fragments(spec.meta_fragments)}."
+    return f"Invalid fragment: {_fragments(spec.meta_fragments)} are not in order."
 
 
 _VERDICTS = {

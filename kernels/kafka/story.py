@@ -16,10 +16,10 @@ _FOLLOW = "{replica} follows {leader} in epoch {epoch}"
 _FETCH = "{replica} fetches {record} from {leader}"
 _EXPAND = "{leader} adds {member} to the ISR"
 _SHRINK = "{leader} removes {member} from the ISR"
-_ADVANCE = "{replica} advances its high watermark: {record} is committed"
+_ADVANCE = "{replica} advances its high watermark"
 WORDS = {
-    "controller_elect_leader": "the controller makes {quorum_leader} the leader of epoch {quorum_epoch}",
-    "controller_shrink_isr": "the controller takes {member} for failed: epoch {quorum_epoch}, leader {quorum_leader}",
+    "controller_elect_leader": "the controller elects {member}",
+    "controller_shrink_isr": "the controller takes {member} for failed",
     "become_leader": _LEAD,
     "leader_expand_isr": _EXPAND,
     "leader_expand_isr_better_fencing": _EXPAND,
@@ -27,7 +27,7 @@ WORDS = {
     "leader_shrink_isr": _SHRINK,
     "leader_shrink_isr_better_fencing": _SHRINK,
     "fenced_leader_shrink_isr": _SHRINK,
-    "leader_write": "{replica} takes {record} from a producer",
+    "leader_write": "{replica} takes a record from a producer",
     "leader_inc_high_watermark": _ADVANCE,
     "improved_leader_inc_high_watermark": _ADVANCE,
     "fenced_leader_inc_high_watermark": _ADVANCE,
@@ -53,9 +53,8 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     before, then = spec_state(state, params), spec_state(after, params)
     quorum = then.quorumState
     if action.startswith("controller"):
-        fields = {"member": _replica(instance), **_quorum(quorum)}
-        told = f"epoch {fields['quorum_epoch']}: leader {fields['quorum_leader']}, ISR {_replicas(quorum.isr)}"
-        return Told(WORDS[action].format(**fields), notes=(Note((CONTROLLER,), told),))
+        told = f"epoch {quorum.leaderEpoch}: leader {_replica(quorum.leader)}, ISR {_replicas(quorum.isr)}"
+        return Told(WORDS[action].format(member=_replica(instance)), notes=(Note((CONTROLLER,), told),))
     if quorum.isr != before.quorumState.isr:
         leader, isr = _replica(quorum.leader), _replicas(quorum.isr)
         words = WORDS[action].format(leader=leader, member=_replica(instance))
@@ -132,10 +131,6 @@ def _log(log: Iterable[Record]) -> str:
     return "[" + ", ".join(f"{_record(record)} (epoch {record.epoch})" for record in log) + "]"
 
 
-def _quorum(quorum: QuorumState) -> dict[str, str]:
-    return {"quorum_leader": _replica(quorum.leader), "quorum_epoch": str(quorum.leaderEpoch)}
-
-
 def _record_of(before: SpecState, then: SpecState, replica: int) -> Record | None:
     """The record that a step adds to a log, or else moves below the high watermark."""
     log = then.replicaLog[replica]
@@ -163,7 +158,7 @@ def _news(before: SpecState, then: SpecState, replica: int) -> Iterator[str]:
         gone = ", ".join(map(_record, old[len(log) :]))
         yield f"truncates to offset {len(log)}: {gone} dropped"
     if len(log) > len(old) and now.leader == replica:
-        yield f"writes {_record(log[-1])} at offset {len(log) - 1}"
+        yield f"{_record(log[-1])} at offset {len(log) - 1}, epoch {now.leaderEpoch}"
     if now.hw > was.hw and now.leader == replica:
         yield f"high watermark {now.hw}: {_record(log[now.hw - 1])} committed"
 
