@@ -92,10 +92,12 @@ def configuration(trace: Trace) -> str:
 
 def words(trace: Trace, replayed: Replayed) -> str:
     """A line a step: what happened, and what it changed."""
+    end = {i.name: ": data loss, where a random run ends" if i.data_loss else "" for i in trace.model.invariants}
     lines = [title(trace), configuration(trace), origin(trace), ""]
     for number, told in enumerate(replayed.told, 1):
         lines.append(f"{number:>3}  {_sentence(told)}")
-        lines += [f"     ! {name} is broken" for name in replayed.newly_broken[number] if name != trace.invariant]
+        broken = [name for name in replayed.newly_broken[number] if name != trace.invariant]
+        lines += [f"     ! {name} is broken{end[name]}" for name in broken]
     return "\n".join([*lines, *filter(None, [replayed.verdict])]) + "\n"
 
 
