@@ -178,13 +178,14 @@ def verdict(state: compaction.State, params: Any, invariant: str) -> str:
 
 
 def variables(state: compaction.State, params: Any) -> dict[str, Any]:
-    """The spec's variables."""
+    """The spec's variables; of its consumer, which changes nothing else, there is none here."""
     spec = spec_state(state, params)
     values = spec._asdict() | {
         "messages": tuple(m._asdict() for m in spec.messages),
         "compactedLedgers": tuple(
             NIL if ledger is None else tuple(m._asdict() for m in ledger) for ledger in spec.compactedLedgers
         ),
+        "consumeTimes": 0,
         "cursor": spec.cursor and spec.cursor._asdict(),
         "phaseOneResult": spec.phaseOneResult
         and spec.phaseOneResult._asdict() | {"latestForKey": Function(tuple(sorted(spec.phaseOneResult.latestForKey)))},

@@ -3,7 +3,7 @@
 A LeaderAndIsr request is drawn where a replica acts on it, which may be long after it was made; fetching is one step.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kernels.kafka import layout
@@ -95,9 +95,8 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
 def variables(state: layout.State, params: Any) -> dict[str, Any]:
     """The spec's variables; its Replicas are r1, r2, ..."""
     spec = spec_state(state, params)
-    logs = [{"endOffset": len(log), "records": tuple(r._asdict() for r in log)} for log in spec.replicaLog]
     return {
-        "replicaLog": _by_replica(logs),
+        "replicaLog": _by_replica(_log_record(log, params.log_size) for log in spec.replicaLog),
         "replicaState": _by_replica(map(_leadership, spec.replicaState)),
         "nextRecordId": spec.nextRecordId,
         "nextLeaderEpoch": spec.nextLeaderEpoch,
@@ -110,13 +109,18 @@ def _by_replica(values: Iterable[Any]) -> Function:
     return Function(tuple((_replica(r), value) for r, value in enumerate(values)))
 
 
+def _log_record(log: Sequence[Record], log_size: int) -> dict[str, Any]:
+    free = [NIL] * (log_size - len(log))
+    return {"endOffset": len(log), "records": Function(tuple(enumerate([*(r._asdict() for r in log), *free])))}
+
+
 def _leadership(state: QuorumState | ReplicaState) -> dict[str, Any]:
     isr = Set(tuple(map(_replica, sorted(state.isr))))
-    return state._asdict() | {"leader": _replica(state.leader), "isr": isr}
+    return state._asdict() | {"leader": '"NONE"' if state.leader == NIL else _replica(state.leader), "isr": isr}
 
 
 def _replica(replica: int) -> str:
-    return "NONE" if replica == NIL else f"r{replica + 1}"
+    return "none" if replica == NIL else f"r{replica + 1}"
 
 
 def _replicas(replicas: Iterable[int]) -> str:
