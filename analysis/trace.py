@@ -26,21 +26,23 @@ class Trace(NamedTuple):
     grid_point: GridPoint
     path: Path
     invariant: str | None
-    """Broken by the last state and by none before it; None if the run broke nothing."""
+    """Broken by the last state and by none before it; None of a run that lost no data."""
     kind: Kind
     seed: int | None = None
     run: int | None = None
     """Of the random run that it is, or was; None of a search's."""
     ended: str | None = None
-    """How the run ended and when, if it is a whole run."""
+    """How the run ended, when, and what it broke, if it is a whole run."""
 
 
 def of_run(model: Model, grid_point: GridPoint, seed: int, run: int) -> Trace:
     """The random run of that index, to its end."""
     ran = rerun(model, grid_point.point, seed, run)
-    broken = [i.name for k, i in enumerate(model.invariants) if ran.broken_mask >> k & 1 and i.data_loss]
-    ended = f"{OUTCOMES[ran.outcome]} after {len(ran.path.steps)} steps, at model time {ran.time:.6g}"
-    return Trace(model, grid_point, ran.path, broken[0] if broken else None, "run", seed, run, ended)
+    broken = [invariant for i, invariant in enumerate(model.invariants) if ran.broken_mask >> i & 1]
+    names = ", ".join(invariant.name for invariant in broken) or "nothing"
+    ended = f"{OUTCOMES[ran.outcome]} after {len(ran.path.steps)} steps at model time {ran.time:.6g}, broken: {names}"
+    lost = next((invariant.name for invariant in broken if invariant.data_loss), None)
+    return Trace(model, grid_point, ran.path, lost, "run", seed, run, ended)
 
 
 class Replayed(NamedTuple):

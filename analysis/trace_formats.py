@@ -50,10 +50,9 @@ def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
 
 def title(trace: Trace) -> str:
     """What the trace shows."""
-    steps = len(trace.path.steps)
-    if trace.invariant:
-        return f"{trace.invariant} breaks in {steps} steps"
-    return f"Run {trace.seed}:{trace.run}: {trace.ended}"
+    if trace.kind == "run":
+        return f"Run {trace.seed}:{trace.run}: {trace.ended}"
+    return f"{trace.invariant} breaks in {len(trace.path.steps)} steps"
 
 
 def origin(trace: Trace) -> str:
@@ -61,7 +60,7 @@ def origin(trace: Trace) -> str:
     said = {
         "shortest": "No run breaks it in fewer steps.",
         "minimised": f"Random run {trace.seed}:{trace.run}, minimised: no step can be left out.",
-        "run": f"Random run {trace.seed}:{trace.run} as it was.",
+        "run": "As the engine ran it.",
     }
     return " ".join([said[trace.kind], *_beyond_the_rates(trace)])
 

@@ -1,6 +1,7 @@
 """Traces: counterexamples are runs of the model that end at the breach, as short as they say, and runs come again."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from kernels.compaction import MODEL as COMPACTION
 from kernels.compiled import num_words, stepper
 from kernels.engines import RECORD, Job
 from kernels.kafka import MODEL as KAFKA
-from kernels.model import OUTCOMES
+from kernels.model import COMPLETED, LOST, OUTCOMES
 from kernels.packing import num_packed_words
 from kernels.rerun import rerun
 from kernels.tally import TIME_TICK
@@ -276,16 +277,22 @@ def test_the_command_proves_that_nothing_breaks(quorisk):
     assert (code, json.loads(out)["trace"], json.loads(out)["proved"]) == (0, None, True)
 
 
-def test_the_command_shows_any_run_as_the_engine_counts_it(quorisk):
-    experiment = config.load(CONFIGS / "defect1.toml", ["message_loss=0.2"])
+@pytest.mark.parametrize("index", [77, 1855])
+def test_the_command_shows_any_run_as_the_engine_counts_it(quorisk, index):
+    experiment = config.load(CONFIGS / "defect1.toml", ["message_loss=0.2"] if index == 77 else [])
     packed = points.pack(BOOKKEEPER, [only_point(experiment).point])
-    outcome, _, steps, *_ = numba_engine.record(BOOKKEEPER, packed, Job(0, 77, 1), 5)[0].tolist()
-    shown = quorisk("trace", experiment.path, "--run", "5:77", "--set", "message_loss=0.2")
-    code, out, err = shown
+    outcome, broken_mask, steps, _, ticks = numba_engine.record(BOOKKEEPER, packed, Job(0, index, 1), 1)[0].tolist()
+    changed = [word for each in experiment.overrides for word in ("--set", each)]
+    code, out, err = quorisk("trace", experiment.path, "--run", f"1:{index}", *changed)
+    said = re.match(rf"Run 1:{index}: (\w+) after (\d+) steps at model time (.*), broken: (.*)\n", out)
     assert (code, err) == (0, "")
-    assert out.startswith(f"Run 5:77: {OUTCOMES[outcome]} after {steps} steps, at model time ")
+    assert said
+    broken = [invariant.name for i, invariant in enumerate(BOOKKEEPER.invariants) if broken_mask >> i & 1]
+    assert (said[1], int(said[2]), said[4]) == (OUTCOMES[outcome], steps, ", ".join(broken) or "nothing")
+    assert float(said[3]) == pytest.approx(ticks * TIME_TICK, rel=1e-5)
     assert f"\n{steps:>3}  " in out
     assert f"\n{steps + 1:>3}  " not in out
+    assert outcome == (LOST if index == 1855 else COMPLETED)
 
 
 def test_a_saved_trace_is_replayed(quorisk, tmp_path):
