@@ -1,7 +1,7 @@
 """A trace as people and other programs read it: words, TLC's states, sequence diagrams.
 
-A diagram shows a message where it arrives, as the diagrams in the README of the BookKeeper specification do; one that
-is lost, or does not arrive before the trace ends, where it is sent.
+A diagram shows a message where it is received, as the diagrams in the README of the BookKeeper specification do; one
+that is lost, or not received before the trace ends, where it is sent.
 """
 
 import re
@@ -35,17 +35,27 @@ def picture(trace: Trace) -> str:
 
 
 def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
-    """In each step what arrives, what that changes, and what is sent in vain."""
+    """In each step what arrives, what that changes, and what is sent in vain; what else is sent if that is all."""
     arrivals = {message: number for number, told in enumerate(replayed.told, 1) for message in told.received}
     sent: dict[Message, int] = {}
     for number, told in enumerate(replayed.told, 1):
-        for message in told.received:
-            since = sent.get(message, number)
-            yield Arrow(number, *message, ARRIVED, since if number - since > _LATE_STEPS else None)
-        yield from (Note(number, note.over, note.text) for note in told.notes)
-        yield from (Arrow(number, *message, LOST) for message in told.lost)
-        yield from (Arrow(number, *m, UNDELIVERED) for m in told.sent if arrivals.get(m, 0) <= number)
+        since = {
+            message: sent[message] for message in told.received if number - sent.get(message, number) > _LATE_STEPS
+        }
+        rows: list[Arrow | Note] = [Arrow(number, *m, ARRIVED, since.get(m)) for m in told.received]
+        rows += [Note(number, note.over, note.text) for note in told.notes]
+        rows += [Arrow(number, *message, LOST) for message in told.lost]
+        rows += [Arrow(number, *m, UNDELIVERED) for m in told.sent if arrivals.get(m, 0) <= number]
+        yield from rows or _sending(number, told)
         sent |= dict.fromkeys(told.sent, number)
+
+
+def _sending(number: int, told: Told) -> Iterator[Note]:
+    """A step that does no more than send: to whom will be seen later."""
+    labels = list(dict.fromkeys(message.label for message in told.sent))
+    if labels:
+        receivers = ", ".join(message.receiver for message in told.sent)
+        yield Note(number, (told.sent[0].sender,), f"sends {', '.join(labels)} to {receivers}")
 
 
 def title(trace: Trace) -> str:
@@ -175,7 +185,7 @@ def sequencediagram(trace: Trace, replayed: Replayed) -> str:
 
 def _label(arrow: Arrow) -> str:
     """With a word on late messages, as these formats do not number the steps."""
-    late = {ARRIVED: " (sent long before)" if arrow.sent_step else "", UNDELIVERED: " (still on its way)", LOST: ""}
+    late = {ARRIVED: " (sent long before)" if arrow.sent_step else "", UNDELIVERED: " (not received)", LOST: ""}
     return arrow.label + late[arrow.fate]
 
 

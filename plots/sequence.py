@@ -50,7 +50,7 @@ _SIZE, _LINE, _SMALL = 12, 15, 10
 _LEFT, _PAD, _GAP, _LEAST = 30, 6, 66, 460
 _HEAD, _CROSS = 7, 4.5
 _COLOURS = {ARRIVED: INK, LOST: "#d55e00", UNDELIVERED: "#6b7280"}
-_FATES = {LOST: "crossed: it is lost", UNDELIVERED: "dashed: it does not arrive before the end"}
+_FATES = {LOST: "crossed: it is lost", UNDELIVERED: "dashed: it is not received before the end"}
 _PAPER, _NOTE, _STRONG = "#ffffff", "#f3f4f6", "#fde68a"
 
 
@@ -173,7 +173,7 @@ class _Drawing:
         fates = {row.fate for row in self._diagram.rows if isinstance(row, Arrow)}
         said = [text for fate, text in _FATES.items() if fate in fates]
         if said:
-            self._heading("; ".join(["Arrows are drawn where a message arrives", *said]) + ".", _SMALL)
+            self._heading("; ".join(["Arrows are drawn where a message is received", *said]) + ".", _SMALL)
 
     def _number(self, number: int | None, y: float) -> None:
         if number:

@@ -207,12 +207,13 @@ def test_no_step_of_a_minimised_trace_can_be_left_out_and_no_lost_message_arrive
 
 
 def test_a_minimised_trace_does_not_go_on_behind_data_loss():
-    """Entries below the ack quorum, which data loss alone would lead to here as well."""
-    params = params_of(BOOKKEEPER, fence_recovery_reads=False)
-    path = shortest_path(BOOKKEEPER, params, 0)
-    assert trace_minimise.minimised(BOOKKEEPER, params, path, [0]).steps
+    """As no run does: with the horizon published first, data is lost on every way to a leaked ledger."""
+    params = params_of(COMPACTION, publish_context_before_horizon=False)
+    path = shortest_path(COMPACTION, params, 0)
     with pytest.raises(ValueError, match="breaks none"):
-        trace_minimise.minimised(BOOKKEEPER, params, path, [2])
+        trace_minimise.minimised(COMPACTION, params, path, [0])
+    shorter = trace_minimise.minimised(COMPACTION, params, path, [0, 1])  # data loss is wanted as well
+    assert paths.broken(COMPACTION, paths.replay(COMPACTION, params, shorter)[-1], params) == 0b010
 
 
 RUNS = [

@@ -184,6 +184,14 @@ def test_each_message_is_drawn_once_where_it_arrives_or_else_where_it_is_sent():
     assert rows[-1].over == ("w1", "zk")
 
 
+@pytest.mark.parametrize("run", range(40))
+def test_every_step_of_any_run_has_its_row(run):
+    """Also one that only sends, and of which all will be drawn where it is received."""
+    again = trace.of_run(BOOKKEEPER, showcase("defect2").grid_point, 1, run)
+    rows = trace_formats.diagram(again, trace.replay(again)).rows
+    assert list(dict.fromkeys(row.step for row in rows)) == list(range(1, len(again.path.steps) + 1))
+
+
 def test_states_are_numbered_and_have_every_variable():
     found = showcase("defect1")
     replayed = trace.replay(found)

@@ -80,8 +80,8 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
         committed = state.committed | layout.exposed(state)
         held = {record.id for record in spec.replicaLog[leader]}
         lost = members(f"m{i}" for i in range(spec.nextRecordId) if committed >> i & 1 and i not in held)
-        kept = _log(spec.replicaLog[leader])
-        return f"{lost} was committed, but is not in the log of {_replica(leader)}, which leads: {kept}."
+        kept = _log(spec.replicaLog[leader]) if held else "it is empty"
+        return f"{lost}, committed before, is not in the log of {_replica(leader)}, which leads: {kept}."
     strong = invariant == "StrongIsr"
     leader, replica, record = next(_exposed_gaps(spec, strong))
     whose = "the" if strong else "its"
