@@ -248,6 +248,54 @@ def compare_verb(
         show.compare(result, show.console())
 
 
+@app.command("trace")
+def trace_verb(
+    file: File,
+    overrides: Overrides,
+    invariant: Annotated[str, typer.Option(help="to break; 'data loss': any whose breach is")] = "data loss",
+    form: Annotated[
+        Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
+        typer.Option("--format", help="words if not given, or what the name of --out ends in", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write it to", dir_okay=False, show_default=False)] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="SEED:INDEX", help="the random run of that index instead", show_default=False)
+    ] = None,
+    saved: Annotated[
+        Path | None, typer.Option("--replay", metavar="JSON", help="a trace saved with --json", show_default=False)
+    ] = None,
+    memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
+    as_json: Json = False,
+) -> None:
+    """Show how an invariant breaks, step by step.
+
+    A shortest counterexample if the search of all states finds one within the memory, else one from the random runs,
+    minimised. Or any random run, or a saved trace. As words, TLC's states, Mermaid, sequencediagram.org or a picture.
+
+    Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
+    """
+    if run and saved:
+        raise ConfigError("--run, --replay: one of the two")
+    experiment = _load(file, overrides)
+    from analysis import explore, show, trace, trace_find, trace_formats, trace_json
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.status() as tell:
+        found = trace_find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
+    replayed = found.trace and trace.replay(found.trace)
+    if found.trace and replayed:
+        chosen = form or trace_formats.BY_SUFFIX.get(out.suffix if out else "", "words")
+        text = trace_formats.FORMATS[chosen](found.trace, replayed)
+        if out:
+            _write(out, text)
+        elif not as_json:
+            typer.echo(text, nl=False)
+    if as_json:
+        _print_json(trace_json.as_json(*found, replayed.verdict if replayed else ""))
+    elif out or not found.trace:
+        typer.echo(found.reason if not found.trace else f"{out}: {found.reason}")
+
+
 @app.command("calibrate")
 def calibrate_verb(
     repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="of every kind of interval")] = 1000,
@@ -346,6 +394,13 @@ def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         path.write_bytes(save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")))
     except OSError as error:
         raise ConfigError(f"--plot {path}: cannot be written: {error.strerror}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
 
 
 def _print_json(value: Any) -> None:

@@ -4,6 +4,7 @@ from importlib import import_module
 
 from analysis.errors import ConfigError
 from kernels.model import Model
+from kernels.telling import Teller
 
 PROTOCOLS = {
     "bookkeeper": "kernels.bookkeeper",
@@ -11,6 +12,12 @@ PROTOCOLS = {
     "compaction": "kernels.compaction",
 }
 """The module whose MODEL it is, by name."""
+TELLERS = {
+    "bookkeeper": "kernels.bookkeeper.story",
+    "kafka": "kernels.kafka.story",
+    "compaction": "kernels.compaction_describe",
+}
+"""The module that puts its steps into words, by the model's name."""
 
 
 def load(name: object) -> Model:
@@ -19,3 +26,9 @@ def load(name: object) -> Model:
         raise ConfigError(f"protocol = {name!r}: one of {', '.join(PROTOCOLS)}")
     model: Model = import_module(PROTOCOLS[name]).MODEL
     return model
+
+
+def teller(model: Model) -> Teller:
+    """What puts a model's steps into words."""
+    found: Teller = import_module(TELLERS[model.name])
+    return found

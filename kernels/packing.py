@@ -1,5 +1,6 @@
 """States as rows of 64-bit words, each integer in the bits that its model declares for it."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,6 +34,19 @@ def _layout(widths: Any) -> list[_Field]:
 def num_packed_words(widths: Any) -> int:
     """Words that a packed state takes."""
     return _layout(widths)[-1].word + 1
+
+
+def unpacked(row: Sequence[int], widths: Any) -> Any:
+    """The state that was packed into a row, for plain Python."""
+    fields = iter(_layout(widths))
+
+    def build(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return type(part)(*map(build, part))
+        field = next(fields)
+        return int(row[field.word]) >> field.shift & (1 << field.width) - 1
+
+    return build(widths)
 
 
 @cache

@@ -4,7 +4,7 @@ States are packed to the bits that `Model.widths` declares and kept in one array
 open-addressing table of (fingerprint, place) finds duplicates. Nothing here knows a protocol.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,9 @@ _PLACE_BITS = 40
 _PLACE = np.int64((1 << _PLACE_BITS) - 1)
 ENDED, TABLE_FULL, FULL = range(3)
 """Why compiled code stopped: at the end of its slice, or because the hash table or the other arrays are full."""
+
+
+Progress = Callable[[int, int], None]
 
 
 class Search(NamedTuple):
@@ -46,48 +49,80 @@ class SearchError(ValueError):
     """A search that cannot even begin."""
 
 
-def explore(model: Model, params: Any, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Search:
+def explore(model: Model, params: Any, memory_bytes: int, progress: Progress | None = None) -> Search:
     """Visits every reachable state. `progress(distinct_states, depth)` is called a few times a second.
 
     Raises SearchError if `memory_bytes` does not hold the initial states.
     """
+    visited = visit(model, params, memory_bytes, progress)
+    names = [invariant.name for invariant in model.invariants]
+    return Search(
+        complete=visited.complete,
+        distinct_states=visited.num_states,
+        generated_states=model.initial_choices(params) + int(visited.counts.sum()),
+        depth=visited.depth,
+        breaking_states=dict(zip(names, visited.breaking[0].tolist(), strict=True)),
+        first_broken=dict(zip(names, visited.breaking[1].tolist(), strict=True)),
+        first_depth={name: int(d) or None for name, d in zip(names, visited.breaking[2], strict=True)},
+        action_counts={a.name: int(n) for a, n in zip(model.actions, visited.counts, strict=True)},
+    )
+
+
+class Visited(NamedTuple):
+    """What a search leaves behind."""
+
+    complete: bool
+    """False if memory ran out, or if it ended at a state that was wanted."""
+    states: np.ndarray
+    """uint64, packed states in the order of their discovery; the first `num_states` rows are in use."""
+    parents: np.ndarray
+    """int64, by state the one that it was found from, -1 for initial states; empty if no state is wanted."""
+    num_states: int
+    depth: int
+    counts: np.ndarray
+    """int64, transitions by action."""
+    breaking: np.ndarray
+    """int64, see `_note`."""
+
+
+def visit(
+    model: Model, params: Any, memory_bytes: int, progress: Progress | None = None, wanted: Sequence[int] = ()
+) -> Visited:
+    """Visits states until there are no more, memory is full, or one breaks a wanted invariant (a place in the model's).
+
+    With nothing wanted it goes on. Raises SearchError.
+    """
     start, expand, rehash = _functions(model)
     words = num_packed_words(model.widths)
     # a table of at most 4 places a state, twice while it grows
-    capacity = memory_bytes // (8 * words + 8 * 6)
+    capacity = memory_bytes // (8 * words + 8 * 6 + (8 if wanted else 0))
     num_initial = model.initial_choices(params)
     if capacity < num_initial + MOST_SUCCESSORS:
         raise SearchError(f"{num_initial} initial states and their successors need {_needed(num_initial, words)}")
     states = np.empty((capacity, words), np.uint64)
+    parents = np.empty(capacity if wanted else 0, np.int64)
     table = np.zeros(1 << 16, np.int64)
     while len(table) < 4 * num_initial:
         table = np.zeros(2 * len(table), np.int64)
     counts = np.zeros(len(model.actions), np.int64)
-    breaking = np.zeros((3, len(model.invariants)), np.int64)
-    count = start(params, num_initial, states, table, breaking)
-    depth, first, generated, status = 1, 0, num_initial, ENDED
-    while first < count and status != FULL:
+    breaking = np.zeros((4, len(model.invariants)), np.int64)
+    count = start(params, num_initial, states, parents, table, breaking)
+    depth, first, status = 1, 0, ENDED
+    while first < count and status != FULL and not breaking[0, list(wanted)].any():
         last = count
-        while first < last and status != FULL:
+        while first < last and status != FULL and not breaking[0, list(wanted)].any():
             stop = min(last, first + SLICE)
-            status, first, count = expand(params, states, table, first, stop, count, depth + 1, counts, breaking)
+            status, first, count = expand(
+                params, states, parents, table, first, stop, count, depth + 1, counts, breaking
+            )
             if status == TABLE_FULL:
                 table = np.zeros(2 * len(table), np.int64)
                 rehash(states, count, table)
             if progress:
                 progress(count, depth)
         depth += 1 if count > last else 0
-    names = [invariant.name for invariant in model.invariants]
-    return Search(
-        complete=status != FULL,
-        distinct_states=count,
-        generated_states=generated + int(counts.sum()),
-        depth=depth,
-        breaking_states=dict(zip(names, breaking[0].tolist(), strict=True)),
-        first_broken=dict(zip(names, breaking[1].tolist(), strict=True)),
-        first_depth={name: int(d) or None for name, d in zip(names, breaking[2], strict=True)},
-        action_counts={a.name: int(n) for a, n in zip(model.actions, counts, strict=True)},
-    )
+    found = breaking[0, list(wanted)].any()
+    return Visited(bool(status != FULL and not found), states, parents, count, depth, counts, breaking)
 
 
 def _needed(num_initial: int, words: int) -> str:
@@ -172,8 +207,9 @@ def _insert(states, table, place):
     return place
 
 
-def _note(state, params, depth, breaking):
-    """Counts what a new state breaks: rows of `breaking` are breaking states, first broken, first depth."""
+def _note(state, params, depth, place, breaking):
+    """Counts what a new state breaks. Rows of `breaking`, by invariant: breaking states, first broken, and depth and
+    place of the first one that breaks it."""
     mask = broken(state, params)
     if mask != 0:
         breaking[1, lowest_bit(mask)] += 1
@@ -182,20 +218,23 @@ def _note(state, params, depth, breaking):
                 breaking[0, i] += 1
                 if breaking[2, i] == 0:
                     breaking[2, i] = depth
+                    breaking[3, i] = place
 
 
-def _start(params, num_initial, states, table, breaking):
+def _start(params, num_initial, states, parents, table, breaking):
     count = 0
     for choice in range(num_initial):
         state = initial(params, choice)
         pack(state, states[count])
         if insert(states, table, count) == count:
-            note(state, params, 1, breaking)
+            note(state, params, 1, count, breaking)
+            if len(parents) > 0:
+                parents[count] = -1
             count += 1
     return count
 
 
-def _expand(params, states, table, first, last, count, depth, counts, breaking):
+def _expand(params, states, parents, table, first, last, count, depth, counts, breaking):
     """Adds the successors of states first to last - 1. Returns why it stopped, the next state, and their number."""
     masks = np.empty(num_words, np.int64)
     for place in range(first, last):
@@ -218,7 +257,9 @@ def _expand(params, states, table, first, last, count, depth, counts, breaking):
                     counts[action] += 1
                     pack(successor, states[count])
                     if insert(states, table, count) == count:
-                        note(successor, params, depth, breaking)
+                        note(successor, params, depth, count, breaking)
+                        if len(parents) > 0:
+                            parents[count] = place
                         count += 1
                     if lost == 0:
                         break

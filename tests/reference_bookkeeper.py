@@ -1,6 +1,7 @@
 """A slow, literal interpreter of the BookKeeper ledger specification: an oracle for faster models.
 
-Records are NamedTuples, sets are frozensets, and the spec's own names are kept in snake_case.
+Records are NamedTuples, sets are frozensets, and the spec's own names are kept in snake_case. Only the shape of the
+states is taken from `kernels.bookkeeper.describe`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,36 @@ import numpy as np
 from scipy.sparse import csc_array, eye_array
 from scipy.sparse.linalg import splu
 
-OPEN, IN_RECOVERY, CLOSED = "open", "in_recovery", "closed"  # of the ledger and of a client
-WITHDRAWN, ABORTED = "withdrawn", "recovery_aborted"  # of a client only
-NOT_STARTED, FENCING_PHASE, READ_WRITE_PHASE = range(3)
-ADD_REQUEST, ADD_RESPONSE = WRITES = ("add_request", "add_response")
-FENCE_REQUEST, FENCE_RESPONSE = "fence_request", "fence_response"
-READ_REQUEST, READ_RESPONSE = READS = ("read_request", "read_response")
-OK, NO_SUCH_ENTRY, UNKNOWN, NEED_MORE_RESPONSES = "ok", "no_such_entry", "unknown", "need_more_responses"
-LOST, HANDLED, ON_ITS_WAY = -1, 0, 1  # delivery counts; handled: processed, ignored, or a loss acted on
+from kernels.bookkeeper.describe import (
+    ABORTED,
+    ADD_REQUEST,
+    ADD_RESPONSE,
+    CLOSED,
+    FENCE_REQUEST,
+    FENCE_RESPONSE,
+    FENCING_PHASE,
+    HANDLED,
+    IN_RECOVERY,
+    LOST,
+    NO_SUCH_ENTRY,
+    OK,
+    ON_ITS_WAY,
+    OPEN,
+    READ_REQUEST,
+    READ_RESPONSE,
+    READ_WRITE_PHASE,
+    WITHDRAWN,
+    Bookies,
+    ClientState,
+    Entry,
+    Fragment,
+    Message,
+    PendingAddOp,
+)
+from kernels.bookkeeper.describe import SpecState as State
+
+WRITES, READS = (ADD_REQUEST, ADD_RESPONSE), (READ_REQUEST, READ_RESPONSE)
+UNKNOWN, NEED_MORE_RESPONSES = "unknown", "need_more_responses"
 
 
 class Constants(NamedTuple):
@@ -51,75 +74,13 @@ class Constants(NamedTuple):
 
 
 T = TypeVar("T")
-Bookies = frozenset[int]
 NOBODY: Bookies = frozenset()
 
 
-class Entry(NamedTuple):
-    id: int
-    data: int | None
-
-
-class Fragment(NamedTuple):
-    id: int
-    ensemble: Bookies
-    first_entry_id: int
-
-
-class PendingAddOp(NamedTuple):
-    entry: Entry
-    fragment_id: int
-    ensemble: Bookies
-
-
-class Message(NamedTuple):
-    """A message of any type; a field that its type does not have keeps its default."""
-
-    type: str
-    bookie: int
-    cid: int
-    entry: Entry = Entry(0, None)  # of a read request only the id is set
-    lac: int = 0
-    recovery: bool = False
-    success: bool = False
-    fence: bool = False
-    code: str = ""
-
-
-class ClientState(NamedTuple):
-    id: int
-    confirmed: tuple[Bookies, ...]  # of entry 1, of entry 2, ...
-    meta_version: int | None = None
-    status: str | None = None
-    curr_fragment: Fragment | None = None
-    fragments: tuple[Fragment, ...] = ()
-    pending_add_ops: frozenset[PendingAddOp] = frozenset()
-    lap: int = 0
-    lac: int = 0
-    fenced: Bookies = NOBODY
-    recovery_ensemble: Bookies = NOBODY
-    curr_read_entry: int | None = None
-    read_responses: frozenset[Message] = frozenset()
-    recovery_phase: int = NOT_STARTED
-    last_recoverable_entry: int | None = None
-
-    @property
-    def current(self) -> Fragment:
-        """The current fragment of a client that has one."""
-        assert self.curr_fragment is not None
-        return self.curr_fragment
-
-
-class State(NamedTuple):
-    meta_status: str | None
-    meta_fragments: tuple[Fragment, ...]
-    meta_last_entry: int
-    meta_version: int
-    b_entries: tuple[frozenset[Entry], ...]
-    b_fenced: tuple[bool, ...]
-    b_lac: tuple[int, ...]
-    clients: tuple[ClientState, ...]
-    messages: frozenset[tuple[Message, int]]  # each message ever sent, with its delivery count
+def current(client: ClientState) -> Fragment:
+    """The current fragment of a client that has one."""
+    assert client.curr_fragment is not None
+    return client.curr_fragment
 
 
 class Instance(NamedTuple):
@@ -270,7 +231,7 @@ def bookie_sends_read_response(v: View) -> Iterator[Effect]:
 def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
     quorum = v.constants.ack_quorum
     for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=recovery, success=True):
-        if not is_earliest(v, msg) or msg.bookie not in c.current.ensemble:
+        if not is_earliest(v, msg) or msg.bookie not in current(c).ensemble:
             continue
         index = msg.entry.id - 1
         confirmed = put(c.confirmed, index, c.confirmed[index] | {msg.bookie})
@@ -289,18 +250,18 @@ def needs_resend(op: PendingAddOp, fragment: Fragment) -> bool:
 def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
     s = v.state
     commit = not recovery or not v.constants.defer_recovery_ensemble_change
-    if any(needs_resend(op, c.current) for op in c.pending_add_ops):
+    if any(needs_resend(op, current(c)) for op in c.pending_add_ops):
         return
     if commit and c.meta_version != s.meta_version:
         return
     timed_out = v.find(LOST, WRITES, cid=c.id, recovery=recovery)
-    failed = c.current.ensemble & {m.bookie for m in timed_out}
-    new_ensemble = select_ensemble(v, c.current.ensemble - failed, failed)
+    failed = current(c).ensemble & {m.bookie for m in timed_out}
+    new_ensemble = select_ensemble(v, current(c).ensemble - failed, failed)
     if not failed or new_ensemble is None:
         return
     first_entry_id = c.lac + 1
-    if first_entry_id == c.current.first_entry_id:
-        fragments = (*c.fragments[:-1], c.current._replace(ensemble=new_ensemble))
+    if first_entry_id == current(c).first_entry_id:
+        fragments = (*c.fragments[:-1], current(c)._replace(ensemble=new_ensemble))
     else:
         fragments = (*c.fragments, Fragment(len(c.fragments) + 1, new_ensemble, first_entry_id))
     confirmed = c.confirmed[: first_entry_id - 1] + tuple(acks - failed for acks in c.confirmed[first_entry_id - 1 :])
@@ -318,10 +279,10 @@ def resend_pending_add_op(v: View, c: ClientState, recovery: bool) -> Iterator[E
             (other.fragment_id, other.ensemble) == (op.fragment_id, op.ensemble) and other.entry.id < op.entry.id
             for other in c.pending_add_ops
         )
-        if needs_resend(op, c.current) and not earlier_alike:
-            moved = op._replace(fragment_id=c.current.id, ensemble=c.current.ensemble)
+        if needs_resend(op, current(c)) and not earlier_alike:
+            moved = op._replace(fragment_id=current(c).id, ensemble=current(c).ensemble)
             client = c._replace(pending_add_ops=(c.pending_add_ops - {op}) | {moved})
-            new_bookies = c.current.ensemble - op.ensemble
+            new_bookies = current(c).ensemble - op.ensemble
             yield op, with_client(v.state, client), add_requests(c, op.entry, new_bookies, recovery)
 
 
@@ -340,9 +301,9 @@ def client_creates_ledger(v: View, c: ClientState) -> Iterator[Effect]:
 def client_sends_add_entry_requests(v: View, c: ClientState) -> Iterator[Effect]:
     if c.status == OPEN and c.lap - c.lac < v.constants.inflight and c.lap < v.constants.entries:
         entry = Entry(c.lap + 1, c.lap + 1)
-        op = PendingAddOp(entry, c.current.id, c.current.ensemble)
+        op = PendingAddOp(entry, current(c).id, current(c).ensemble)
         client = c._replace(lap=entry.id, pending_add_ops=c.pending_add_ops | {op})
-        yield c.id, with_client(v.state, client), add_requests(c, entry, c.current.ensemble, False)
+        yield c.id, with_client(v.state, client), add_requests(c, entry, current(c).ensemble, False)
 
 
 def client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:
@@ -353,7 +314,7 @@ def client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[
 def client_receives_add_fenced_response(v: View, c: ClientState) -> Iterator[Effect]:
     if c.status == OPEN:
         for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=False, success=False):
-            if is_earliest(v, msg) and msg.bookie in c.current.ensemble:
+            if is_earliest(v, msg) and msg.bookie in current(c).ensemble:
                 yield msg, handled(with_client(v.state, c._replace(status=WITHDRAWN)), [msg]), []
 
 
@@ -406,7 +367,7 @@ def client_starts_recovery(v: View, c: ClientState) -> Iterator[Effect]:
 def client_receives_fencing_read_lac_response(v: View, c: ClientState) -> Iterator[Effect]:
     if c.recovery_phase == FENCING_PHASE:
         for msg in v.arrived(FENCE_RESPONSE, cid=c.id):
-            floor = c.current.first_entry_id - 1 if v.constants.recovery_lac_floor else 0
+            floor = current(c).first_entry_id - 1 if v.constants.recovery_lac_floor else 0
             lac = max(msg.lac, floor)
             client = c._replace(fenced=c.fenced | {msg.bookie}, lac=max(lac, c.lac), lap=max(lac, c.lap))
             yield msg, handled(with_client(v.state, client), [msg]), []
@@ -418,7 +379,7 @@ def client_sends_recovery_read_requests(v: View, c: ClientState) -> Iterator[Eff
     idle = c.last_recoverable_entry is None and c.curr_read_entry is None
     continues = c.recovery_phase == READ_WRITE_PHASE and idle
     if c.status == IN_RECOVERY and (starts or continues):
-        ensemble = c.recovery_ensemble if k.recovery_reads_initial_ensemble else c.current.ensemble
+        ensemble = c.recovery_ensemble if k.recovery_reads_initial_ensemble else current(c).ensemble
         entry_id = c.lap + 1
         client = c._replace(recovery_phase=READ_WRITE_PHASE, curr_read_entry=entry_id)
         client = client._replace(fenced=NOBODY, recovery_ensemble=ensemble)
@@ -457,7 +418,7 @@ def client_receives_recovery_read_response(v: View, c: ClientState) -> Iterator[
             continue
         client = c._replace(curr_read_entry=None, read_responses=frozenset())
         if status == OK:
-            op = PendingAddOp(Entry(c.lap + 1, msg.entry.data), c.current.id, c.current.ensemble)
+            op = PendingAddOp(Entry(c.lap + 1, msg.entry.data), current(c).id, current(c).ensemble)
             client = client._replace(lap=c.lap + 1, pending_add_ops=c.pending_add_ops | {op})
         elif status == NO_SUCH_ENTRY:
             client = client._replace(recovery_ensemble=NOBODY, last_recoverable_entry=msg.entry.id - 1)
@@ -473,7 +434,7 @@ def client_writes_back_entry(v: View, c: ClientState) -> Iterator[Effect]:
     unsent = [op for op in c.pending_add_ops if op.entry not in sent]
     for op in unsent:
         if all(op.entry.id <= other.entry.id for other in unsent):
-            yield c.id, v.state, add_requests(c, op.entry, c.current.ensemble, True)
+            yield c.id, v.state, add_requests(c, op.entry, current(c).ensemble, True)
 
 
 def recovery_client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:

@@ -1,24 +1,21 @@
 """Reference interpreter of Pulsar's topic compaction, written to be read beside compaction.tla.
 
 It favours likeness to the specification over speed and exists to check the fast model in kernels/. Values are what TLA+
-has: records (NamedTuples), sequences (tuples), functions (tuples indexed from 1), Nil (None).
+has: records (NamedTuples), sequences (tuples), functions (tuples indexed from 1), Nil (None). Only the shape of the
+states is taken from `kernels.compaction_describe`.
 """
 
 from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-Nil = None
-NullKey = NullValue = 0
+from kernels.compaction_describe import NULL_KEY as NullKey
+from kernels.compaction_describe import PHASES, Cursor, Message, PhaseOneResult
+from kernels.compaction_describe import SpecState as State
 
-PhaseOne, Write, UpdateContext, UpdateHorizon, PersistCursor, DeleteLedger = (
-    "Compactor_In_PhaseOne",
-    "Compactor_In_PhaseTwoWrite",
-    "Compactor_In_PhaseTwoUpdateContext",
-    "Compactor_In_PhaseTwoUpdateHorizon",
-    "Compactor_In_PhaseTwoPersistCusror",
-    "Compactor_In_PhaseTwoDeleteLedger",
-)
+Nil = None
+
+PhaseOne, Write, UpdateContext, UpdateHorizon, PersistCursor, DeleteLedger = PHASES
 TypeSafe, CompactedLedgerLeak, CompactionHorizonCorrectness, DuplicateNullKeyMessage = INVARIANTS = (
     "TypeSafe",
     "CompactedLedgerLeak",
@@ -37,33 +34,6 @@ class Constants(NamedTuple):
     ModelProducer: bool
     PublishContextBeforeHorizon: bool = True  # not in the specification; True is what it does
     PersistCursorBeforeDelete: bool = True  # likewise
-
-
-class Message(NamedTuple):
-    id: int
-    key: int
-    value: int
-
-
-class PhaseOneResult(NamedTuple):
-    readPosition: int
-    latestForKey: frozenset[tuple[int, int]]
-
-
-class Cursor(NamedTuple):
-    compactionHorizon: int
-    compactedTopicContext: int
-
-
-class State(NamedTuple):
-    messages: tuple[Message, ...]
-    compactedLedgers: tuple[tuple[Message, ...] | None, ...]
-    cursor: Cursor | None
-    compactorState: str
-    phaseOneResult: PhaseOneResult | None
-    compactionHorizon: int
-    compactedTopicContext: int
-    crashTimes: int
 
 
 def phases(constants: Constants) -> dict[str, str]:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kernels import engines, numba_engine, points, tally
+from kernels import engines, numba_engine, paths, points, tally
 from kernels.model import Model
+from kernels.paths import bits
 
 SMALL = {
     "bookkeeper": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
@@ -44,16 +45,9 @@ def run(
     return tally.read(model, numba_engine.simulate(model, points.pack(model, [point]), [job], seed, threads)[0])
 
 
-def bits(mask: int) -> list[int]:
-    return [b for b in range(mask.bit_length()) if mask >> b & 1]
-
-
 def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[Any, int]]:
     """The action instances that are enabled, by plain Python."""
-    for action in model.actions:
-        for word, mask in enumerate(action.enabled(state, params)):
-            for bit in bits(mask):
-                yield action, 64 * word + bit
+    return ((model.actions[action], instance) for action, instance in paths.instances(model, state, params))
 
 
 def random_walks(

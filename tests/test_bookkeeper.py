@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import beta
 
 from kernels.bookkeeper import MODEL
+from kernels.bookkeeper.describe import SpecState, spec_state
 from kernels.compiled import leaves
 from kernels.search import explore
 from tests import reference_bookkeeper as reference
-from tests.decode_bookkeeper import decode
 from tests.support import instances, params_of, point_of, random_walks, run
 
 SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
@@ -123,20 +123,22 @@ def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant)
     constants = reference.Constants(*sizes, **variant)
     params = params_of(MODEL, **named(sizes), **variant)
     for seed, (state, *_) in enumerate(long_walks(params, walks=40, seed=sum(sizes))):
-        literal = decode(state, constants)
+        literal = spec_state(state, params)
         assert [not i.holds(state, params) for i in MODEL.invariants] == [
             not holds for holds in reference.invariants(literal, constants).values()
         ]
         if seed % 3 == 0:
-            assert successors(state, params, constants) == reference_successors(literal, constants)
+            assert successors(state, params) == reference_successors(literal, constants)
 
 
-def successors(state, params, constants):
+def successors(state, params):
     """Multiset of (action, successors by lost subset)."""
-    found: Counter[tuple[str, frozenset[reference.State]]] = Counter()
+    found: Counter[tuple[str, frozenset[SpecState]]] = Counter()
     for action, instance in instances(MODEL, state, params):
         subsets = [lost for lost in range(64) if lost & ~action.sends(state, params, instance) == 0]
-        found[action.name, frozenset(decode(action.apply(state, params, instance, s), constants) for s in subsets)] += 1
+        found[
+            action.name, frozenset(spec_state(action.apply(state, params, instance, s), params) for s in subsets)
+        ] += 1
     return found
 
 
