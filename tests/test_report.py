@@ -41,9 +41,9 @@ def frame(losses: Sequence[int], unfinished=0, **varied: Sequence[object]) -> pd
         point = Point(values_of(MODEL), {}, 0.0, 1000, float("inf"))
         parameters = json.loads(canonical_parameters(MODEL, point))
         parameters |= {key.replace("__", "."): value for key, value in values.items()}
-        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1, "numba")
+        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
         sums = [RUNS - num_lost - unfinished, 0, num_lost, 0, unfinished] + [0] * (num_columns(MODEL) - 5)
-        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), 1.0))
+        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
     return results.frame(pa.Table.from_pylist(rows, schema=results.SCHEMA), 0.95)
 
 
