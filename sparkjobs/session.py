@@ -93,7 +93,10 @@ def spark(master: str | None, settings: Mapping[str, str], log: Path) -> Iterato
         try:
             yield context
         except (Py4JError, PySparkException) as error:
-            raise RunError(f"Spark: {cause(error)} (more in {log})") from None
+            said = cause(error)
+            if context._jsc.sc().isStopped():
+                said = f"the application was ended by the cluster, or no master answers at {context.master}: {said}"
+            raise RunError(f"Spark: {said} (more in {log})") from None
         finally:
             if not active:
                 context.stop()
