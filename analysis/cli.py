@@ -95,6 +95,29 @@ def run_verb(
         typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
 
 
+@app.command("merge")
+def merge_verb(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="folders with results", show_default=False)],
+    out: Annotated[Path, typer.Option(help="folder for the merged results", file_okay=False, show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Merge the results of several runs, machines or engines.
+
+    Points of different grids come together, and runs of the same point where their ranges lie end to end (see
+    run.first_run). Tables, figures and a report go to a folder.
+
+    Example: quorisk merge results/monday results/tuesday --out results/both
+    """
+    from analysis import show
+    from sparkjobs.union import union
+
+    summary = union(folders, out, show.console(stderr=True))
+    if as_json:
+        _print_json({"out": str(out), **summary._asdict()})
+    else:
+        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all: {out}")
+
+
 @app.command("estimate")
 def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
     """Estimate one configuration's risk by random runs.

@@ -266,8 +266,19 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Jud
     }
 
 
-def read(path: Path, schema: pa.Schema) -> pa.Table:
-    """The table of a Parquet file with this schema. Raises ResultError if it holds anything else."""
+def write(table: pa.Table, path: Path) -> None:
+    """Writes the reproducible columns of a table of SCHEMA as Parquet. Raises OSError."""
+    pq.write_table(table.select(REPRODUCIBLE), path, compression="zstd")
+
+
+def read(path: Path) -> pa.Table:
+    """A table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if the file holds anything else."""
+    table = read_table(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
+    return pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
+
+
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """The table of a Parquet file. Raises ResultError if it has another schema, or is no such file."""
     try:
         table = pq.ParquetFile(path).read()
     except (OSError, pa.ArrowException) as error:

@@ -15,10 +15,10 @@ from plots.style import save
 from sparkjobs import folder
 
 
-def draw(table: pa.Table, experiment: Experiment, source: str, out: Path) -> pd.DataFrame:
+def draw(table: pa.Table, experiment: Experiment, source: str, out: Path, command: str | None = None) -> pd.DataFrame:
     """Writes figures and the report of a merged table to `out`; returns the frame that they show.
 
-    `source` is the experiment file's text.
+    `source` is the experiment file's text; `command` is what did it, if not `quorisk run` with that experiment.
     """
     run = experiment.run
     frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time)
@@ -34,7 +34,7 @@ def draw(table: pa.Table, experiment: Experiment, source: str, out: Path) -> pd.
         figures[invariant] = save(figure, "svg")
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     changed = [word for override in experiment.overrides for word in ("--set", override)]
-    command = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
-    provenance = Provenance(command, source, versions)
+    run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
+    provenance = Provenance(command or run_it, source, versions)
     folder.write(out / folder.REPORT, report(frame, figures, provenance).encode())
     return frame

@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,16 @@ TASK_SCHEMA = (
     .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
 )  # fmt: skip
 """Of the files in TASKS: a row is a job, which is a range of runs of one point."""
-RESULT_SCHEMA = pa.schema([results.SCHEMA.field(name) for name in results.REPRODUCIBLE])
-"""Of RESULTS: a row is a point."""
 _SETTING, _MERGED = "# --set ", "# merged from "
+"""In EXPERIMENT: what was put in the place of the file's values, and where results come from that were merged."""
 _SAME_BITS = "run.engine"
 
 
 @contextmanager
 def taken(out: Path) -> Iterator[None]:
     """Makes the folder, and keeps others from writing to it. Raises ConfigError."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(out, os.O_RDONLY)
-    except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be made: {error.strerror}") from None
+    create(out)
+    descriptor = os.open(out, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -49,14 +46,22 @@ def taken(out: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def create(out: Path) -> None:
+    """Makes the folder. Raises ConfigError."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be made: {error.strerror}") from None
+
+
 def check(out: Path, experiment: Experiment, resume: bool) -> None:
     """Raises ConfigError unless the folder can hold the results of this experiment; changes nothing."""
     _check_writable(out)
-    if not (out / RESULTS).exists() and not _task_files(out):
+    if not _has_results(out):
         return
     if not (out / EXPERIMENT).exists():
         raise ConfigError(f"--out {out}: holds results of an unknown experiment; choose another folder")
-    if _MERGED in (out / EXPERIMENT).read_text("utf-8", "replace"):
+    if any(line.startswith(_MERGED) for line in text(out).splitlines()):
         raise ConfigError(f"--out {out}: holds merged results; choose another folder")
     different = differences(load(out), experiment)
     if different:
@@ -65,6 +70,17 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         raise ConfigError(
             f"--out {out}: holds results of this experiment; --resume keeps them and runs what is missing"
         )
+
+
+def check_free(out: Path) -> None:
+    """Raises ConfigError unless the folder can hold results, and holds none; changes nothing."""
+    _check_writable(out)
+    if _has_results(out):
+        raise ConfigError(f"--out {out}: holds results; choose another folder")
+
+
+def _has_results(out: Path) -> bool:
+    return (out / RESULTS).exists() or bool(_task_files(out))
 
 
 def _check_writable(out: Path) -> None:
@@ -78,36 +94,43 @@ def _check_writable(out: Path) -> None:
         raise ConfigError(f"--out {out}: {there} cannot be written")
 
 
-def as_run(experiment: Experiment, merged_from: Sequence[Path] = ()) -> str:
+def as_run(experiment: Experiment) -> str:
     """The experiment's file, with what was put in the place of its values as comments above it."""
-    sources = "".join(f"{_MERGED}{path}\n" for path in merged_from)
     overrides = "".join(f"{_SETTING}{' '.join(override.split())}\n" for override in experiment.overrides)
-    return sources + overrides + Path(experiment.path).read_text("utf-8")
+    return overrides + Path(experiment.path).read_text("utf-8")
+
+
+def merged(sources: Sequence[Path]) -> str:
+    """The experiment's file of a folder with results from others: the first one's."""
+    return text(sources[0]) + "".join(f"{_MERGED}{source}\n" for source in sources)
+
+
+def text(out: Path) -> str:
+    """The experiment's file of a folder. Raises ConfigError."""
+    try:
+        return (out / EXPERIMENT).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{out / EXPERIMENT}: cannot be read: {error}") from None
 
 
 def load(out: Path) -> Experiment:
     """The experiment that a folder is about. Raises ConfigError."""
-    path = out / EXPERIMENT
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
-    return config.load(path, [line.removeprefix(_SETTING) for line in lines if line.startswith(_SETTING)])
+    settings = takewhile(lambda line: line.startswith(_SETTING), text(out).splitlines())
+    return config.load(out / EXPERIMENT, [line.removeprefix(_SETTING) for line in settings])
 
 
-def differences(before: Experiment, now: Experiment, only: Sequence[str] = ()) -> str:
+def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:
     """In which keys two experiments differ, with both values; empty if their results are the same.
 
-    `only`: looks at no other keys.
+    `only`: looks at no other keys. `where` is what the result calls the place of `before`.
     """
     old, new = _described(before), _described(now)
     keys = [key for key in old | new if (key in only if only else key != _SAME_BITS)]
-    found = [
-        f"{key} is {_show(old, key)} there and {_show(new, key)} here" for key in keys if old.get(key) != new.get(key)
-    ]
+    unequal = [key for key in keys if old.get(key) != new.get(key)]
+    found = [f"{key} is {_show(old, key)} {where} and {_show(new, key)} here" for key in unequal]
     points = [[point.point_id for point in experiment.points] for experiment in (before, now)]
     if not only and not found and points[0] != points[1]:
-        found.append(f"grid.where picks {len(points[0])} points there and {len(points[1])} others here")
+        found.append(f"grid.where picks {len(points[0])} points {where} and {len(points[1])} others here")
     return "; ".join(found)
 
 
@@ -137,7 +160,7 @@ def tasks(out: Path) -> pa.Table:
     tables = [TASK_SCHEMA.empty_table()]
     for path in _task_files(out):
         try:
-            tables.append(results.read(path, TASK_SCHEMA))
+            tables.append(results.read_table(path, TASK_SCHEMA))
         except results.ResultError as error:
             raise RunError(f"{error}; without this file, --resume runs again what was in it") from None
     return pa.concat_tables(tables)
@@ -150,12 +173,13 @@ def _task_files(out: Path) -> list[Path]:
 def result_rows(out: Path) -> pa.Table:
     """The rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
     try:
-        table = results.read(out / RESULTS, RESULT_SCHEMA)
+        table = results.read(out / RESULTS)
     except results.ResultError as error:
         raise RunError(f"{error}; without this file, `quorisk run --resume` makes it again") from None
     seconds = tasks(out).group_by("point_id").aggregate([("wall_s", "sum")])
     at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
-    return table.append_column(results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at)).cast(results.SCHEMA)
+    place = table.schema.get_field_index("wall_s")
+    return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
 
 
 def write(path: Path, content: bytes) -> None:
@@ -168,6 +192,12 @@ def write_table(path: Path, table: pa.Table) -> None:
     """Writes a table as Parquet, all of it or nothing. Raises RunError."""
     with _writing(path) as part:
         pq.write_table(table, part, compression="zstd")
+
+
+def write_results(out: Path, table: pa.Table) -> None:
+    """Writes a table of `results.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
+    with _writing(out / RESULTS) as part:
+        results.write(table, part)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ _UNPACKED = "quorisk"
 _PYTHON_ERROR = re.compile(
     r"^(?!java|org|\s)(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|Interrupt)(?:: .*)?)$", re.MULTILINE
 )
-_EXECUTOR = re.compile(r"\((\S+) executor \S+\)")
+_OUR_ERROR = "ResultError: "
 
 
 def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
@@ -84,8 +84,8 @@ def _check_java() -> None:
 def spark(master: str | None, settings: Mapping[str, str], log: Path) -> Iterator[SparkContext]:
     """Yields Spark on `master` (all cores here if None), which writes what it has to say to `log`.
 
-    Spark that is already active is used as it is, and left running. Raises ConfigError if it does not start, and
-    RunError if a job in the body fails, each with the cause in a line.
+    Spark that is already active is used as it is, and left running. Raises ConfigError if it does not start, or if a
+    job in the body fails because rows do not belong together, and RunError if one fails otherwise; each in a line.
     """
     active = SparkContext._active_spark_context
     with TemporaryDirectory(prefix="quorisk-") as folder:
@@ -94,6 +94,8 @@ def spark(master: str | None, settings: Mapping[str, str], log: Path) -> Iterato
             yield context
         except (Py4JError, PySparkException) as error:
             said = cause(error)
+            if said.startswith(_OUR_ERROR):
+                raise ConfigError(said.removeprefix(_OUR_ERROR)) from None
             if context._jsc.sc().isStopped():
                 said = f"the application was ended by the cluster, or no master answers at {context.master}: {said}"
             raise RunError(f"Spark: {said} (more in {log})") from None
@@ -145,11 +147,8 @@ def _start(conf: SparkConf, log: Path) -> SparkContext:
 
 
 def cause(error: Exception) -> str:
-    """What made Spark fail, in a line: of a task what Python said at last and where, else how Java's message begins."""
+    """What made Spark fail, in a line: of a task what Python said at last, else how Java's message begins."""
     java = getattr(error, "java_exception", None)
     said = str(java.getMessage() if java else error).strip()
     python = _PYTHON_ERROR.findall(said)
-    if not python:
-        return said.splitlines()[0] if said else type(error).__name__
-    where = _EXECUTOR.search(said)
-    return python[-1] + (f" (on {where[1]})" if where else "")
+    return str(python[-1]) if python else (said.splitlines() or [type(error).__name__])[0]

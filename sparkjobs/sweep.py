@@ -151,7 +151,7 @@ def _compute(
                 raise RunError("--budget-s: no point has any runs yet; --resume with more goes on from here")
             rows = _within(folder.tasks(out), ends, experiment.run.first_run)
             table = _in_order(merge(context, rows), ends)
-    folder.write_table(out / folder.RESULTS, table.select(results.REPRODUCIBLE))
+    folder.write_results(out, table)
 
 
 def _rounds(
