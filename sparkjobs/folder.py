@@ -32,7 +32,9 @@ _SAME_BITS = "run.engine"
 
 @contextmanager
 def taken(out: Path) -> Iterator[None]:
-    """Makes the folder, and keeps others from writing to it. Raises ConfigError."""
+    """Makes the folder, and keeps others from writing to it. Raises ConfigError, and RunError where the body fails for
+    the system's reasons.
+    """
     create(out)
     descriptor = os.open(out, os.O_RDONLY)
     try:
@@ -42,6 +44,8 @@ def taken(out: Path) -> Iterator[None]:
         raise ConfigError(f"--out {out}: another quorisk is writing there") from None
     try:
         yield
+    except OSError as error:
+        raise RunError(f"--out {out}: {error}; --resume goes on from what was written before") from None
     finally:
         os.close(descriptor)
 

@@ -73,6 +73,8 @@ def run(
     Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up.
     Whatever ends this, `take` gets all that was done before. Raises what Spark raises if a task fails too often.
     """
+    if time.monotonic() >= deadline:
+        return False
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
     tasks = jobs_by_task(plan)
     with ThreadPoolExecutor(1) as pool:

@@ -176,7 +176,8 @@ def test_a_copy_of_a_slow_task_counts_once(parts, expected, tmp_path):
 def test_executors_without_numba_are_told_in_a_line(parts, tmp_path):
     url, _, _ = parts
     (tmp_path / "numba.py").write_text("raise ModuleNotFoundError(\"No module named 'numba'\", name='numba')")
-    running = start(tmp_path / "out", *on(url), executors=python(tmp_path / "python", tmp_path))
+    once = ("--conf", "spark.task.maxFailures=1")
+    running = start(tmp_path / "out", *on(url, *once), executors=python(tmp_path / "python", tmp_path))
     out, err = running.communicate(timeout=WAIT_S)
     assert (running.returncode, out) == (1, "")
     said = [line for line in err.splitlines() if not line.startswith("Spark UI")]
