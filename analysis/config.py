@@ -38,6 +38,8 @@ class RunSettings(NamedTuple):
     """The intervals of a grid hold all together, each invariant's over all points, and not one by one."""
     at_any_time: bool
     """The question is a loss at any time: runs that the horizon ends may hide one. Else it is one by the horizon."""
+    first_run: int
+    """Index of the first run: parts of one job on several machines have run ranges end to end."""
     target: float
     """The probability of data loss that a sweep's report holds configurations to; infinite for none."""
 

@@ -23,7 +23,8 @@ from kernels.tally import STEP_BINS, TIME_BINS, TIME_TICK
 
 RESULTS, EXPERIMENT = "results.parquet", "experiment.toml"
 """Of a sweep's folder: its table, and the experiment file that it is of, led by what overrode it."""
-_OVERRIDE = "# --set "
+OVERRIDE = "# --set "
+"""Before each of the latter, in the first lines."""
 
 
 class Sweep(NamedTuple):
@@ -46,7 +47,9 @@ def load(path: str | Path) -> Sweep:
     if not table_path.is_file():
         raise results.ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
     beside = table_path.with_name(EXPERIMENT)
-    experiment = config.load(beside, overrides(beside)) if beside.is_file() else None
+    experiment = None
+    if beside.is_file():
+        experiment = config.load(beside, overrides(beside.read_text("utf-8", errors="replace")))
     table = results.read(table_path)
     if table.num_rows == 0:
         raise results.ResultError(f"{table_path}: no rows")
@@ -56,11 +59,10 @@ def load(path: str | Path) -> Sweep:
         raise results.ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
 
 
-def overrides(experiment: Path) -> list[str]:
+def overrides(text: str) -> list[str]:
     """What overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
-    lines = experiment.read_text("utf-8", errors="replace").splitlines()
-    first = itertools.takewhile(lambda line: line.startswith(_OVERRIDE), lines)
-    return [line.removeprefix(_OVERRIDE) for line in first]
+    first = itertools.takewhile(lambda line: line.startswith(OVERRIDE), text.splitlines())
+    return [line.removeprefix(OVERRIDE) for line in first]
 
 
 def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
