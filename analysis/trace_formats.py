@@ -15,6 +15,7 @@ from plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, seq
 
 _LATE_STEPS = 5
 """A message that took longer says when it was sent."""
+_TLC_WIDTH = 100
 
 
 def diagram(trace: Trace, replayed: Replayed) -> Diagram:
@@ -124,9 +125,17 @@ def tlc(trace: Trace, replayed: Replayed) -> str:
     names = ["Initial predicate", *(_spec_name(trace.model.actions[step.action].name) for step in trace.path.steps)]
     for number, (name, state) in enumerate(zip(names, replayed.states, strict=True), 1):
         values = teller.variables(state, params)
-        lines = [f"/\\ {variable} = {tla(value)}" for variable, value in values.items()]
+        lines = [_assigned(variable, value) for variable, value in values.items()]
         parts.append("\n".join([f"State {number}: <{name}>", *lines]))
     return "\n\n".join(parts) + "\n"
+
+
+def _assigned(variable: str, value: Any) -> str:
+    """A conjunct of a state; a function that is too long for a line has one for each element of its domain."""
+    line = f"/\\ {variable} = {tla(value)}"
+    if len(line) <= _TLC_WIDTH or not isinstance(value, Function):
+        return line
+    return f"/\\ {variable} = (" + " @@\n    ".join(f"{tla(key)} :> {tla(of)}" for key, of in value.items) + ")"
 
 
 def _spec_name(action: str) -> str:

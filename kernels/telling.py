@@ -1,5 +1,5 @@
-"""What a protocol says of its steps for people to read. The protocol's words stand in its `describe` alone; what draws
-or prints them knows no protocol."""
+"""What a protocol says of its steps for people to read. The protocol's words stand in its own module alone; what
+draws or prints them knows no protocol."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -47,7 +47,7 @@ class Set(NamedTuple):
 
 
 class Teller(Protocol):
-    """What a protocol's `describe` module has."""
+    """What the module has that puts a protocol's steps into words."""
 
     def participants(self, params: Any) -> tuple[str, ...]:
         """All who may take part, in the order in which to draw them."""

@@ -307,6 +307,23 @@ def test_a_saved_trace_is_replayed(quorisk, tmp_path):
     assert again[1].startswith("StrongIsr breaks in 11 steps\n")
 
 
+@pytest.mark.parametrize("form", trace_formats.FORMATS)
+def test_the_command_prints_or_writes_every_format(quorisk, tmp_path, form):
+    file, written = str(CONFIGS / "kip101.toml"), tmp_path / "written"
+    expected = trace_formats.FORMATS[form](showcase("kip101"), trace.replay(showcase("kip101")))
+    asked = ("trace", file, "--invariant", "StrongIsr", "--format", form)
+    assert quorisk(*asked) == (0, expected, "")
+    code, out, _ = quorisk(*asked, "--out", str(written))
+    assert (code, written.read_text()) == (0, expected)
+    assert out.startswith(f"{written}: shortest; ")
+
+
+def test_a_file_name_asks_for_its_format(quorisk, tmp_path):
+    drawn = tmp_path / "drawn.mmd"
+    assert quorisk("trace", str(CONFIGS / "kip101.toml"), "--invariant", "StrongIsr", "--out", str(drawn))[0] == 0
+    assert drawn.read_text().startswith("sequenceDiagram\n")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

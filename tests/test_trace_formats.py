@@ -203,6 +203,8 @@ def test_states_are_numbered_and_have_every_variable():
     assert "/\\ meta_status = STATUS_CLOSED" in last
     assert "/\\ b_fenced = (b1 :> FALSE @@ b2 :> TRUE @@ b3 :> TRUE)" in last
     assert "lac |-> 1" in last
+    fence = "[type |-> FenceRequestMessage, bookie |-> b1, cid |-> w2] :> 1 @@"
+    assert f"\n    {fence}\n" in last  # on its way, in the one line that it has
 
 
 @pytest.mark.parametrize(

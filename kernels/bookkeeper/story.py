@@ -96,7 +96,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     fields = _fields(then, cid, fresh, handled)
     words = WORDS[action].format(**fields)
     if action.startswith("bookie") and not fresh:
-        words += "; its answer was sent before"
+        words += " (sent before, so not again)"
     to_metadata = TO_METADATA[action] if then.meta_version > before.meta_version else None
     instant = [Message(_client(cid), ZK, to_metadata.format(**fields))] if to_metadata else []
     return Told(
