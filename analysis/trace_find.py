@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,32 +57,34 @@ def find(
     rates; random runs end at data loss. `tell` is called with what is being done.
     """
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
-    try:
+    found = None
+    with suppress(SearchError):
         progress = (lambda count, depth: tell(f"search: {count:,} states, depth {depth}")) if tell else None
         found = paths.shortest(model, params, memory_bytes, places, progress)
-    except SearchError:
-        return _find_in_runs(model, grid_point, wanted, seed, max_runs, tell)
+    if found is None or not (found.path or found.proved):
+        in_runs = find_in_runs(model, grid_point, wanted, seed, range(max_runs), tell)
+        too_large = "" if in_runs.trace else ", and the search of all states does not fit the memory"
+        return in_runs._replace(reason=in_runs.reason + too_large)
     states = f"{found.distinct_states:,} states, depth {found.depth}"
     if found.path:
         path = trace_minimise.losing_less(model, params, found.path, places)
         return Found(
             _counterexample(model, grid_point, path, places, "shortest"), False, f"shortest; {states} searched"
         )
-    if found.proved:
-        return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}")
-    return _find_in_runs(model, grid_point, wanted, seed, max_runs, tell)
+    return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}")
 
 
-def _find_in_runs(
-    model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, max_runs: int, tell: Tell | None
+def find_in_runs(
+    model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, runs: range, tell: Tell | None = None
 ) -> Found:
+    """A counterexample to any wanted invariant from the first batch of these random runs that has one, minimised."""
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     engine, packed = engines.choose("numba"), points.pack(model, [grid_point.point])
     mask, steps = sum(1 << i for i in places), RECORD.index("steps")
-    for first in range(0, max_runs, _BATCH):
+    for first in range(runs.start, runs.stop, _BATCH):
         if tell:
             tell(f"random runs from {first:,} on")
-        records = engine.record(model, packed, Job(0, first, min(_BATCH, max_runs - first)), seed)
+        records = engine.record(model, packed, Job(0, first, min(_BATCH, runs.stop - first)), seed)
         broke = (records[:, RECORD.index("broken_mask")] & mask).nonzero()[0]
         if len(broke):
             run = first + int(broke[records[broke, steps].argmin()])
@@ -89,8 +92,7 @@ def _find_in_runs(
             path = trace_minimise.minimised(model, params, path, places, tell)
             trace = _counterexample(model, grid_point, path, places, "minimised")._replace(seed=seed, run=run)
             return Found(trace, False, f"from run {seed}:{run}; no step of it can be left out")
-    searched = "the search of all states does not fit the memory"
-    return Found(None, False, f"none of {max_runs:,} random runs broke {' or '.join(wanted)}, and {searched}")
+    return Found(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}")
 
 
 def _places(model: Model, wanted: Iterable[str]) -> list[int]:

@@ -12,23 +12,21 @@ from analysis.config import Experiment
 from analysis.errors import ConfigError
 from plots import canvas
 from plots.figures import figures
-from plots.report import Counterexample, Picture, Provenance, report
+from plots.report import Picture, Provenance, report
 from plots.style import KINDS, save, save_both
 from sparkjobs import folder
+from sparkjobs.counterexample import counterexample
 
 
 def draw(
-    table: pa.Table,
-    experiment: Experiment,
-    source: str,
-    out: Path,
-    command: str | None = None,
-    counterexample: Counterexample | None = None,
+    table: pa.Table, experiments: Sequence[Experiment], source: str, out: Path, command: str | None = None
 ) -> pd.DataFrame:
     """Writes figures and the report of a merged table to `out`; returns the frame that they show.
 
-    `source` is the experiment file's text; `command` is what did it, if not `quorisk run` with that experiment.
+    `experiments` are those whose points the table has; the first says how they are judged. `source` is their text;
+    `command` is what did it, if not `quorisk run` with the first.
     """
+    experiment = experiments[0]
     sweep = tidy.tidy(table, experiment)
     (out / folder.FIGURES).mkdir(exist_ok=True)
     pictures = []
@@ -36,11 +34,14 @@ def draw(
         whole, bare = save_both(figure)
         folder.write(out / folder.FIGURES / f"{name}.svg", whole)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
+    shown = counterexample(table, experiments)
+    if shown:
+        folder.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     changed = [word for override in experiment.overrides for word in ("--set", override)]
     run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
     provenance = Provenance(command or run_it, source, versions)
-    html = report(sweep.frame, pictures, provenance, experiment.run.target, counterexample)
+    html = report(sweep.frame, pictures, provenance, experiment.run.target, shown)
     folder.write(out / folder.REPORT, html.encode())
     return sweep.frame
 

@@ -218,7 +218,7 @@ def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
         source = f"# {warning}\n{source}"
     with console.status("drawing"):
-        frame = draw(table, experiment, source, out)
+        frame = draw(table, [experiment], source, out)
     console.print(screen.summary(frame))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summary

@@ -44,7 +44,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         folder.write_results(out, table)
         with console.status("drawing"):
             texts = "\n".join(f"# {source}\n{folder.text(source)}" for source in sources)
-            frame = draw(table, experiments[0], texts, out, command)
+            frame = draw(table, experiments, texts, out, command)
     console.print(screen.summary(frame))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summarized(table)

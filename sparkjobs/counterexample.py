@@ -1,0 +1,35 @@
+"""The run that a report shows: how the configuration that loses data most often loses it."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from analysis import trace_find, trace_formats
+from analysis.config import Experiment
+from analysis.keys import DATA_LOSS
+from analysis.trace import replay
+from plots.report import Counterexample
+
+MOST_RUNS = 1 << 20
+"""Runs that are computed again to find one that lost data: about a second's."""
+
+
+def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counterexample | None:
+    """One of the runs of a merged table that lost data, minimised, of the point where most did.
+
+    None if no run lost data, if none of the point's first MOST_RUNS did, or if no experiment has the point.
+    """
+    worst = max(table.to_pylist(), key=lambda row: row["lost"] / row["num_runs"])
+    points = ((each, point) for each in experiments for point in each.points if point.point_id == worst["point_id"])
+    experiment, point = next(points, (None, None))
+    if worst["lost"] == 0 or experiment is None or point is None:
+        return None
+    model, first_run = experiment.model, worst["first_run"]
+    wanted = trace_find.wanted_invariants(model, DATA_LOSS)
+    runs = range(first_run, first_run + min(worst["num_runs"], MOST_RUNS))
+    trace = trace_find.find_in_runs(model, point, wanted, worst["seed"], runs).trace
+    if trace is None:
+        return None
+    caption = f"{trace_formats.title(trace)}. {trace_formats.origin(trace)} {trace_formats.configuration(trace)}."
+    story = trace_formats.words(trace, replay(trace))
+    return Counterexample(trace_formats.picture(trace).encode(), caption, story)
