@@ -31,12 +31,13 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where all machine code is kept, whatever its source."""
     root = os.environ.get("QUORISK_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return Path(root) / "quorisk" / _source_hash()
+    return Path(root) / "quorisk"
 
 
-numba.config.CACHE_DIR = str(_cache_folder())
+numba.config.CACHE_DIR = str(cache_folder() / _source_hash())
 
 
 def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
