@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from analysis.errors import ConfigError
+from kernels.errors import EngineError
 
 if TYPE_CHECKING:
     from analysis.config import Experiment
@@ -268,7 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
-    except ConfigError as error:
+    except (ConfigError, EngineError) as error:
         _exit(f"error: {error}", BAD_INPUT)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from kernels import jax_batch
 from kernels.compiled import cache_folder
 from kernels.engines import RECORD, Job
 from kernels.errors import EngineError
@@ -81,11 +82,8 @@ def on(devices: Sequence[jax.Device]) -> Iterator[None]:
 
 
 def devices() -> Sequence[jax.Device]:
-    """The devices that the engine takes: all of this process unless `on` says otherwise. Raises EngineError."""
-    try:
-        return _DEVICES.get() or jax.local_devices()
-    except RuntimeError as error:  # what JAX raises if JAX_PLATFORMS names a platform that is not there
-        raise EngineError(f"JAX cannot start: {str(error).splitlines()[0]}") from None
+    """The devices that the engine takes: all of this process unless `on` says otherwise."""
+    return _DEVICES.get() or jax.local_devices()
 
 
 def num_lanes(model: Model, device: jax.Device) -> int:
@@ -100,6 +98,11 @@ def num_lanes(model: Model, device: jax.Device) -> int:
         if lanes < _FEWEST_LANES:
             raise EngineError(f"{device.device_kind}: {free:,} bytes of memory are free, too few for a batch")
     return lanes
+
+
+def step_cost(model: Model, points: Points) -> tuple[int, int]:
+    """Bytes and operations of one step of one run; see `jax_batch.step_cost`."""
+    return jax_batch.step_cost(model, _queue(points, [], 0))
 
 
 def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
