@@ -11,7 +11,6 @@ import typer
 from typer.exceptions import TyperException
 
 from analysis.errors import ConfigError
-from kernels.errors import EngineError
 
 if TYPE_CHECKING:
     from analysis.config import Experiment
@@ -243,14 +242,15 @@ def calibrate_verb(
 
 @app.command("bench")
 def bench_verb(
-    engine: Annotated[Literal["numba", "search"] | None, typer.Option(help="this one only")] = None,
+    engine: Annotated[Literal["numba", "jax", "search"] | None, typer.Option(help="this one only")] = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Measure the engines on this machine.
 
-    Random runs of every model (numba) on one thread and on all, and the exhaustive search. compile_s is the time of a
-    first call: point QUORISK_CACHE_DIR to an empty folder to see what it is with nothing compiled before.
+    Random runs of every model, by Numba on one thread and on all, by JAX on its GPUs or the CPU, and the exhaustive
+    search. compile_s is the time of a first call: point QUORISK_CACHE_DIR to an empty folder to see what it is with
+    nothing compiled before. For jax, bytes and operations of a step are counted, and what the device could do at most.
 
     Example: quorisk bench --threads 2 --json
     """
@@ -269,12 +269,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
-    except (ConfigError, EngineError) as error:
+    except ConfigError as error:
         _exit(f"error: {error}", BAD_INPUT)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except Exception as error:
+        from kernels.errors import EngineError
+
+        if not isinstance(error, EngineError):
+            raise
+        _exit(f"error: {error}", BAD_INPUT)
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
         _exit("interrupted", INTERRUPTED)
     sys.exit(code)

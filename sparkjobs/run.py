@@ -15,6 +15,7 @@ from analysis import protocols, results
 from kernels import tally
 from kernels.engines import Job, choose
 from kernels.points import Points
+from sparkjobs.gpu import assigned
 
 SPARK_SCHEMA = from_arrow_schema(results.SCHEMA)
 LOSSES = -1
@@ -66,6 +67,7 @@ def run_job(work: Work, job: Job) -> dict[str, object]:
     """The result row of a range of runs, on one thread."""
     model = protocols.load(work.protocol)
     start = time.perf_counter()
-    [sums] = choose(work.engine).simulate(model, work.points, [job], work.seed)
+    with assigned(work.engine):
+        [sums] = choose(work.engine).simulate(model, work.points, [job], work.seed)
     wall_s = time.perf_counter() - start
     return results.row(work.identities[job.point], model, job.first_run, tally.read(model, sums), wall_s)
