@@ -172,7 +172,6 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
     assert all(row.steps_per_s > 1e3 for row in rows)
     assert [row.runs_per_s is None for row in rows] == [False, False, False, True]
     assert told == ["compaction (numba)", "compaction (jax)", "compaction (search)"]
-    assert rows[2].bytes_per_step == 168
-    assert 300 < rows[2].operations_per_step < 1000
-    assert rows[2].steps_per_s_by_bytes is None
+    assert (rows[2].bytes_per_step, rows[2].steps_per_s_by_bytes) == (168, None)
+    assert 300 < (rows[2].operations_per_step or 0) < 1000
     assert {row.engine for row in bench.bench("search", 1)} == {"search"}
