@@ -73,10 +73,10 @@ def _why_no_gpu() -> str:
         return "this machine shows no NVIDIA GPU"
     if not _has_cuda():
         return "this machine has a GPU, but JAX is installed for CPUs alone: pip install 'quorisk[cuda]'"
-    import jax
+    from kernels import jax_engine
 
     try:
-        return "" if jax.default_backend() == "gpu" else "JAX sees no GPU: what does nvidia-smi say?"
+        return "" if jax_engine.devices()[0].platform == "gpu" else "JAX sees no GPU: what does nvidia-smi say?"
     except RuntimeError as error:
         return f"JAX cannot start: {str(error).splitlines()[0]}"
 

@@ -3,6 +3,7 @@
 The host fills a queue with jobs and looks in a few times a second while the devices work it off, each an equal share.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ _PATIENCE_S = 5.0
 
 _DEVICES: ContextVar[Sequence[jax.Device] | None] = ContextVar("devices", default=None)
 
+# JAX would take three quarters of a GPU's memory, but the tasks of a sweep share the GPU
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "xla"))
 

@@ -20,15 +20,11 @@ def assigned(engine: str) -> Iterator[None]:
     if "gpu" not in resources:
         yield
         return
-    # the tasks of an executor share its GPUs: none may take all of their memory, as JAX does by default
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    import jax
-
     from kernels import jax_engine
 
     addresses = resources["gpu"].addresses
     ids = ordinals(addresses, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    seen = {device.local_hardware_id: device for device in jax.local_devices() if device.platform == "gpu"}
+    seen = {device.local_hardware_id: device for device in jax_engine.devices() if device.platform == "gpu"}
     if not seen.keys() >= set(ids):
         raise EngineError(f"Spark assigned GPU {', '.join(addresses)} to a task; JAX sees {len(seen)} GPUs there")
     with jax_engine.on([seen[i] for i in ids]):

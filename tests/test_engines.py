@@ -43,24 +43,25 @@ seed = 5
 def machine(monkeypatch):
     """Makes this machine look as if it had a GPU or not, and JAX for CUDA or not, that finds the GPU or not."""
 
-    def pretend(has_gpu, has_cuda, backend="cpu"):
+    def pretend(has_gpu, has_cuda, platform="cpu"):
         monkeypatch.delenv("JAX_PLATFORMS", raising=False)
         monkeypatch.setattr(engines, "_has_gpu", lambda: has_gpu)
         monkeypatch.setattr(engines, "_has_cuda", lambda: has_cuda)
-        monkeypatch.setattr(jax, "default_backend", lambda: backend)
+        if platform == "gpu":
+            monkeypatch.setattr(jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
 
     return pretend
 
 
 def test_auto_is_jax_where_it_finds_a_gpu_and_else_numba(machine, monkeypatch):
-    machine(has_gpu=True, has_cuda=True, backend="gpu")
+    for has_gpu, has_cuda in ((True, True), (True, False), (False, True), (False, False)):
+        machine(has_gpu, has_cuda)
+        assert engines.choose("auto").NAME == "numba"
+    machine(has_gpu=True, has_cuda=True, platform="gpu")
     assert engines.choose("auto").NAME == "jax"
     assert engines.choose("numba").NAME == "numba"
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert engines.choose("auto").NAME == "numba"
-    for has_gpu, has_cuda in ((True, True), (True, False), (False, True), (False, False)):
-        machine(has_gpu, has_cuda)
-        assert engines.choose("auto").NAME == "numba"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
         raise RuntimeError("Unable to initialize backend 'cuda': no driver\nmore")
 
     machine(has_gpu=True, has_cuda=True)
-    monkeypatch.setattr(jax, "default_backend", fails)
+    monkeypatch.setattr(jax, "local_devices", fails)
     with pytest.raises(
         EngineError, match=r"^JAX cannot start: Unable to initialize backend 'cuda': no driver; for JAX"
     ):
@@ -98,8 +99,12 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
 
 def test_jax_is_not_imported_where_there_is_no_gpu():
     """In a process of its own; importing JAX takes as long as a small estimate."""
-    code = "import sys; from kernels import engines; print(engines.choose('auto').NAME, 'jax' in sys.modules)"
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    code = (
+        "import sys; from kernels import engines; engines._has_gpu = lambda: False; "
+        "print(engines.choose('auto').NAME, 'jax' in sys.modules)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert told.stdout == "numba False\n"
 
@@ -127,7 +132,6 @@ def task(monkeypatch):
         resources = {"gpu": ResourceInformation("gpu", addresses)} if addresses else {}
         monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(resources=lambda: resources))
         monkeypatch.setattr(jax, "local_devices", lambda: gpus)
-        monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
         return gpus
 
     gpus = [SimpleNamespace(platform="gpu", local_hardware_id=i) for i in range(2)]
@@ -139,7 +143,6 @@ def test_a_task_takes_the_gpus_that_spark_assigned(task, monkeypatch):
     gpus = task(["1"])
     with gpu.assigned("jax"):
         assert jax_engine.devices() == gpus[1:]
-    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
     assert jax_engine.devices() == gpus
     task(["1", "0"])
     with gpu.assigned("jax"):
