@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from analysis import config
-from kernels.engines import Job
+from analysis.estimate import num_cores
+from kernels.engines import Engine, Job, choose
 from kernels.model import Model
-from kernels.numba_engine import simulate
 from kernels.points import Point, pack
 from kernels.search import explore
 from kernels.tally import STEPS
@@ -39,6 +39,31 @@ SEARCH_BYTES = 2**30
 _FIRST_RUNS = 1 << 10
 
 
+class Limits(NamedTuple):
+    """What a device can do at the most."""
+
+    bytes_per_s: float
+    """Of its memory."""
+    operations_per_s: float
+    """On 64-bit integers, each of which is two on 32 bits."""
+
+
+def _nvidia(terabytes_per_s: float, multiprocessors: int, clock_ghz: float) -> Limits:
+    """A multiprocessor of compute capability 8.0 or 9.0 starts 64 additions, comparisons or bitwise operations on
+    32-bit integers a clock cycle (CUDA Programming Guide, throughput of native arithmetic instructions)."""
+    return Limits(terabytes_per_s * 1e12, multiprocessors * 64 * clock_ghz * 1e9 / 2)
+
+
+LIMITS = {
+    "NVIDIA H200": _nvidia(4.8, 132, 1.98),
+    "NVIDIA H100 80GB HBM3": _nvidia(3.35, 132, 1.98),
+    "NVIDIA A100-SXM4-80GB": _nvidia(2.039, 108, 1.41),
+    "NVIDIA A100-SXM4-40GB": _nvidia(1.555, 108, 1.41),
+}
+"""By JAX's name of the device. Bandwidth, multiprocessors and highest clock: NVIDIA's data sheets and architecture
+papers of the H200, H100 and A100 (SXM)."""
+
+
 class Speed(NamedTuple):
     """A row of the benchmark."""
 
@@ -51,6 +76,16 @@ class Speed(NamedTuple):
     """None for a search."""
     compile_s: float
     """Seconds of the first call: compilation, or loading from the cache on disk if it was compiled before."""
+    device: str | None = None
+    """What the runs were stepped on; this and the following are None but for jax."""
+    bytes_per_step: int | None = None
+    """Of device memory: a run's state read and written once."""
+    operations_per_step: int | None = None
+    """Elementwise operations on 64-bit integers, counted by XLA."""
+    steps_per_s_by_bytes: float | None = None
+    """The most that the device's bandwidth allows; None if the device is not in LIMITS."""
+    steps_per_s_by_operations: float | None = None
+    """The most that its arithmetic allows."""
 
 
 def bench(engine: str | None, threads: int, progress: Callable[[str], None] | None = None) -> Iterator[Speed]:
@@ -59,7 +94,8 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
     `progress` is told what comes next.
     """
     parts = {
-        "numba": (RANDOM_RUNS, lambda model, point: _random_runs(model, point, sorted({1, threads}))),
+        "numba": (RANDOM_RUNS, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
+        "jax": (RANDOM_RUNS, _by_jax),
         "search": (SEARCHES, _search),
     }
     for name, (documents, measure) in parts.items():
@@ -70,22 +106,43 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
             yield from measure(experiment.model, experiment.points[0].point)
 
 
-def _random_runs(model: Model, point: Point, thread_counts: Sequence[int]) -> Iterator[Speed]:
-    points = pack(model, [point])
-    compile_s = _timed(lambda: simulate(model, points, [Job(0, 0, 1)], 0))[1]
+def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Iterator[Speed]:
+    for threads in thread_counts:
+        yield _random_runs(choose("numba"), model, point, threads)
 
-    def measure(num_runs: int, threads: int) -> tuple[float, float]:
+
+def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
+    """XLA takes all cores of a CPU; a GPU is driven by one thread."""
+    engine = choose("jax")
+    from kernels import jax_engine
+
+    device = jax_engine.devices()[0]
+    speed = _random_runs(engine, model, point, num_cores() if device.platform == "cpu" else 1)
+    num_bytes, operations = jax_engine.step_cost(model, pack(model, [point]))
+    limits = LIMITS.get(device.device_kind)
+    yield speed._replace(
+        device=f"{len(jax_engine.devices())} x {device.device_kind}",
+        bytes_per_step=num_bytes,
+        operations_per_step=operations,
+        steps_per_s_by_bytes=limits and len(jax_engine.devices()) * limits.bytes_per_s / num_bytes,
+        steps_per_s_by_operations=limits and len(jax_engine.devices()) * limits.operations_per_s / operations,
+    )
+
+
+def _random_runs(engine: Engine, model: Model, point: Point, threads: int) -> Speed:
+    points = pack(model, [point])
+    compile_s = _timed(lambda: engine.simulate(model, points, [Job(0, 0, 1)], 0))[1]
+
+    def measure(num_runs: int) -> tuple[float, float]:
         """Steps and runs a second."""
-        tallies, seconds = _timed(lambda: simulate(model, points, [Job(0, 0, num_runs)], 0, threads))
+        tallies, seconds = _timed(lambda: engine.simulate(model, points, [Job(0, 0, num_runs)], 0, threads))
         return float(tallies[0, STEPS]) / seconds, num_runs / seconds
 
-    for threads in thread_counts:
-        num_runs = _FIRST_RUNS
-        while num_runs / (runs_per_s := measure(num_runs, threads)[1]) < REPETITION_S / 8:
-            num_runs *= 2
-        num_runs = round(runs_per_s * REPETITION_S)
-        best = max(measure(num_runs, threads) for _ in range(REPETITIONS))
-        yield Speed(model.name, "numba", threads, *best, compile_s)
+    num_runs = _FIRST_RUNS
+    while num_runs / (runs_per_s := measure(num_runs)[1]) < REPETITION_S / 8:
+        num_runs *= 2
+    best = max(measure(round(runs_per_s * REPETITION_S)) for _ in range(REPETITIONS))
+    return Speed(model.name, engine.NAME, threads, *best, compile_s)
 
 
 def _search(model: Model, point: Point) -> Iterator[Speed]:

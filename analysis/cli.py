@@ -376,14 +376,15 @@ def calibrate_verb(
 
 @app.command("bench")
 def bench_verb(
-    engine: Annotated[Literal["numba", "search"] | None, typer.Option(help="this one only")] = None,
+    engine: Annotated[Literal["numba", "jax", "search"] | None, typer.Option(help="this one only")] = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Measure the engines on this machine.
 
-    Random runs of every model (numba) on one thread and on all, and the exhaustive search. compile_s is the time of a
-    first call: point QUORISK_CACHE_DIR to an empty folder to see what it is with nothing compiled before.
+    Random runs of every model, by Numba on one thread and on all, by JAX on its GPUs or the CPU, and the exhaustive
+    search. compile_s is the time of a first call: point QUORISK_CACHE_DIR to an empty folder to see what it is with
+    nothing compiled before. For jax, bytes and operations of a step are counted, and what the device could do at most.
 
     Example: quorisk bench --threads 2 --json
     """
@@ -410,6 +411,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _exit(f"error: {error.format_message()}", error.exit_code)
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except Exception as error:
+        from kernels.errors import EngineError
+
+        if not isinstance(error, EngineError):
+            raise
+        _exit(f"error: {error}", BAD_INPUT)
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
         _exit("interrupted", INTERRUPTED)
     sys.exit(code)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from analysis.errors import ConfigError
+from kernels.engines import ENGINES
 from kernels.model import Model, Parameter
 
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
@@ -85,7 +86,7 @@ def keys_of(model: Model) -> dict[str, Key]:
     precision = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
     target = number("a probability greater than 0 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
     judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
-    engine = choice(("auto", "numba"), " (jax is not there yet)")
+    engine = choice(("auto", *ENGINES))
     keys = [
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True),

@@ -131,16 +131,16 @@ def row(identity: Identity, model: Model, first_run: int, tally: Tally, engine: 
         "invariants": invariants,
         "stopped": [],
         "engines": [engine],
-        "versions": versions(),
+        "versions": versions(engine),
         "wall_s": wall_s,
     }
 
 
 @cache  # reading them takes milliseconds, and every row of a sweep has them
-def versions() -> list[str]:
-    """What computes results here, as 'name version'."""
+def versions(engine: str) -> list[str]:
+    """What computes results with an engine here, as 'name version'."""
     found = []
-    for name in ("quorisk", "numba", "numpy"):
+    for name in ("quorisk", engine, "numpy"):  # engines go by the names of their distributions
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:

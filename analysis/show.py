@@ -206,14 +206,23 @@ def calibrate(result: Calibrated, out: Console) -> None:
 
 
 def bench(rows: Iterable[Speed], out: Console) -> None:
-    """Prints measured speeds."""
+    """Prints measured speeds, and what a step asks of its device."""
     table = _table("model", "engine", "threads", "steps/s", "runs/s", "compile s")
+    steps = _table("model", "device", "bytes/step", "most steps/s", "operations/step", "most steps/s")
     for row in rows:
         runs_per_s = "-" if row.runs_per_s is None else f"{row.runs_per_s:.3g}"
         speed = (f"{row.steps_per_s:.3g}", runs_per_s, f"{row.compile_s:.2f}")
         table.add_row(row.model, row.engine, str(row.threads), *speed)
+        if row.device:
+            limits = (row.steps_per_s_by_bytes, row.steps_per_s_by_operations)
+            by_bytes, by_operations = ("-" if limit is None else f"{limit:.3g}" for limit in limits)
+            counted = (f"{row.bytes_per_step:,}", by_bytes, f"{row.operations_per_step:,}", by_operations)
+            steps.add_row(row.model, row.device, *counted)
     out.print(table)
     out.print("steps/s of a search: transitions; compile s: of the first call, from the cache on disk if it is there")
+    if steps.row_count:
+        out.print(steps)
+        out.print("most steps/s: what the device's bandwidth or integer arithmetic allows, if they are known")
 
 
 def _table(first: str, *columns: str) -> Table:

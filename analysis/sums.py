@@ -8,17 +8,15 @@ import numpy as np
 from kernels.engines import Engine, Job
 from kernels.model import Model
 from kernels.points import Points
-from kernels.tally import num_columns
+from kernels.tally import MOST_TICKS, num_columns
 
-MOST_TICKS = 2**42
-"""The longest model time that the engines count, in ticks."""
 _JOBS_AT_ONCE = 256
 
 
 def most_runs(max_steps: int) -> int:
     """Runs of `max_steps` steps at the most whose sums fit 64 bits: those of squared steps and of ticks grow fastest,
     as a step sends fewer than 64 messages."""
-    return int((2**63 - 1) // max(max_steps**2, MOST_TICKS))
+    return int((2**63 - 1) // max(max_steps**2, int(MOST_TICKS)))
 
 
 def run_sums(

@@ -31,19 +31,20 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where all machine code is kept, whatever its source."""
     root = os.environ.get("QUORISK_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return Path(root) / "quorisk" / _source_hash()
+    return Path(root) / "quorisk"
 
 
-numba.config.CACHE_DIR = str(_cache_folder())
+numba.config.CACHE_DIR = str(cache_folder() / _source_hash())
 
 
 def _sources() -> str:
     """A file in the place of all source files. Numba finds what it compiled by the path and age of a function's file,
     which here the folder's name stands for: so any copy of `kernels/` on a machine finds what another one compiled.
     """
-    path = _cache_folder() / "sources"
+    path = Path(numba.config.CACHE_DIR) / "sources"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{os.getpid()}")

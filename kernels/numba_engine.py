@@ -19,13 +19,14 @@ from kernels.tally import (
     LOSS_STEPS,
     LOSS_TIME,
     MESSAGES,
+    MOST_TICKS,
     STEP_BINS,
     STEP_HISTOGRAM,
     STEPS,
     STEPS_SQUARED,
+    TICKS,
     TIME_BINS,
     TIME_HISTOGRAM,
-    TIME_TICK,
     num_columns,
 )
 
@@ -33,8 +34,6 @@ NAME = "numba"
 _CHUNK_RUNS = 1 << 14
 _AHEAD = 8
 """Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
-_TICKS = 1.0 / TIME_TICK
-_MOST_TICKS = 2.0**42
 
 
 def simulate(
@@ -247,7 +246,7 @@ def _batch(
             first_steps,
             draws,
         )
-        ticks = as_int64(min(time * time_unit * _TICKS, _MOST_TICKS))
+        ticks = as_int64(min(time * time_unit * TICKS, MOST_TICKS))
         tally[ended] += 1
         tally[STEPS] += steps
         tally[STEPS_SQUARED] += steps * steps

@@ -30,7 +30,7 @@ def where(condition: Any, yes: T, no: T) -> T:
         return yes if condition else no
     import jax  # only traced values get here
 
-    return jax.tree.map(lambda a, b: jax.numpy.where(condition, a, b), yes, no)
+    return jax.tree.map(lambda a, b: a if a is b else jax.numpy.where(condition, a, b), yes, no)
 
 
 def when(condition: Any, guard: Any, *args: Any) -> Any:

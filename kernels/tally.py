@@ -8,6 +8,9 @@ STEP_BINS, TIME_BINS = 32, 64
 """Bins of the histograms: bin 0 counts zeros, bin b counts 2**(b - 1) to 2**b - 1, the last bin all above."""
 TIME_TICK = 2.0**-20
 """Unit of model time in sums and histograms."""
+TICKS = 1.0 / TIME_TICK
+MOST_TICKS = 2.0**42
+"""Longer times count as this many ticks."""
 
 FIXED_COLUMNS = (
     *OUTCOMES,

@@ -20,6 +20,7 @@ from analysis import protocols, results
 from analysis.sums import run_sums
 from kernels.engines import Engine, Job, choose
 from kernels.points import Points
+from sparkjobs.gpu import assigned
 
 POLL_S = 0.25
 _COMPILED: set[tuple[str, str]] = set()
@@ -126,11 +127,12 @@ class _Task:
 def run_job(work: Work, job: Job, attempt: int) -> Done:
     """Runs a job on one thread."""
     model, engine = protocols.load(work.protocol), choose(work.engine)
-    _compile_once(engine, work)
-    start = time.perf_counter()
-    sums = run_sums(engine, model, work.points, job, work.seed)
-    wall_s = time.perf_counter() - start
-    return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(), wall_s)
+    with assigned(engine.NAME):
+        _compile_once(engine, work)
+        start = time.perf_counter()
+        sums = run_sums(engine, model, work.points, job, work.seed)
+        wall_s = time.perf_counter() - start
+    return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(engine.NAME), wall_s)
 
 
 def _compile_once(engine: Engine, work: Work) -> None:

@@ -179,7 +179,7 @@ ERRORS = [
     ("", ["seed=-1"], f"run.seed = -1: an integer from 0 to {2**63 - 1}"),
     ("", ["horizon=0"], "run.horizon = 0: a number greater than 0 (inf: none)"),
     ("", ["confidence=1"], "run.confidence = 1: a number between 0 and 1"),
-    ("", ["engine=jax"], 'run.engine = "jax": one of "auto", "numba" (jax is not there yet)'),
+    ("", ["engine=cuda"], 'run.engine = "cuda": one of "auto", "numba", "jax"'),
     ("", ["ack_quorum"], '--set "ack_quorum": written as section.key=value'),
     ("", ["ack_quorum=1 2"], '"1 2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
     ("", ["ack_quorum=1\nb=2"], r'"1\nb=2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),

@@ -9,6 +9,7 @@ import pytest
 from numba import njit
 
 from kernels.compiled import leaves, load_words, num_words, stepper, store_words
+from kernels.jax_batch import OPTIONS
 from tests.support import params_of, random_walks
 
 jax.config.update("jax_enable_x64", True)
@@ -91,7 +92,8 @@ def by_jax(model, params, like, rows, taken):
         return jax.numpy.stack(as_array), jax.numpy.array(sent)[step[0]], chosen, broken
 
     traced = jax.tree.map(np.int64, params)
-    return [np.asarray(part) for part in jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)))(traced, rows, taken)]
+    in_batches = jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)), compiler_options=OPTIONS[jax.default_backend()])
+    return [np.asarray(part) for part in in_batches(traced, rows, taken)]
 
 
 @pytest.mark.parametrize("name", list(CASES))
