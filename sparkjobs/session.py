@@ -115,7 +115,7 @@ def _configuration(master: str, settings: Mapping[str, str], folder: Path) -> Sp
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         conf.set("spark.executorEnv.PYTHONSAFEPATH", "1")
     else:
-        os.environ.setdefault("PYSPARK_PYTHON", "python3")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         archive = f"{packed(folder)}#{_UNPACKED}"
         conf.set("spark.archives", ",".join(filter(None, [settings.get("spark.archives"), archive])))
         conf.set("spark.executorEnv.PYTHONPATH", f"./{_UNPACKED}")
