@@ -233,7 +233,7 @@ def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch)
     assert quorisk("bench") == (130, "", "interrupted\n")
 
 
-@pytest.mark.parametrize("verb", ["run", "estimate", "explore", "bench"])
+@pytest.mark.parametrize("verb", ["run", "merge", "estimate", "explore", "bench"])
 def test_help_has_an_example(quorisk, verb):
     code, out, _ = quorisk(verb, "--help")
     assert code == 0
