@@ -146,12 +146,14 @@ def _compute(
                 _rounds(context, state, work, timing, out, deadline, console)
             finally:
                 state.commit()
+            LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
             ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
             if not any(end.num_runs for end in ends.values()):
                 raise RunError("--budget-s: no point has any runs yet; --resume with more goes on from here")
             rows = _within(folder.tasks(out), ends, experiment.run.first_run)
             table = _in_order(merge(context, rows), ends)
     folder.write_results(out, table)
+    LOG.info("merged: %d rows into %d", rows.num_rows, table.num_rows)
 
 
 def _rounds(
@@ -163,6 +165,7 @@ def _rounds(
     deadline: float,
     console: Console,
 ) -> None:
+    """Has the wanted runs computed, round by round; `timing` is the pilot's."""
     shared, watch = context.broadcast(work), Watch(context)
     with console.status("compiling the model, unless that is done, and timing a few runs"):
         run_s = timing.result()
@@ -183,7 +186,7 @@ def _rounds(
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
             LOG.info("%d points go on: %d tasks, %.3g core seconds expected", num_points, num_tasks, expected_s)
             if not run(context, shared, tasks, deadline, take):
-                LOG.warning("time is up: %d of %d points have ended", state.ledger.num_stopped, len(run_s))
+                LOG.warning("time is up")
                 break
             if state.ledger.wanted() == jobs:
                 raise RunError(f"Spark ended its job without results (more in {out / folder.SPARK_LOG})")

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from analysis import config, results
 from analysis.errors import ConfigError, RunError
+from analysis.estimate import estimate
+from analysis.identity import point_id
 from kernels.engines import Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import simulate
@@ -19,7 +21,7 @@ from kernels.tally import read
 from sparkjobs import folder, screen, session
 from sparkjobs.plan import PLAN_SCHEMA, plan
 from sparkjobs.run import Done, jobs_by_task, run
-from sparkjobs.state import identities
+from sparkjobs.state import State, identities
 from sparkjobs.sweep import Options, sweep, work_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
@@ -158,6 +160,26 @@ def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_p
     assert not list(out.rglob("*.part"))
 
 
+def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, load, console, tmp_path):
+    leak, out = "CompactedLedgerLeak", tmp_path / "out"
+    experiment = load("run.runs=20000", "run.precision=0.02", f"run.precision_of={leak}")
+    sweep(experiment, out, Options(), console)
+    whole = (out / folder.RESULTS).read_bytes()
+    frame = results.frame(folder.result_rows(out), 0.95)
+    for point in experiment.points:
+        expected = estimate(experiment._replace(points=(point,)), 1)
+        rows = frame[frame["point_id"] == point.point_id].set_index("invariant")
+        assert set(zip(rows["runs"], rows["stopped"], rows["method"], strict=True)) == {
+            (expected.runs, "precision", expected.method)
+        }
+        for name, risk in {"data loss": expected.data_loss, **expected.invariants}.items():
+            assert tuple(rows.loc[name, ["losses", "p", "low", "high"]]) == risk
+    first, *_ = sorted((out / folder.TASKS).iterdir())
+    first.unlink()
+    sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+
+
 def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
     out = tmp_path / "out"
     sweep(load("run.runs=10", "rates.broker_crash=0.5"), out, Options(), console)
@@ -198,6 +220,16 @@ def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_pa
     (out / folder.EXPERIMENT).unlink()
     with pytest.raises(ConfigError, match="holds results of an unknown experiment"):
         sweep(load("run.runs=10"), out, RESUMED, console)
+
+
+def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, load, console, tmp_path):
+    experiment, out = load("run.runs=10"), tmp_path / "out"
+    sweep(experiment, out, Options(), console)
+    later = experiment.model._replace(version=experiment.model.version + 1)
+    points = tuple(each._replace(point_id=point_id(later, each.point)) for each in experiment.points)
+    state = experiment._replace(model=later, points=points)
+    with pytest.raises(ConfigError, match="holds results of another version of this model"):
+        State(state, out, False)
 
 
 def test_another_engine_may_go_on(load):
