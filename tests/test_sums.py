@@ -8,13 +8,14 @@ import pytest
 from analysis import estimate, protocols
 from analysis.config import build
 from analysis.keys import MAX_STEPS
-from analysis.sums import MOST_TICKS, most_runs, run_sums
-from kernels import numba_engine
+from analysis.sums import most_runs, run_sums
+from kernels import tally
 from kernels.engines import Job, choose
 from kernels.points import pack
 from kernels.tally import LOSS_TIME, STEPS_SQUARED, num_columns
 from tests.support import point_of
 
+MOST_TICKS = int(tally.MOST_TICKS)
 MODEL = protocols.load("compaction")
 
 
@@ -25,10 +26,6 @@ def test_no_sum_of_so_many_runs_can_wrap(max_steps):
     for largest in (max_steps**2, MOST_TICKS, 63 * max_steps):
         assert most * largest < 2**63
     assert (most + 1) * max(max_steps**2, MOST_TICKS) >= 2**63  # nor is a job smaller than it needs to be
-
-
-def test_the_engines_count_no_longer_times():
-    assert numba_engine._MOST_TICKS == MOST_TICKS
 
 
 def test_sums_beyond_64_bits_are_exact():
