@@ -9,13 +9,13 @@ from analysis import estimate, protocols
 from analysis.config import build
 from analysis.keys import MAX_STEPS
 from analysis.sums import most_runs, run_sums
-from kernels import tally
+from kernels import tally as columns
 from kernels.engines import Job, choose
 from kernels.points import pack
 from kernels.tally import LOSS_TIME, STEPS_SQUARED, num_columns
 from tests.support import point_of
 
-MOST_TICKS = int(tally.MOST_TICKS)
+MOST_TICKS = int(columns.MOST_TICKS)
 MODEL = protocols.load("compaction")
 
 
