@@ -74,14 +74,12 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
     """About how many runs an undecided point takes until its interval leaves the target out.
 
     As if they went on as those made so far: with the same shares of losses and of hidden runs. Without either that is
-    the rule of three at this confidence: log(tail) / log(1 - target). Infinite beyond MOST_RUNS, and if the target lies
-    between the share of losses and that of losses and hidden runs together.
+    the rule of three at this confidence: log(tail) / log(1 - target). Infinite beyond MOST_RUNS, and so if the target
+    lies between the share of losses and that of losses and hidden runs together.
     """
     lost, most = point["losses"] / point["runs"], (point["losses"] + point["hidden"]) / point["runs"]
     if most == 0.0:
         return math.log(tail) / math.log1p(-target)
-    if lost <= target <= most:
-        return math.inf
 
     def settled(runs: float) -> bool:
         if most < target:  # so few losses would be this unlikely at the target

@@ -6,8 +6,9 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -18,7 +19,7 @@ from matplotlib.typing import ColorType
 from plots import canvas, choose, cost, distribution, heat_map, loss, outcomes, text
 from plots.figures import figures
 from plots.loss import UPPER_BOUND, caption, loss_figure
-from plots.style import KINDS, MOST_LINES, MOST_ROWS, save, save_both, style_of
+from plots.style import KINDS, MOST_LINES, MOST_ROWS, MOST_VALUES, save, save_both, style_of
 from tests.tables import HOSTILE, RUNS, frame, sweep
 
 
@@ -123,6 +124,7 @@ def test_the_same_frame_gives_the_same_bytes(kind):
         save(loss_figure(frame([0, 5], faults__message_loss=[0.1, 0.2]), "data loss"), kind) for _ in range(2)
     )
     assert first == second
+    assert not re.search(rb"Creat(ion|or)|Producer|<dc:date", first)  # which would tell of the time and the machine
 
 
 def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
@@ -167,9 +169,14 @@ def test_a_heat_map_has_a_cell_with_its_interval_for_each_configuration():
 
 
 def test_a_heat_map_is_the_lighter_in_grey_the_higher_the_interval_reaches():
-    axes = heat_map.heat_map(frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6]), ax=Figure().subplots())
+    given = frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
+    axes = heat_map.heat_map(given, ax=Figure().subplots())
     shades = [np.dot(to_rgb(each.get_facecolor()), (0.299, 0.587, 0.114)) for each in axes.patches if each.get_fill()]
     assert shades == sorted(shades)
+    highs = choose.of(given, "data loss")["high"]
+    scale = LogNorm(highs.min(), highs.max())
+    filled = [each.get_facecolor() for each in axes.patches if each.get_fill()]
+    assert filled == [pytest.approx(colormaps["cividis"](scale(high))) for high in highs]
     inks = {each.get_text(): each.get_color() for each in axes.texts if each.get_fontweight() == "bold"}
     assert len(set(inks.values())) == 2  # light on dark, dark on light
     assert inks["0.2"] != "white"
@@ -220,7 +227,9 @@ def to_grey(colour: ColorType) -> float:
 
 
 def test_outcomes_name_unfinished_runs_even_where_there_are_none():
-    assert words(outcomes.outcomes(frame([0]), Figure().subplots())) == ["lost", "0", "unfinished", "0"]
+    axes = outcomes.outcomes(frame([0]), Figure().subplots())
+    assert words(axes) == ["lost", "0", "unfinished", "0"]
+    assert axes.get_legend_handles_labels()[1] == ["completed", "lost", "unfinished"]
 
 
 def test_distributions_are_exact_at_the_upper_ends_of_their_bins():
@@ -271,6 +280,7 @@ def test_costs_name_the_efficient_configurations_only_and_draw_no_zeros():
     rows = choose.of(given, "data loss").reset_index()
     [bound] = [xy(line) for line in axes.lines if line.get_gid() == cost.UPPER_BOUND]
     assert bound == [[9.0, rows["high"][1]]]
+    assert sum(line.get_marker() == CARETDOWNBASE for line in axes.lines) == 1  # its arrow's head
     marks = [place for line in axes.lines for place in xy(line)]
     assert [8.0, 0.05] in marks
     assert [10.0, 0.02] in marks
@@ -350,6 +360,15 @@ def test_figures_of_a_large_cross_are_of_bounded_size():
         assert max(figure.get_size_inches()) < 20, name
         assert len(save(figure, "svg")) < 1_000_000, name
         assert "of 5,000; all of them are in results.parquet" in canvas.caption_of(figure)
+
+
+def test_an_axis_of_many_values_shows_some_of_them_from_end_to_end():
+    figure = loss_figure(frame([1] * 100, faults__message_loss=np.linspace(0.1, 0.9, 100).tolist()))
+    [axes] = all_axes(figure)
+    [line] = [xy(line) for line in axes.lines if line.get_linestyle() != "None" and len(xy(line)) > 1]
+    assert len(line) == MOST_VALUES
+    assert [line[0][0], line[-1][0]] == pytest.approx([0.1, 0.9])
+    assert "Shown: the 24 points that there is room for, of 100" in canvas.caption_of(figure)
 
 
 def test_the_worst_configurations_are_shown_in_the_grids_order():

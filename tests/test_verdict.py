@@ -108,6 +108,11 @@ def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     assert any("judged by its worst faults" in each for each in said)
 
 
+def test_the_cheapest_that_meets_is_named():
+    _, said = recommend(frame([0, 0, 30], model__keys=[1, 2, 3]), 0.01)
+    assert said[0].startswith("Meeting it: keys 1; keys 2. Of these keys 1 costs least: 0.00 messages a run.")
+
+
 def test_without_a_target_nothing_passes():
     headline, said = recommend(frame([0, 30], model__keys=[1, 2]), math.inf)
     assert headline.startswith("No target was set (run.target)")
