@@ -100,7 +100,7 @@ def test_decades_are_ten_at_the_most():
 def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     given = frame([0, 0, 30, 30, 9, 9], model__keys=[1, 2, 3], **FAULTS)
     headline, said = recommend(given, 0.01)
-    assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 0.0100 a run."
+    assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 10⁻² a run."
     assert said[0].startswith("Meeting it: keys 1. Of these keys 1 costs least: 1.00 messages a run.")
     assert said[1].startswith("Not meeting it: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
     assert said[2].startswith("Undecided at this precision: keys 3; about ")
@@ -127,11 +127,12 @@ def test_hidden_runs_are_told_of():
 
 
 def test_a_single_design_reads_well():
-    headline, _ = recommend(frame([0]), 0.01)
+    headline, said = recommend(frame([0]), 0.01)
     assert headline.startswith("The one design meets the target")
+    assert said == ["In its worst case, the one design: < 0.00368."]
     headline, said = recommend(frame([0]), 1e-6)
     assert headline.startswith("No design is shown to meet the target")
-    assert said[0].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
+    assert said[1].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
 
 
 def test_verdicts_on_many_points_are_cheap_enough_to_make():
