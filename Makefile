@@ -31,7 +31,8 @@ demo: $(STAMP) ## sweep the demo grid and draw its report
 	@echo "The report: $(CURDIR)/results/demo/report.html"
 
 test: lint ## lint, type-check, and run the tests
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 -m "not cluster"
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
 lint: $(STAMP) ## ruff (rules and format) and mypy
 	@$(BIN)/ruff check

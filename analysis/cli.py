@@ -1,6 +1,7 @@
 """The `quorisk` command. Everything heavy is imported by the verb that needs it, so that --help is there at once."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from analysis.errors import ConfigError
+from analysis.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from analysis.config import Experiment
 
-BAD_INPUT, INTERRUPTED = 2, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="quorisk",
@@ -45,8 +46,21 @@ def run_verb(
     file: File,
     out: Annotated[Path, typer.Option(help="folder for the results", file_okay=False, show_default=False)],
     overrides: Overrides,
+    conf: Annotated[
+        list[str],
+        typer.Option(
+            metavar="spark.KEY=VALUE",
+            help="a setting of Spark's; may be given several times",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
     master: Annotated[str | None, typer.Option(help="Spark master (all cores here if not given)")] = None,
+    budget_s: Annotated[
+        float | None, typer.Option(min=0.0, help="stop computing after so many seconds, with the runs done by then")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="keep what an earlier run left in the folder")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="plan only, and say how long it would take")] = False,
     as_json: Json = False,
 ) -> None:
     """Sweep a grid of configurations on Spark.
@@ -56,18 +70,52 @@ def run_verb(
     Example: quorisk run configs/demo.toml --out results/demo
     """
     experiment = _load(file, overrides)
-    from analysis import sequential, show
-    from sparkjobs.sweep import sweep
+    from analysis import show
+    from sparkjobs import sweep
 
-    sequential.fixed_runs(experiment)
     start = time.perf_counter()
-    sweep(experiment, out, master, resume, show.console(stderr=True))
+    if dry_run:
+        expected = sweep.dry_run(experiment, out, resume, show.console(stderr=True))
+        plan = {"out": str(out), "points": len(experiment.points), **expected._asdict()}
+        if as_json:
+            _print_json(plan)
+        else:
+            typer.echo(
+                f"{expected.tasks:,} tasks, {expected.runs:,} runs, {expected.core_s:.3g} core seconds, "
+                f"{expected.core_s / expected.cores:.3g} s on the {expected.cores} cores here "
+                f"({expected.most_core_s:.3g} core seconds at the most): {out / 'plan.parquet'}"
+            )
+        return
+    options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
+    summary = sweep.sweep(experiment, out, options, show.console(stderr=True))
     seconds = time.perf_counter() - start
-    num_points, runs = len(experiment.points), experiment.run.runs
     if as_json:
-        _print_json({"out": str(out), "points": num_points, "runs_per_point": runs, "seconds": seconds})
+        _print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
     else:
-        typer.echo(f"{num_points} grid points, {runs:,} runs each, in {seconds:.3g} s: {out}")
+        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
+
+
+@app.command("merge")
+def merge_verb(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="folders with results", show_default=False)],
+    out: Annotated[Path, typer.Option(help="folder for the merged results", file_okay=False, show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Merge the results of several runs, machines or engines.
+
+    Points of different grids come together, and runs of the same point where their ranges lie end to end (see
+    run.first_run). Tables, figures and a report go to a folder.
+
+    Example: quorisk merge results/monday results/tuesday --out results/both
+    """
+    from analysis import show
+    from sparkjobs.union import union
+
+    summary = union(folders, out, show.console(stderr=True))
+    if as_json:
+        _print_json({"out": str(out), **summary._asdict()})
+    else:
+        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all: {out}")
 
 
 @app.command("plot")
@@ -254,7 +302,7 @@ def calibrate_verb(
     p: Annotated[str, typer.Option("--p", help="probabilities of a loss, such as 0.5,0.1")] = "0.5,0.1,0.001",
     runs: Annotated[int, typer.Option(min=1, max=10**9, help="where their number is fixed")] = 10_000,
     confidence: Annotated[float, typer.Option(help="of the intervals, between 0 and 1")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, max=2**64 - 1)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     as_json: Json = False,
 ) -> None:
     """Check that intervals are what they say.
@@ -302,12 +350,14 @@ def bench_verb(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console entry: exits with 0 if done, 2 on bad input, 130 on Ctrl-C, after one line on stderr."""
+    """The console entry: exits with 0 if done, else after one line on stderr: 1 failed, 2 bad input, 130 Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
     except ConfigError as error:
         _exit(f"error: {error}", BAD_INPUT)
+    except RunError as error:
+        _exit(f"error: {error}", FAILED)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
     except KeyboardInterrupt:

@@ -156,7 +156,7 @@ def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = N
         return np.array(counted), np.array([np.count_nonzero(unknown) for _, unknown in seen])
 
     with ThreadPoolExecutor(threads) as pool:
-        chunks = _chunks(runs)
+        chunks = _chunks(range(run.first_run, run.first_run + runs))
         while batch := list(itertools.islice(chunks, threads)):
             for counted, unknown in pool.map(work, batch):
                 tables += counted
@@ -197,8 +197,9 @@ def _assumptions(plan: Plan) -> list[str]:
     return shared + [f"{variant.label}: {each}" for variant, other in own for each in other if each not in shared]
 
 
-def _chunks(runs: int) -> Iterator[Job]:
-    return (Job(0, first, min(CHUNK_RUNS, runs - first)) for first in range(0, runs, CHUNK_RUNS))
+def _chunks(runs: range) -> Iterator[Job]:
+    parts = (runs[at : at + CHUNK_RUNS] for at in range(0, len(runs), CHUNK_RUNS))
+    return (Job(0, part.start, len(part)) for part in parts)
 
 
 def _events(plan: Plan, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:

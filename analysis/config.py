@@ -40,6 +40,8 @@ class RunSettings(NamedTuple):
     """The question is a loss at any time: runs that the horizon ends may hide one. Else it is one by the horizon."""
     target: float
     """The probability of data loss that a sweep's report holds configurations to; infinite for none."""
+    first_run: int
+    """Index of the first run: parts of one job on several machines have run ranges end to end."""
 
 
 class GridPoint(NamedTuple):

@@ -3,10 +3,8 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from analysis import sequential
 from analysis.config import Experiment, GridPoint, RunSettings
@@ -14,6 +12,7 @@ from analysis.errors import ConfigError
 from analysis.identity import dotted_values
 from analysis.intervals import METHOD, clopper_pearson
 from analysis.keys import DATA_LOSS
+from analysis.sums import run_sums
 from kernels import engines
 from kernels.engines import Job
 from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
@@ -135,21 +134,27 @@ def _run(
 ) -> tuple[Tally, str]:
     """What the runs add up to, and why there were no more. It does not depend on `threads`: nor do the looks."""
     rule = sequential.rule_of(run)
-    sums = np.zeros(num_columns(model), np.int64)
+    sums = [0] * num_columns(model)
     runs = 0
     for look in sequential.looks(run.runs) if rule else [run.runs]:
-        sums += engine.simulate(model, points, [Job(0, runs, look - runs)], run.seed, threads, progress)[0]
+        job = Job(0, run.first_run + runs, look - runs)
+        more = run_sums(engine, model, points, job, run.seed, threads, progress)
+        sums = [before + here for before, here in zip(sums, more, strict=True)]
         runs = look
-        if rule:
-            risk = _risk(run.precision_of, read(model, sums.tolist()), run)
-            if rule.is_met(risk.losses, runs, risk.low, risk.high):
-                return read(model, sums.tolist()), "precision"
-    return read(model, sums.tolist()), "budget" if rule else "runs"
+        tally = read(model, sums)
+        if rule and sequential.is_precise(run, runs, *judged(tally.outcomes, tally.broken, run)):
+            return tally, "precision"
+    return tally, "budget" if rule else "runs"
+
+
+def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSettings) -> tuple[int, int]:
+    """The losses that an experiment's precision is about, and the runs that may hide one."""
+    losses = outcomes[OUTCOMES[LOST]] if run.precision_of == DATA_LOSS else broken[run.precision_of]
+    return losses, sum(outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
 
 
 def _risk(invariant: str, tally: Tally, run: RunSettings) -> Risk:
-    losses = tally.outcomes[OUTCOMES[LOST]] if invariant == DATA_LOSS else tally.broken[invariant]
-    hidden = sum(tally.outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
+    losses, hidden = judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     interval = sequential.confidence_sequence if sequential.rule_of(run) else clopper_pearson
     return Risk(losses, losses / tally.runs, *interval(losses, tally.runs, run.confidence, hidden))
 

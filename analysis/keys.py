@@ -13,6 +13,8 @@ from analysis.errors import ConfigError
 from kernels.model import Model, Parameter
 
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
+MAX_SEED = 2**63 - 1
+"""Also where result tables keep it: Spark has no unsigned integers."""
 DATA_LOSS = "data loss"
 """Stands for an invariant: the breach of any whose breach is data loss."""
 
@@ -91,7 +93,8 @@ def keys_of(model: Model) -> dict[str, Key]:
         Key("run.max_steps", integer(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", horizon, math.inf, True),
         Key("run.runs", integer(1, MAX_RUNS), 1_000_000, False),
-        Key("run.seed", integer(0, 2**64 - 1), 0, False),
+        Key("run.first_run", integer(0, MAX_RUNS), 0, False),
+        Key("run.seed", integer(0, MAX_SEED), 0, False),
         Key("run.confidence", confidence, 0.95, False),
         Key("run.precision", precision, math.inf, False),
         Key("run.relative_precision", precision, math.inf, False),

@@ -1,13 +1,15 @@
 """Result rows: the one schema of what a sweep writes, merges and reads back.
 
 A row sums up runs first_run to first_run + num_runs - 1 of one point. Numbers only: nothing in a row is ever executed.
-Rows of the same point whose run ranges lie end to end merge by addition; anything else is refused.
+Rows of the same point whose run ranges lie end to end merge by addition; anything else is refused. Sums of steps and
+times are decimals of 38 digits, since those of 10**12 runs need not fit 64 bits.
 """
 
 import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 ANY_LOSS = DATA_LOSS
 """Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
+EFFORT = "effort"
+BY_RUNS = "runs"
+"""In `stopped`: the number of runs was fixed before the first of them."""
 
 
 class ResultError(ValueError):
@@ -42,14 +47,14 @@ class Column(NamedTuple):
     doc: str
 
 
-INVARIANT = pa.struct({"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": pa.int64()})
+WIDE = pa.decimal128(38, 0)
+INVARIANT = pa.struct({"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": WIDE})
 COLUMNS = (
     Column("point_id", pa.string(), IDENTITY, "SHA-256, in hex; see analysis.identity"),
     Column("protocol", pa.string(), IDENTITY, "the model's name"),
     Column("model_version", pa.int64(), IDENTITY, "the model's version: counted up with every change of behaviour"),
     Column("parameters", pa.string(), IDENTITY, "canonical JSON by dotted key; see analysis.identity"),
     Column("seed", pa.int64(), IDENTITY, "a run is a function of the parameters, the seed and its index"),
-    Column("engine", pa.string(), IDENTITY, "what stepped the runs"),
     Column("first_run", pa.int64(), RANGE, "index of the first run"),
     Column("num_runs", pa.int64(), RANGE, "number of runs"),
     Column("completed", pa.int64(), SUM, "runs in which nothing was left to do"),
@@ -57,11 +62,11 @@ COLUMNS = (
     Column("lost", pa.int64(), SUM, "runs that a broken data-loss invariant ended"),
     Column("horizon", pa.int64(), SUM, "runs that the horizon ended"),
     Column("unfinished", pa.int64(), SUM, "runs that max_steps ended: neither lost nor safe"),
-    Column("steps", pa.int64(), SUM, "steps of all runs"),
-    Column("steps_squared", pa.int64(), SUM, "squares of the runs' steps"),
-    Column("messages", pa.int64(), SUM, "messages sent, whether lost or not"),
-    Column("loss_steps", pa.int64(), SUM, "steps of the lost runs"),
-    Column("loss_time_ticks", pa.int64(), SUM, "model time of the lost runs, in ticks of 2**-20"),
+    Column("steps", WIDE, SUM, "steps of all runs"),
+    Column("steps_squared", WIDE, SUM, "squares of the runs' steps"),
+    Column("messages", WIDE, SUM, "messages sent, whether lost or not"),
+    Column("loss_steps", WIDE, SUM, "steps of the lost runs"),
+    Column("loss_time_ticks", WIDE, SUM, "model time of the lost runs, in ticks of 2**-20"),
     Column("step_histogram", pa.list_(pa.int64()), SUM_EACH, "runs by steps: 0, 1, 2-3, 4-7, ..., the last bin open"),
     Column("loss_time_histogram", pa.list_(pa.int64()), SUM_EACH, "lost runs by model time in ticks, in such bins"),
     Column(
@@ -70,10 +75,21 @@ COLUMNS = (
         INVARIANTS,
         "in the model's order: name, whether its breach is data loss, runs that broke it, sum of the first such steps",
     ),
-    Column("wall_s", pa.float64(), SUM, "seconds that the engine took, added up over rows; not reproducible"),
+    Column(
+        "stopped",
+        pa.list_(pa.string()),
+        UNION,
+        "why there are no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was "
+        "not, and the runs were spent), `time` (the time was spent: how many runs that took depends on the machines' "
+        "speed); empty in rows of tasks",
+    ),
+    Column("engines", pa.list_(pa.string()), UNION, "what stepped the runs; all engines give the same bits"),
     Column("versions", pa.list_(pa.string()), UNION, "what computed it, each as 'name version'"),
+    Column("wall_s", pa.float64(), EFFORT, "seconds that the engine took, added up over rows; not reproducible"),
 )
 SCHEMA = pa.schema([pa.field(c.name, c.type, metadata={"doc": c.doc}) for c in COLUMNS])
+REPRODUCIBLE = [c.name for c in COLUMNS if c.merge != EFFORT]
+"""The columns that are the same whenever and wherever the runs are computed: those of a table of results on disk."""
 
 
 class Identity(NamedTuple):
@@ -84,7 +100,6 @@ class Identity(NamedTuple):
     model_version: int
     parameters: str
     seed: int
-    engine: str
 
 
 IDENTITY_COLUMNS = Identity._fields
@@ -95,8 +110,8 @@ def identity(row: Mapping[str, Any]) -> Identity:
     return Identity(**{name: row[name] for name in IDENTITY_COLUMNS})
 
 
-def row(identity: Identity, model: Model, first_run: int, tally: Tally, wall_s: float) -> dict[str, Any]:
-    """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1."""
+def row(identity: Identity, model: Model, first_run: int, tally: Tally, engine: str, wall_s: float) -> dict[str, Any]:
+    """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1, which `engine` computed here."""
     sums = {c.name: getattr(tally, c.name) for c in COLUMNS if c.name in Tally._fields}
     invariants = [
         {
@@ -114,8 +129,10 @@ def row(identity: Identity, model: Model, first_run: int, tally: Tally, wall_s: 
         **tally.outcomes,
         **sums,
         "invariants": invariants,
-        "wall_s": wall_s,
+        "stopped": [],
+        "engines": [engine],
         "versions": versions(),
+        "wall_s": wall_s,
     }
 
 
@@ -137,10 +154,14 @@ def merge(table: pa.Table) -> pa.Table:
     by_point: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for each in table.to_pylist():
         by_point[each["point_id"]].append(each)
-    return pa.Table.from_pylist([_merge_rows(rows) for rows in by_point.values()], schema=SCHEMA)
+    return pa.Table.from_pylist([merge_rows(rows) for rows in by_point.values()], schema=SCHEMA)
 
 
-def _merge_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of a point's rows, given in any order. A row's `source`, if it has one, is what errors call it.
+
+    Raises ResultError unless the rows agree in all identity columns and their run ranges lie end to end.
+    """
     rows = sorted(rows, key=lambda each: each["first_run"])
     first = rows[0]
     point = f"point {first['point_id'][:12]}"
@@ -151,7 +172,9 @@ def _merge_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for before, after in pairwise(rows):
         end, start = before["first_run"] + before["num_runs"], after["first_run"]
         if start < end:
-            raise ResultError(f"{point}: run {start} is in two rows")
+            last = min(end, start + after["num_runs"]) - 1
+            where = f"both in {before['source']} and in {after['source']}" if "source" in after else "in two rows"
+            raise ResultError(f"{point}: runs {start} to {last} are {where}")
         if start > end:
             raise ResultError(f"{point}: runs {end} to {start - 1} are missing between two rows")
     merged = {c.name: _MERGES[c.merge]([each[c.name] for each in rows]) for c in COLUMNS if c.merge in _MERGES}
@@ -172,23 +195,30 @@ def _sum_invariants(values: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[
     for same in zip(*values, strict=True):
         if len({(each["name"], each["data_loss"]) for each in same}) > 1:
             raise ResultError("rows of one point differ in their invariants")
-        sums = {name: sum(each[name] for each in same) for name in ("broken", "first_steps")}
+        sums = {name: _sum(each[name] for each in same) for name in ("broken", "first_steps")}
         merged.append({**same[0], **sums})
     return merged
 
 
-_MERGES: Mapping[str, Any] = {SUM: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
+def _sum(values: Iterable[int | Decimal]) -> int:
+    return sum(map(int, values))  # decimals would be rounded to 28 digits
+
+
+_MERGES: Mapping[str, Any] = {SUM: _sum, EFFORT: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
 
 
 def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any_time: bool = False) -> "pd.DataFrame":
     """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
-    `steps`, `messages`, `wall_s`, the outcomes' counts, and for the invariant: `invariant`, `data_loss`, `losses` (runs
-    that broke it), `hidden` (runs that may hide a loss: every unfinished one, with `at_any_time` every run that the
-    horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in which every hidden run may be one,
-    and the interval's `method` and `confidence`: of each interval alone, or if `simultaneous` of one invariant's
-    intervals at all points together.
+    `steps`, `messages`, `wall_s`, the outcomes' counts, `engine` and `stopped`, and for the invariant: `invariant`,
+    `data_loss`, `losses` (runs that broke it), `hidden` (runs that may hide a loss: every unfinished one, with
+    `at_any_time` every run that the horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in
+    which every hidden run may be one, and the interval's `method` and `confidence`: of each interval alone, or if
+    `simultaneous` of one invariant's intervals at all points together.
+
+    Where the number of runs was not fixed before, the interval is that of the confidence sequence, which holds at every
+    number of runs at once, and so whatever it was that stopped them.
     """
     import pandas as pd  # here, since Spark's workers get along without
 
@@ -197,7 +227,9 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
         shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
-        shared |= {name: each[name] for name in ("steps", "messages", "wall_s", *OUTCOMES)}
+        shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
+        shared |= {name: int(each[name]) for name in ("steps", "messages")}
+        shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"])}
         any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
         judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden)
@@ -216,11 +248,15 @@ class Judgement(NamedTuple):
 
 
 def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Judgement) -> dict[str, Any]:
-    from analysis.intervals import METHOD, clopper_pearson
-    from analysis.sequential import simultaneous
+    from analysis import intervals, sequential
 
     losses, runs = invariant["broken"], each["num_runs"]
-    low, high = clopper_pearson(losses, runs, simultaneous(judged.confidence, judged.together), judged.hidden)
+    confidence = sequential.simultaneous(judged.confidence, judged.together)
+    if set(each["stopped"]) <= {BY_RUNS}:
+        method, interval = intervals.METHOD, intervals.clopper_pearson
+    else:
+        method, interval = sequential.METHOD, sequential.confidence_sequence
+    low, high = interval(losses, runs, confidence, judged.hidden)
     return {
         "invariant": invariant["name"],
         "data_loss": invariant["data_loss"],
@@ -229,24 +265,28 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Jud
         "p": losses / runs,
         "low": low,
         "high": high,
-        "method": METHOD if judged.together == 1 else f"simultaneous {METHOD}",
+        "method": method if judged.together == 1 else f"simultaneous {method}",
         "confidence": judged.confidence,
     }
 
 
 def write(table: pa.Table, path: Path) -> None:
-    """Writes a result table as Parquet, all of it or nothing."""
-    part = path.with_suffix(".part")
-    pq.write_table(table, part, compression="zstd")
-    part.replace(path)
+    """Writes the reproducible columns of a table of SCHEMA as Parquet. Raises OSError."""
+    pq.write_table(table.select(REPRODUCIBLE), path, compression="zstd")
 
 
 def read(path: Path) -> pa.Table:
-    """The result table of a Parquet file. Raises ResultError if it holds anything else."""
+    """A table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if the file holds anything else."""
+    table = read_table(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
+    return pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
+
+
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """The table of a Parquet file. Raises ResultError if it has another schema, or is no such file."""
     try:
-        table = pq.read_table(path)
+        table = pq.ParquetFile(path).read()
     except (OSError, pa.ArrowException) as error:
-        raise ResultError(f"{path}: not a Parquet file that can be read: {error}") from None
-    if table.schema != SCHEMA:
+        raise ResultError(f"{path}: not a Parquet file that can be read: {' '.join(str(error).split())}") from None
+    if table.schema != schema:
         raise ResultError(f"{path}: not a table of Quorisk results, or of another version")
-    return table.cast(SCHEMA)
+    return table.cast(schema)

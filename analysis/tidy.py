@@ -22,8 +22,9 @@ from kernels.model import OUTCOMES
 from kernels.tally import STEP_BINS, TIME_BINS, TIME_TICK
 
 RESULTS, EXPERIMENT = "results.parquet", "experiment.toml"
-"""Of a sweep's folder: its table, and the experiment file that it is of, led by what overrode it."""
-_OVERRIDE = "# --set "
+"""Of a sweep's folder: its table, and the experiment file that it is of."""
+SETTING = "# --set "
+"""In EXPERIMENT, on top: what was put in the place of the file's values."""
 
 
 class Sweep(NamedTuple):
@@ -46,7 +47,9 @@ def load(path: str | Path) -> Sweep:
     if not table_path.is_file():
         raise results.ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
     beside = table_path.with_name(EXPERIMENT)
-    experiment = config.load(beside, overrides(beside)) if beside.is_file() else None
+    experiment = (
+        config.load(beside, overrides(beside.read_text("utf-8", errors="replace"))) if beside.is_file() else None
+    )
     table = results.read(table_path)
     if table.num_rows == 0:
         raise results.ResultError(f"{table_path}: no rows")
@@ -56,11 +59,10 @@ def load(path: str | Path) -> Sweep:
         raise results.ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
 
 
-def overrides(experiment: Path) -> list[str]:
-    """What overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
-    lines = experiment.read_text("utf-8", errors="replace").splitlines()
-    first = itertools.takewhile(lambda line: line.startswith(_OVERRIDE), lines)
-    return [line.removeprefix(_OVERRIDE) for line in first]
+def overrides(experiment: str) -> list[str]:
+    """What was put in the place of values of an experiment file that a sweep left behind: its first lines say."""
+    first = itertools.takewhile(lambda line: line.startswith(SETTING), experiment.splitlines())
+    return [line.removeprefix(SETTING) for line in first]
 
 
 def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:

@@ -18,11 +18,16 @@ from sparkjobs import folder
 
 
 def draw(
-    table: pa.Table, experiment: Experiment, source: str, out: Path, counterexample: Counterexample | None = None
+    table: pa.Table,
+    experiment: Experiment,
+    source: str,
+    out: Path,
+    command: str | None = None,
+    counterexample: Counterexample | None = None,
 ) -> pd.DataFrame:
     """Writes figures and the report of a merged table to `out`; returns the frame that they show.
 
-    `source` is the experiment file's text.
+    `source` is the experiment file's text; `command` is what did it, if not `quorisk run` with that experiment.
     """
     sweep = tidy.tidy(table, experiment)
     (out / folder.FIGURES).mkdir(exist_ok=True)
@@ -33,8 +38,8 @@ def draw(
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     changed = [word for override in experiment.overrides for word in ("--set", override)]
-    command = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
-    provenance = Provenance(command, source, versions)
+    run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
+    provenance = Provenance(command or run_it, source, versions)
     html = report(sweep.frame, pictures, provenance, experiment.run.target, counterexample)
     folder.write(out / folder.REPORT, html.encode())
     return sweep.frame
@@ -66,7 +71,7 @@ def plot(
             if tell:
                 tell(f"drawing {file.name}")
             try:
-                folder.write(file, save(figure, kind))
+                file.write_bytes(save(figure, kind))
             except OSError as error:
                 raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
             written.append(file)

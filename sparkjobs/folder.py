@@ -1,37 +1,90 @@
 """The folder that a sweep leaves behind: what may be in it before, and what is in it after."""
 
+import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from analysis import results, tidy
-from analysis.errors import ConfigError
+from analysis import config, results, tidy
+from analysis.config import Experiment
+from analysis.errors import ConfigError, RunError
+from analysis.identity import dotted_values
+from analysis.keys import show
 
-RESULTS, EXPERIMENT = tidy.RESULTS, tidy.EXPERIMENT
-REPORT, FIGURES, LOG = "report.html", "figures", "spark.log"
+EXPERIMENT, PLAN, TASKS, RESULTS = tidy.EXPERIMENT, "plan.parquet", "tasks", tidy.RESULTS
+REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
+TASK_SCHEMA = (
+    results.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
+    .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
+)  # fmt: skip
+"""Of the files in TASKS: a row is a job, which is a range of runs of one point."""
+_MERGED = "# merged from "
+"""In EXPERIMENT: where results come from that were merged."""
+_SAME_BITS = ("run.engine", "run.target")
+"""Keys that results do not depend on."""
 
 
-def earlier(out: Path, identities: Sequence[results.Identity], num_runs: int, resume: bool) -> pa.Table:
-    """The rows that the folder holds of this sweep; changes nothing. Raises ConfigError if it cannot hold the rest."""
-    _check_writable(out)
-    path = out / RESULTS
-    if not path.exists():
-        return results.SCHEMA.empty_table()
+@contextmanager
+def taken(out: Path) -> Iterator[None]:
+    """Makes the folder, and keeps others from writing to it. Raises ConfigError, and RunError where the body fails for
+    the system's reasons.
+    """
+    create(out)
+    descriptor = os.open(out, os.O_RDONLY)
     try:
-        table = results.read(path)
-    except results.ResultError as error:
-        raise ConfigError(str(error)) from None
-    ours = set(identities)
-    for row in table.to_pylist():
-        if results.identity(row) not in ours or row["first_run"] != 0 or row["num_runs"] > num_runs:
-            raise ConfigError(f"--out {out}: holds results of another experiment, or more runs; choose another folder")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ConfigError(f"--out {out}: another quorisk is writing there") from None
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"--out {out}: {error}; --resume goes on from what was written before") from None
+    finally:
+        os.close(descriptor)
+
+
+def create(out: Path) -> None:
+    """Makes the folder. Raises ConfigError."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be made: {error.strerror}") from None
+
+
+def check(out: Path, experiment: Experiment, resume: bool) -> None:
+    """Raises ConfigError unless the folder can hold the results of this experiment; changes nothing."""
+    _check_writable(out)
+    if not _has_results(out):
+        return
+    if not (out / EXPERIMENT).exists():
+        raise ConfigError(f"--out {out}: holds results of an unknown experiment; choose another folder")
+    if any(line.startswith(_MERGED) for line in text(out).splitlines()):
+        raise ConfigError(f"--out {out}: holds merged results; choose another folder")
+    different = differences(load(out), experiment)
+    if different:
+        raise ConfigError(f"--out {out}: holds results of another experiment: {different}; choose another folder")
     if not resume:
         raise ConfigError(
             f"--out {out}: holds results of this experiment; --resume keeps them and runs what is missing"
         )
-    return table
+
+
+def check_free(out: Path) -> None:
+    """Raises ConfigError unless the folder can hold results, and holds none; changes nothing."""
+    _check_writable(out)
+    if _has_results(out):
+        raise ConfigError(f"--out {out}: holds results; choose another folder")
+
+
+def _has_results(out: Path) -> bool:
+    return (out / RESULTS).exists() or bool(_task_files(out))
 
 
 def _check_writable(out: Path) -> None:
@@ -45,16 +98,123 @@ def _check_writable(out: Path) -> None:
         raise ConfigError(f"--out {out}: {there} cannot be written")
 
 
-def create(out: Path) -> None:
-    """Makes the folder. Raises ConfigError."""
+def as_run(experiment: Experiment) -> str:
+    """The experiment's file, with what was put in the place of its values as comments above it."""
+    overrides = "".join(f"{tidy.SETTING}{' '.join(override.split())}\n" for override in experiment.overrides)
+    return overrides + Path(experiment.path).read_text("utf-8")
+
+
+def merged(sources: Sequence[Path]) -> str:
+    """The experiment's file of a folder with results from others: the first one's."""
+    return text(sources[0]) + "".join(f"{_MERGED}{source}\n" for source in sources)
+
+
+def text(out: Path) -> str:
+    """The experiment's file of a folder. Raises ConfigError."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be made: {error.strerror}") from None
+        return (out / EXPERIMENT).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{out / EXPERIMENT}: cannot be read: {error}") from None
+
+
+def load(out: Path) -> Experiment:
+    """The experiment that a folder is about. Raises ConfigError."""
+    return config.load(out / EXPERIMENT, tidy.overrides(text(out)))
+
+
+def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:
+    """In which keys two experiments differ, with both values; empty if their results are the same.
+
+    `only`: looks at no other keys. `where` is what the result calls the place of `before`.
+    """
+    old, new = _described(before), _described(now)
+    keys = [key for key in old | new if (key in only if only else key not in _SAME_BITS)]
+    unequal = [key for key in keys if old.get(key) != new.get(key)]
+    found = [f"{key} is {_show(old, key)} {where} and {_show(new, key)} here" for key in unequal]
+    points = [[point.point_id for point in experiment.points] for experiment in (before, now)]
+    if not only and not found and points[0] != points[1]:
+        found.append(f"grid.where picks {len(points[0])} points {where} and {len(points[1])} others here")
+    return "; ".join(found)
+
+
+def _described(experiment: Experiment) -> dict[str, Any]:
+    """By key of an experiment file, what it is set to: the list of its values if several."""
+    values: dict[str, dict[Any, None]] = {}
+    for point in experiment.points:
+        for key, value in dotted_values(experiment.model, point.point).items():
+            values.setdefault(key, {})[value] = None
+    points = {key: next(iter(them)) if len(them) == 1 else list(them) for key, them in values.items()}
+    run = {f"run.{name}": value for name, value in experiment.run._asdict().items()}
+    return {"protocol": experiment.protocol} | points | run
+
+
+def _show(described: Mapping[str, Any], key: str) -> str:
+    return show(described[key]) if key in described else "none"
+
+
+def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds a file with these rows to the tasks, all of it or nothing. Raises RunError."""
+    number = 1 + max((int(path.stem) for path in _task_files(out)), default=0)
+    write_table(out / TASKS / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema=TASK_SCHEMA))
+
+
+def tasks(out: Path) -> pa.Table:
+    """The rows of all jobs that have ended, of TASK_SCHEMA. Raises RunError."""
+    tables = [TASK_SCHEMA.empty_table()]
+    for path in _task_files(out):
+        try:
+            tables.append(results.read_table(path, TASK_SCHEMA))
+        except results.ResultError as error:
+            raise RunError(f"{error}; without this file, --resume runs again what was in it") from None
+    return pa.concat_tables(tables)
+
+
+def _task_files(out: Path) -> list[Path]:
+    return sorted(path for path in (out / TASKS).glob("*.parquet") if path.stem.isdecimal())
+
+
+def result_rows(out: Path) -> pa.Table:
+    """The rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
+    try:
+        table = results.read(out / RESULTS)
+    except results.ResultError as error:
+        raise RunError(f"{error}; without this file, `quorisk run --resume` makes it again") from None
+    seconds = tasks(out).group_by("point_id").aggregate([("wall_s", "sum")])
+    at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
+    place = table.schema.get_field_index("wall_s")
+    return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a file, all of it or nothing."""
+    """Writes a file, all of it or nothing. Raises RunError."""
+    with _writing(path) as part:
+        part.write_bytes(content)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Writes a table as Parquet, all of it or nothing. Raises RunError."""
+    with _writing(path) as part:
+        pq.write_table(table, part, compression="zstd")
+
+
+def write_results(out: Path, table: pa.Table) -> None:
+    """Writes a table of `results.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
+    with _writing(out / RESULTS) as part:
+        results.write(table, part)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """Yields the path to write to in the place of `path`."""
     part = path.with_name(f"{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        yield part
+        part.replace(path)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise RunError(
+            f"{path}: cannot be written: {reason}. What is there is kept; --resume goes on from it"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,11 +1,33 @@
 """Merging result rows on Spark: exact integer sums by point, whatever the tasks were."""
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkContext
 
 from analysis import results
-from sparkjobs.run import SPARK_SCHEMA
+
+ROWS_A_BATCH = 2048
 
 
-def merge(rows: DataFrame) -> DataFrame:
-    """One row a point. Rows that do not belong together fail the job with a ResultError."""
-    return rows.groupBy("point_id").applyInArrow(results.merge, SPARK_SCHEMA)
+def merge(context: SparkContext, rows: pa.Table) -> pa.Table:
+    """One row a point, of `results.SCHEMA`, from rows of that schema (with `source`, if errors should name that too).
+
+    Rows that do not belong together fail the job with a ResultError.
+    """
+    batches = [_serialized(batch) for batch in rows.to_batches(max_chunksize=ROWS_A_BATCH)]
+    num_tasks = max(1, min(len(batches), 4 * context.defaultParallelism))
+    by_point = context.parallelize(batches, num_tasks).flatMap(_by_point).groupByKey(num_tasks)
+    return pa.Table.from_pylist(by_point.mapValues(results.merge_rows).values().collect(), schema=results.SCHEMA)
+
+
+def _serialized(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _by_point(batch: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((row["point_id"], row) for row in pa.ipc.open_stream(batch).read_all().to_pylist())

@@ -12,56 +12,63 @@ from kernels.engines import Job, choose
 from kernels.tally import STEPS
 from sparkjobs.run import Work
 
-SHORTEST_S, LONGEST_S = 0.5, 10.0
-"""Seconds that a task takes, about. Spark spends a few hundredths of a second on each."""
-TASKS_PER_CORE = 8
-"""Of a sweep whose tasks may be shorter than LONGEST_S."""
-PLAN_SCHEMA = pa.schema({"task": pa.int64(), "point": pa.int64(), "first_run": pa.int64(), "num_runs": pa.int64()})
-"""A row is a range of runs of one point; a task has one or several."""
+SHORTEST_S, LONGEST_S = 0.25, 10.0
+"""Seconds that a task takes, about. Spark spends a hundredth of a second on each."""
+TASKS_PER_CORE = 24
+"""Of a sweep whose tasks may be shorter than LONGEST_S: the more, the less cores wait for the last of them."""
+PLAN_SCHEMA = pa.schema(
+    [
+        pa.field("task", pa.int64(), metadata={"doc": "number of the task"}),
+        pa.field("point", pa.int64(), metadata={"doc": "number of the point, in the experiment's order"}),
+        pa.field("first_run", pa.int64(), metadata={"doc": "index of the first run"}),
+        pa.field("num_runs", pa.int64(), metadata={"doc": "number of runs"}),
+        pa.field("expected_s", pa.float64(), metadata={"doc": "seconds that they take on one core, by the pilot"}),
+    ]
+)
+"""A row is a job: a range of runs of one point. A task has one or several."""
 _FIRST_PILOT, _PILOT_S = 16, 0.1
 
 
-def pilot(work: Work, ranges: Sequence[range]) -> np.ndarray:
-    """Seconds that a run takes on one core, by point, from some of the runs in `ranges`: a hundredth at the most.
+def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
+    """Seconds that a run takes on one core, by point, from the first of its `num_runs` runs: a hundredth at the most.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
     """
     model, threads = protocols.load(work.protocol), num_cores()
     simulate = choose(work.engine).simulate
-    simulate(model, work.points, [Job(0, 0, 1)], work.seed)
-    hundredth = np.array([-(-len(runs) // 100) for runs in ranges])
-    num_runs = np.minimum(hundredth, _FIRST_PILOT)
+    simulate(model, work.points, [Job(0, first_run, 1)], work.seed)
+    hundredth = -(-num_runs // 100)
+    tried = min(hundredth, _FIRST_PILOT)
     while True:
-        jobs = [Job(point, runs.start, int(num_runs[point])) for point, runs in enumerate(ranges)]
+        jobs = [Job(point, first_run, tried) for point in range(len(work.points.losses))]
         start = time.perf_counter()
         steps = simulate(model, work.points, jobs, work.seed, threads)[:, STEPS]
         took_s = time.perf_counter() - start
-        if took_s > _PILOT_S or (num_runs == hundredth).all():
+        if took_s > _PILOT_S or tried == hundredth:
             break
-        num_runs = np.minimum(hundredth, 4 * num_runs)
-    cost = steps / np.maximum(num_runs, 1) + 1.0  # beginning a run costs about a step
-    return cost * took_s * threads / (cost @ num_runs)
+        tried = min(hundredth, 4 * tried)
+    cost = steps / tried + 1.0  # beginning a run costs about a step
+    return np.asarray(cost * took_s * threads / (cost.sum() * tried))
 
 
-def num_tasks(ranges: Sequence[range], run_s: np.ndarray, cores: int) -> int:
-    """Tasks long enough to be worth their start, and enough of them that all cores are busy until the end."""
-    total_s = float(np.array([len(runs) for runs in ranges]) @ run_s)
-    return max(cores, min(TASKS_PER_CORE * cores, int(total_s / SHORTEST_S)), int(total_s / LONGEST_S))
+def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
+    """Cuts jobs, laid end to end, into tasks of about equal cost for so many cores: PLAN_SCHEMA.
 
-
-def plan(ranges: Sequence[range], run_s: np.ndarray, num_tasks: int) -> pa.Table:
-    """Cuts the runs of all points, laid end to end, into at most `num_tasks` tasks of equal cost: PLAN_SCHEMA.
-
-    `ranges[i]` are the runs of point i, and each of them takes `run_s[i]` seconds.
+    A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth their start, and so many that all cores
+    are busy until the end.
     """
-    num_runs = np.array([len(runs) for runs in ranges], np.int64)
+    point, first_run, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
     ends = np.concatenate([[0], np.cumsum(num_runs)])
-    costs = np.concatenate([[0.0], np.cumsum(num_runs * run_s)])
-    cuts = np.interp(np.linspace(0.0, costs[-1], num_tasks + 1), costs, ends)
+    costs = np.concatenate([[0.0], np.cumsum(num_runs * run_s[point])])
+    cuts = np.interp(np.linspace(0.0, costs[-1], _num_tasks(costs[-1], cores) + 1), costs, ends)
     cuts = np.unique(np.rint(cuts).astype(np.int64))
     edges = np.union1d(cuts, ends)
-    starts = edges[:-1]
-    point = np.searchsorted(ends, starts, "right") - 1
-    first_run = np.array([runs.start for runs in ranges], np.int64)[point] + starts - ends[point]
+    starts, lengths = edges[:-1], np.diff(edges)
+    job = np.searchsorted(ends, starts, "right") - 1
     task = np.searchsorted(cuts, starts, "right") - 1
-    return pa.table([task, point, first_run, np.diff(edges)], schema=PLAN_SCHEMA)
+    columns = [task, point[job], first_run[job] + starts - ends[job], lengths, lengths * run_s[point[job]]]
+    return pa.table(columns, schema=PLAN_SCHEMA)
+
+
+def _num_tasks(total_s: float, cores: int) -> int:
+    return max(cores, min(TASKS_PER_CORE * cores, int(total_s / SHORTEST_S)), int(total_s / LONGEST_S))

@@ -1,24 +1,29 @@
-"""Running a plan on Spark: a partition and a core for each task, a result row for each of its ranges of runs."""
+"""Running a plan on Spark: a partition and a core for each task; its rows come back as it ends.
 
+They come in an accumulator: Spark applies the updates of an action's task once, however often the task was tried and
+whichever of its copies came first. So a row counts once. Driver and workers need no disk in common.
+"""
+
+import fcntl
+import socket
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark import Accumulator, AccumulatorParam
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
 from analysis import protocols, results
-from kernels import tally
-from kernels.engines import Job, choose
+from analysis.sums import run_sums
+from kernels.engines import Engine, Job, choose
 from kernels.points import Points
 
-SPARK_SCHEMA = from_arrow_schema(results.SCHEMA)
-LOSSES = -1
-"""Key of `done` under which runs that ended in data loss are counted; the other keys are points."""
+POLL_S = 0.25
+_COMPILED: set[tuple[str, str]] = set()
+"""Engine and protocol of what this process has compiled or loaded."""
 
 
 class Work(NamedTuple):
@@ -26,46 +31,119 @@ class Work(NamedTuple):
 
     protocol: str
     engine: str
+    """As an experiment names it: `auto` is for each machine to choose."""
     seed: int
     points: Points
-    identities: Sequence[results.Identity]
-    """By point."""
 
 
-class Counts(AccumulatorParam["Counter[int]"]):
-    """Adds up counters across tasks."""
+class Done(NamedTuple):
+    """What came of a job."""
 
-    def zero(self, value: Counter[int]) -> Counter[int]:
-        return Counter()
+    job: Job
+    sums: list[int]
+    """Its tally; see `kernels.tally.read`."""
+    attempt: int
+    """0 if the task's first attempt did it."""
+    host: str
+    engine: str
+    versions: list[str]
+    wall_s: float
 
-    def addInPlace(self, value1: Counter[int], value2: Counter[int]) -> Counter[int]:
-        value1.update(value2)
+
+class Rows(AccumulatorParam[list[Done]]):
+    """Gathers what tasks have done."""
+
+    def zero(self, value: list[Done]) -> list[Done]:
+        return []
+
+    def addInPlace(self, value1: list[Done], value2: list[Done]) -> list[Done]:
+        value1.extend(value2)
         return value1
 
 
-def run(session: SparkSession, work: Work, plan: pa.Table, done: "Accumulator[Counter[int]]") -> DataFrame:
-    """The result rows of a plan, unmerged. Nothing runs before they are asked for.
+def run(
+    context: SparkContext,
+    work: "Broadcast[Work]",
+    plan: pa.Table,
+    deadline: float,
+    take: Callable[[list[Done]], None],
+) -> bool:
+    """Runs a plan, and calls `take` again and again with what was done since its last call (nothing, perhaps).
 
-    `done` counts what finished tasks did: runs by point, and LOSSES.
+    Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up.
+    Whatever ends this, `take` gets all that was done before. Raises what Spark raises if a task fails too often.
     """
+    if time.monotonic() >= deadline:
+        return False
+    finished: Accumulator[list[Done]] = context.accumulator([], Rows())
+    tasks = jobs_by_task(plan)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(context.parallelize(tasks, len(tasks)).foreachPartition, _Task(work, finished))
+        try:
+            while not wait([job], POLL_S).done and time.monotonic() < deadline:
+                take(_drain(finished))
+            in_time = job.done()
+            if in_time:
+                job.result()
+            return in_time
+        finally:
+            if not job.done():
+                context.cancelAllJobs()
+                wait([job])
+            take(_drain(finished))
 
-    def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch["id"]:
-                jobs = plan.filter(pc.field("task") == task).to_pylist()
-                rows = [run_job(work, Job(job["point"], job["first_run"], job["num_runs"])) for job in jobs]
-                for job, row in zip(jobs, rows, strict=True):
-                    done.add(Counter({job["point"]: row["num_runs"], LOSSES: row["lost"]}))
-                yield pa.RecordBatch.from_pylist(rows, schema=results.SCHEMA)
 
-    num_tasks = len(pc.unique(plan["task"]))
-    return session.range(0, num_tasks, 1, num_tasks).mapInArrow(compute, SPARK_SCHEMA)
+def jobs_by_task(plan: pa.Table) -> list[list[Job]]:
+    """The jobs of each task of a plan."""
+    tasks: list[list[Job]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
+    columns = (plan[name].to_pylist() for name in ("task", *Job._fields))
+    for task, *job in zip(*columns, strict=True):
+        tasks[task].append(Job(*job))
+    return tasks
 
 
-def run_job(work: Work, job: Job) -> dict[str, object]:
-    """The result row of a range of runs, on one thread."""
-    model = protocols.load(work.protocol)
+def _drain(finished: "Accumulator[list[Done]]") -> list[Done]:
+    """What is there, which is gone then. Spark's thread may add to the end of the list meanwhile."""
+    there = finished.value
+    taken = there[:]
+    del there[: len(taken)]
+    return taken
+
+
+class _Task:
+    """What a worker does with a partition, which is a task."""
+
+    def __init__(self, work: "Broadcast[Work]", finished: "Accumulator[list[Done]]") -> None:
+        self.work, self.finished = work, finished
+
+    def __call__(self, tasks: Iterable[Sequence[Job]]) -> None:
+        attempt = TaskContext.get()
+        for jobs in tasks:
+            done = [run_job(self.work.value, job, attempt.attemptNumber() if attempt else 0) for job in jobs]
+            self.finished.add(done)
+
+
+def run_job(work: Work, job: Job, attempt: int) -> Done:
+    """Runs a job on one thread."""
+    model, engine = protocols.load(work.protocol), choose(work.engine)
+    _compile_once(engine, work)
     start = time.perf_counter()
-    [sums] = choose(work.engine).simulate(model, work.points, [job], work.seed)
+    sums = run_sums(engine, model, work.points, job, work.seed)
     wall_s = time.perf_counter() - start
-    return results.row(work.identities[job.point], model, job.first_run, tally.read(model, sums), wall_s)
+    return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(), wall_s)
+
+
+def _compile_once(engine: Engine, work: Work) -> None:
+    """Has one process of a machine compile, while others that need the same wait for what it leaves on disk."""
+    key = (engine.NAME, work.protocol)
+    if key in _COMPILED:
+        return
+    folder = Path(numba.config.CACHE_DIR)
+    folder.mkdir(parents=True, exist_ok=True)
+    ready = folder / f"{'-'.join(key)}.ready"
+    with ready.with_suffix(".lock").open("w") as lock:
+        if not ready.exists():
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        engine.simulate(protocols.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
+    ready.touch()
+    _COMPILED.add(key)

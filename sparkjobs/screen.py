@@ -1,21 +1,18 @@
 """What a sweep shows on screen: how far it is, and what came out."""
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from typing import Self
 
-import numpy as np
 import pandas as pd
+import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from analysis.config import Experiment
 from plots import tables, text
-from sparkjobs.run import LOSSES
+from sparkjobs.folder import PLAN
 
 MOST_LINES = 40
-
-_POLL_S = 0.5
 _COLUMNS = (
     BarColumn(),
     TextColumn("{task.fields[points]} of {task.fields[num_points]} points"),
@@ -25,37 +22,48 @@ _COLUMNS = (
 )
 
 
-@contextmanager
-def progress_bar(
-    console: Console, ranges: Sequence[range], run_s: np.ndarray, done: Callable[[], Mapping[int, int]]
-) -> Iterator[None]:
-    """Shows a bar while the body runs, if `console` is a terminal.
+class Bar:
+    """Shows how far a sweep is, if `console` is a terminal, from `with` on."""
 
-    Point i has the runs in `ranges[i]`, of `run_s[i]` seconds each; `done` says what is finished, as `run.run` does.
-    """
-    num_runs = np.array([len(runs) for runs in ranges])
-    bar = Progress(
-        *_COLUMNS, console=console, disable=not console.is_terminal, transient=True, speed_estimate_period=120
+    def __init__(self, console: Console, num_points: int) -> None:
+        self._progress = Progress(
+            *_COLUMNS, console=console, disable=not console.is_terminal, transient=True, speed_estimate_period=120
+        )
+        self._task = self._progress.add_task("", total=0.0, num_points=num_points, points=0, runs=0, losses=0)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._progress.stop()
+
+    def expect(self, more_s: float) -> None:
+        """There is work for so many more seconds on one core."""
+        self._progress.update(self._task, total=(self._progress.tasks[0].total or 0.0) + more_s)
+
+    def advance(self, done_s: float, runs: int, losses: int, points: int) -> None:
+        """Since the last time: work of so many expected seconds, runs, and runs that lost data; and points in all."""
+        fields = self._progress.tasks[0].fields
+        runs, losses = fields["runs"] + runs, fields["losses"] + losses
+        self._progress.update(self._task, advance=done_s, runs=runs, losses=losses, points=points)
+
+
+def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
+    """The costliest points of a plan, the first MOST_LINES."""
+    by_point = table.group_by("point").aggregate(
+        [("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")]
     )
-    task = bar.add_task("", total=float(num_runs @ run_s), num_points=len(num_runs), points=0, runs=0, losses=0)
-    ended = threading.Event()
-
-    def poll() -> None:
-        while not ended.wait(_POLL_S):
-            now = dict(done())
-            finished = np.array([now.get(point, 0) for point in range(len(num_runs))])
-            points, runs = int((finished == num_runs).sum()), int(finished.sum())
-            completed = float(finished @ run_s)
-            bar.update(task, completed=completed, points=points, runs=runs, losses=now.get(LOSSES, 0))
-
-    poller = threading.Thread(target=poll, daemon=True)
-    with bar:
-        poller.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            poller.join()
+    rows = by_point.sort_by([("expected_s_sum", "descending")]).slice(0, MOST_LINES).to_pylist()
+    more = by_point.num_rows - len(rows)
+    shown = Table(caption=f"{more} cheaper points in {PLAN}" if more else None)
+    for heading in (*(text.name(key) for key in experiment.varied), "runs", "tasks", "core seconds"):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        values = (text.value(value) for value in experiment.points[row["point"]].varied.values())
+        numbers = (f"{row['num_runs_sum']:,}", f"{row['task_count_distinct']:,}", f"{row['expected_s_sum']:.3g}")
+        shown.add_row(*values, *numbers)
+    return shown
 
 
 def summary(frame: pd.DataFrame) -> Table:

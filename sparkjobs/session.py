@@ -1,4 +1,4 @@
-"""A Spark session that keeps to itself: its chatter goes to a file, its ports to this machine."""
+"""Spark, started to keep to itself: its chatter goes to a file, and on one machine its ports are that machine's."""
 
 import os
 import re
@@ -6,39 +6,64 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
-from analysis.errors import ConfigError
+import analysis
+from analysis.errors import ConfigError, RunError
 from analysis.keys import show
 
-warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # Arrow is all we use
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 
 OLDEST_JAVA = 17
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d,]+\]|(spark|k8s)://\S+|yarn")
+LOCAL_MASTER = "local[*,4]"
+"""All cores of this machine; a task is tried four times, as on a cluster."""
 SETTINGS = {
-    # All that Java does is hand out tasks: compiling and optimising that would cost seconds and save none.
+    # All that Java does is hand out tasks: optimising that would cost seconds and save none.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
     "spark.log.level": "WARN",
-    "spark.ui.enabled": "false",
+    # Over TCP each answer of a Python worker waits 40 ms for an acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
+LOCAL_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+CLUSTER_SETTINGS = {"spark.speculation": "true"}
+PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
+_UNPACKED = "quorisk"
+_PYTHON_ERROR = re.compile(
+    r"^(?!java|org|\s)(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|Interrupt)(?:: .*)?)$", re.MULTILINE
+)
+_OUR_ERROR = "ResultError: "
 
 
-def check(master: str | None) -> None:
-    """Raises ConfigError unless `master` reads like a Spark master and there is a Java that Spark runs on."""
+def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
+    """Spark's settings from KEY=VALUE each. Raises ConfigError unless they read so, `master` reads like a Spark master,
+    and there is a Java that Spark runs on.
+    """
+    settings = dict(setting.split("=", 1) for setting in conf if re.match(r"spark\.\S+=", setting))
+    if len(settings) < len(conf):
+        wrong = next(setting for setting in conf if setting.partition("=")[0] not in settings)
+        raise ConfigError(f"--conf {show(wrong)}: written as spark.KEY=VALUE, each key once")
     if master is not None and not _MASTER.fullmatch(master):
         raise ConfigError(f"--master {show(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn")
+    _check_java()
+    return settings
+
+
+def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else shutil.which("java")
     needs = f"Spark needs Java {OLDEST_JAVA} or newer"
@@ -56,57 +81,74 @@ def check(master: str | None) -> None:
 
 
 @contextmanager
-def session(master: str | None, log: Path) -> Iterator[SparkSession]:
-    """Yields a session on `master` (all cores here if None) that writes what it has to say to `log`.
+def spark(master: str | None, settings: Mapping[str, str], log: Path) -> Iterator[SparkContext]:
+    """Yields Spark on `master` (all cores here if None), which writes what it has to say to `log`.
 
-    A session that is already active is used as it is, and left running. Raises ConfigError if none can be started.
+    Spark that is already active is used as it is, and left running. Raises ConfigError if it does not start, or if a
+    job in the body fails because rows do not belong together, and RunError if one fails otherwise; each in a line.
     """
-    active = SparkSession.getActiveSession()
-    if active:
-        yield active
-        return
-    started = _start(master or "local[*]", log)
-    try:
-        yield started
-    finally:
-        started.stop()
+    active = SparkContext._active_spark_context
+    with TemporaryDirectory(prefix="quorisk-") as folder:
+        context = active or _start(_configuration(master or LOCAL_MASTER, settings, Path(folder)), log)
+        try:
+            yield context
+        except (Py4JError, PySparkException) as error:
+            said = cause(error)
+            if said.startswith(_OUR_ERROR):
+                raise ConfigError(said.removeprefix(_OUR_ERROR)) from None
+            if context._jsc.sc().isStopped():
+                said = f"the application was ended by the cluster, or no master answers at {context.master}: {said}"
+            raise RunError(f"Spark: {said} (more in {log})") from None
+        finally:
+            if not active:
+                context.stop()
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raises KeyboardInterrupt where Spark, its jobs cancelled by Ctrl-C, hides it behind an exception of Java's."""
-    try:
-        yield
-    except (Py4JError, PySparkException) as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
-        raise
-
-
-def _start(master: str, log: Path) -> SparkSession:
+def _configuration(master: str, settings: Mapping[str, str], folder: Path) -> SparkConf:
+    is_local = master.startswith("local")
     conf = SparkConf().setMaster(master).setAppName("quorisk")
-    for key, value in SETTINGS.items():
+    for key, value in (SETTINGS | (LOCAL_SETTINGS if is_local else CLUSTER_SETTINGS) | dict(settings)).items():
         conf.set(key, value)
-    if master.startswith("local"):
+    if is_local:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         # Workers import what this process imports, whatever lies in the current folder.
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         conf.set("spark.executorEnv.PYTHONSAFEPATH", "1")
-        conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        archive = f"{packed(folder)}#{_UNPACKED}"
+        conf.set("spark.archives", ",".join(filter(None, [settings.get("spark.archives"), archive])))
+        conf.set("spark.executorEnv.PYTHONPATH", f"./{_UNPACKED}")
+    return conf
+
+
+def packed(folder: Path) -> Path:
+    """An archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
+
+    Not a .zip or .egg on Python's path: what is compiled is kept by the source files' content, which has to be there.
+    """
+    root = Path(analysis.__file__).parent.parent
+    path = folder / f"{_UNPACKED}.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(file for package in PACKAGES for file in (root / package).rglob("*.py")):
+            archive.write(file, file.relative_to(root))
+    return path
+
+
+def _start(conf: SparkConf, log: Path) -> SparkContext:
     try:
         with log.open("ab") as file:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
-        started = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        return SparkContext(conf=conf, gateway=gateway)
     except (Py4JError, PySparkException) as error:
-        raise ConfigError(f"Spark did not start with master {master}: {_reason(error)} (more in {log})") from None
-    started.conf.set("spark.sql.shuffle.partitions", started.sparkContext.defaultParallelism)
-    return started
+        raise ConfigError(
+            f"Spark did not start on {conf.get('spark.master')}: {cause(error)} (more in {log})"
+        ) from None
 
 
-def _reason(error: Exception) -> str:
-    """What a Java exception says, without its stack."""
+def cause(error: Exception) -> str:
+    """What made Spark fail, in a line: of a task what Python said at last, else how Java's message begins."""
     java = getattr(error, "java_exception", None)
-    text = str(java.getMessage() if java else error)
-    return text.strip().splitlines()[0]
+    said = str(java.getMessage() if java else error).strip()
+    python = _PYTHON_ERROR.findall(said)
+    return str(python[-1]) if python else (said.splitlines() or [type(error).__name__])[0]

@@ -1,87 +1,238 @@
 """A parameter sweep from the experiment to its report: plan -> run -> merge -> draw."""
 
+import math
+import shlex
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 from rich.console import Console
 
 from analysis import results
 from analysis.config import Experiment
-from analysis.errors import ConfigError
-from analysis.identity import canonical_parameters
-from kernels.engines import choose
+from analysis.errors import RunError
+from analysis.estimate import num_cores
+from kernels.model import LOST, OUTCOMES
 from kernels.points import pack
-from sparkjobs import folder, screen
+from sparkjobs import folder, screen, session
 from sparkjobs.draw import draw
+from sparkjobs.ledger import Stop
 from sparkjobs.merge import merge
-from sparkjobs.plan import num_tasks, pilot, plan
-from sparkjobs.run import Counts, Work, run
-from sparkjobs.session import check, interruptible, session
+from sparkjobs.plan import pilot, plan
+from sparkjobs.run import Done, Work, run
+from sparkjobs.state import OUT_OF_TIME, State
+from sparkjobs.watch import LOG, Watch, log_to
 
-MAX_SEED = 2**63 - 1  # Spark has no unsigned integers
+
+class Options(NamedTuple):
+    """How a sweep is run; what comes out depends on `budget_s` alone."""
+
+    master: str | None = None
+    """Spark master URL; None for all cores of this machine."""
+    conf: Sequence[str] = ()
+    """Spark's settings, as spark.KEY=VALUE."""
+    resume: bool = False
+    """Keep what an earlier run of the same experiment left."""
+    budget_s: float = math.inf
+    """Seconds after which no more is computed."""
 
 
-def sweep(experiment: Experiment, out: Path, master: str | None, resume: bool, console: Console) -> None:
+class Summary(NamedTuple):
+    """What a sweep came to."""
+
+    points: int
+    """With results."""
+    runs: int
+    losses: int
+    """Runs that lost data."""
+    stopped: dict[str, int]
+    """Points by why there are no more runs, as in the column of results."""
+
+
+class Expected(NamedTuple):
+    """The first tasks of a sweep, before anything runs."""
+
+    tasks: int
+    runs: int
+    core_s: float
+    """Seconds that they take on one core."""
+    most_core_s: float
+    """Seconds if every point takes all its runs."""
+    cores: int
+    """Of this machine."""
+
+
+def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> Summary:
     """Runs on Spark what `out` lacks of the experiment's runs; leaves results, figures and a report in `out`.
 
-    `master` is a Spark master URL, None for all cores of this machine. Raises ConfigError, before anything is written,
-    if `out` cannot be used or there is no Java that Spark runs on.
+    Raises ConfigError, before anything is written, if `out` cannot be used or there is no Java that Spark runs on, and
+    RunError if the runs cannot go on; what is there by then is kept.
     """
-    work = prepare(experiment)
-    source = Path(experiment.path).read_text("utf-8")
-    table = folder.earlier(out, work.identities, experiment.run.runs, resume)
-    there = dict(zip(table["point_id"].to_pylist(), table["num_runs"].to_pylist(), strict=True))
-    ranges = [range(there.get(each.point_id, 0), experiment.run.runs) for each in work.identities]
-    if any(ranges):
-        check(master)
-        folder.create(out)
-        with session(master, out / folder.LOG) as spark:
-            fresh = compute(spark, work, ranges, console)
-        table = _in_order(results.merge(pa.concat_tables([table, fresh])), work)
-        results.write(table, out / folder.RESULTS)
-    as_run = "".join(f"# --set {line}\n" for override in experiment.overrides for line in override.splitlines())
-    folder.write(out / folder.EXPERIMENT, (as_run + source).encode())
+    deadline = time.monotonic() + options.budget_s
+    folder.check(out, experiment, options.resume)
+    settings = session.check(options.master, options.conf)
+    with folder.taken(out), log_to(out / folder.LOG):
+        LOG.info("started: %s", _command(experiment, out))
+        try:
+            folder.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
+            state = State(experiment, out, options.budget_s < math.inf)
+            if state.ledger.wanted() or not state.is_written():
+                _compute(state, experiment, out, options.master, settings, deadline, console)
+            summary = _show(experiment, out, console)
+        except KeyboardInterrupt:
+            LOG.warning("interrupted")
+            console.print(f"to go on: {_command(experiment, out)} --resume", soft_wrap=True, markup=False)
+            raise
+        except RunError as error:
+            LOG.error("failed: %s", error)
+            raise
+        LOG.info("finished: %s", summary)
+    return summary
+
+
+def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -> Expected:
+    """Plans, writes the plan to `out`, and shows what it would take. Raises ConfigError and RunError as `sweep`."""
+    folder.check(out, experiment, resume)
+    with folder.taken(out):
+        state = State(experiment, out, False)
+        with console.status("compiling the model, unless that is done, and timing a few runs"):
+            run_s = _pilot(experiment, work_of(experiment))
+        table = plan(state.ledger.wanted(), run_s, num_cores())
+        folder.write_table(out / folder.PLAN, table)
+    console.print(screen.plan_summary(table, experiment))
+    return Expected(
+        tasks=len(pc.unique(table["task"])),
+        runs=pc.sum(table["num_runs"]).as_py() or 0,
+        core_s=pc.sum(table["expected_s"]).as_py() or 0.0,
+        most_core_s=float(run_s.sum()) * experiment.run.runs,
+        cores=num_cores(),
+    )
+
+
+def work_of(experiment: Experiment) -> Work:
+    """What the tasks of an experiment share."""
+    points = pack(experiment.model, [each.point for each in experiment.points])
+    return Work(experiment.protocol, experiment.run.engine, experiment.run.seed, points)
+
+
+def _pilot(experiment: Experiment, work: Work) -> np.ndarray:
+    return pilot(work, experiment.run.runs, experiment.run.first_run)
+
+
+def _compute(
+    state: State,
+    experiment: Experiment,
+    out: Path,
+    master: str | None,
+    settings: Mapping[str, str],
+    deadline: float,
+    console: Console,
+) -> None:
+    """Runs what is wanted until nothing is, or time is up; leaves the merged results in the folder."""
+    work = work_of(experiment)
+    with ThreadPoolExecutor(1) as pool:
+        timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
+        with session.spark(master, settings, out / folder.SPARK_LOG) as context:
+            if context.uiWebUrl:
+                console.print(f"Spark UI: {context.uiWebUrl}", soft_wrap=True, markup=False)
+            try:
+                _rounds(context, state, work, timing, out, deadline, console)
+            finally:
+                state.commit()
+            LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
+            ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
+            if not any(end.num_runs for end in ends.values()):
+                raise RunError("--budget-s: no point has any runs yet; --resume with more goes on from here")
+            rows = _within(folder.tasks(out), ends, experiment.run.first_run)
+            table = _in_order(merge(context, rows), ends)
+    folder.write_results(out, table)
+    LOG.info("merged: %d rows into %d", rows.num_rows, table.num_rows)
+
+
+def _rounds(
+    context: SparkContext,
+    state: State,
+    work: Work,
+    timing: "Future[np.ndarray]",
+    out: Path,
+    deadline: float,
+    console: Console,
+) -> None:
+    shared, watch = context.broadcast(work), Watch(context)
+    with console.status("compiling the model, unless that is done, and timing a few runs"):
+        run_s = timing.result()
+    with screen.Bar(console, len(run_s)) as bar:
+
+        def take(done: list[Done]) -> None:
+            state.take(done)
+            watch.poll(done)
+            lost = sum(each.sums[LOST] for each in done)
+            done_s = float(sum(run_s[each.job.point] * each.job.num_runs for each in done))
+            bar.advance(done_s, sum(each.job.num_runs for each in done), lost, state.ledger.num_stopped)
+
+        while jobs := state.ledger.wanted():
+            tasks = plan(jobs, run_s, context.defaultParallelism)
+            folder.write_table(out / folder.PLAN, tasks)
+            expected_s = pc.sum(tasks["expected_s"]).as_py()
+            bar.expect(expected_s)
+            num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
+            LOG.info("%d points go on: %d tasks, %.3g core seconds expected", num_points, num_tasks, expected_s)
+            if not run(context, shared, tasks, deadline, take):
+                LOG.warning("time is up")
+                break
+            if state.ledger.wanted() == jobs:
+                raise RunError(f"Spark ended its job without results (more in {out / folder.SPARK_LOG})")
+
+
+def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Table:
+    """The rows of the runs that count."""
+    at = pc.index_in(rows["point_id"], pa.array(ends))
+    limits = pa.array([first_run + end.num_runs for end in ends.values()]).take(at)
+    return rows.filter(pc.less_equal(pc.add(rows["first_run"], rows["num_runs"]), limits)).select(results.SCHEMA.names)
+
+
+def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
+    """A merged table in the order of the experiment's points, with why each has no more runs."""
+    table = table.take(pc.sort_indices(pc.index_in(table["point_id"], pa.array(ends))))
+    stopped = pa.array([[ends[point_id].why] for point_id in table["point_id"].to_pylist()])
+    place = table.schema.get_field_index("stopped")
+    return table.set_column(place, results.SCHEMA.field("stopped"), stopped)
+
+
+def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
+    """Draws what the folder's results show, and says it on screen."""
+    table = folder.result_rows(out)
+    summary = summarized(table)
+    source = folder.as_run(experiment)
+    if OUT_OF_TIME in summary.stopped:
+        missing = len(experiment.points) - summary.points
+        said = f"time was up at {summary.stopped[OUT_OF_TIME]} points before all their runs were done"
+        said += f", and at {missing} before any was" if missing else ""
+        warning = f"{said}: how many there are depends on the speed of the machines. --resume goes on from here."
+        LOG.warning(warning)
+        console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+        source = f"# {warning}\n{source}"
     with console.status("drawing"):
         frame = draw(table, experiment, source, out)
     console.print(screen.summary(frame))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
+    return summary
 
 
-def prepare(experiment: Experiment) -> Work:
-    """What the tasks of an experiment share. Raises ConfigError."""
-    model, seed = experiment.model, experiment.run.seed
-    if seed > MAX_SEED:
-        raise ConfigError(f"{experiment.path}: run.seed = {seed}: at most {MAX_SEED} in a sweep, for its table's sake")
-    engine = choose(experiment.run.engine).NAME
-    identities = [
-        results.Identity(
-            point_id=each.point_id,
-            protocol=experiment.protocol,
-            model_version=model.version,
-            parameters=canonical_parameters(model, each.point),
-            seed=seed,
-            engine=engine,
-        )
-        for each in experiment.points
-    ]
-    return Work(experiment.protocol, engine, seed, pack(model, [each.point for each in experiment.points]), identities)
+def summarized(table: pa.Table) -> Summary:
+    """What a table of results comes to."""
+    stopped = Counter(why for reasons in table["stopped"].to_pylist() for why in reasons)
+    runs, losses = (pc.sum(table[name]).as_py() for name in ("num_runs", OUTCOMES[LOST]))
+    return Summary(table.num_rows, runs, losses, dict(stopped))
 
 
-def compute(spark: SparkSession, work: Work, ranges: Sequence[range], console: Console) -> pa.Table:
-    """The result rows of the runs in `ranges`, one for each point that has any there."""
-    with console.status("compiling the model, unless that is done, and timing a few runs"):
-        run_s = pilot(work, ranges)
-    tasks = plan(ranges, run_s, num_tasks(ranges, run_s, spark.sparkContext.defaultParallelism))
-    done = spark.sparkContext.accumulator(Counter(), Counts())
-    with interruptible(), screen.progress_bar(console, ranges, run_s, lambda: done.value):
-        return merge(run(spark, work, tasks, done)).toArrow().cast(results.SCHEMA)
-
-
-def _in_order(table: pa.Table, work: Work) -> pa.Table:
-    """A merged table in the order of the experiment's points."""
-    point_ids = pa.array([each.point_id for each in work.identities])
-    return table.take(pc.sort_indices(pc.index_in(table["point_id"], point_ids)))
+def _command(experiment: Experiment, out: Path) -> str:
+    changed = [word for override in experiment.overrides for word in ("--set", override)]
+    return shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])

@@ -40,13 +40,13 @@ def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied
         point = Point(values_of(MODEL), {}, 0.0, 1000, float("inf"))
         parameters = json.loads(canonical_parameters(MODEL, point))
         parameters |= {key.replace("__", "."): value for key, value in values.items()}
-        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1, "numba")
+        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
         sums = [RUNS - num_lost - unfinished - horizon, 0, num_lost, horizon, unfinished]
         sums += [0] * (num_columns(MODEL) - len(sums))
         sums[STEPS], sums[MESSAGES], sums[LOSS_TIME] = (8 + number) * RUNS, 2 * number * RUNS, num_lost << 20
         sums[STEP_HISTOGRAM + (8 + number).bit_length()] = RUNS
         sums[TIME_HISTOGRAM + 21], sums[TIME_HISTOGRAM + 22] = num_lost // 2, num_lost - num_lost // 2
-        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), 1.0))
+        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
     return pa.Table.from_pylist(rows, schema=results.SCHEMA)
 
 

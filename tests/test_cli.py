@@ -1,17 +1,19 @@
 """The command: what it prints where, and what it exits with."""
 
 import json
+import math
 import os
 import re
 import subprocess
 import sys
-import types
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from analysis import bench, explore, results
-from analysis.errors import ConfigError
+from analysis.errors import ConfigError, RunError
+from sparkjobs import sweep
 from tests.tables import table
 
 ROOT = Path(__file__).parent.parent
@@ -150,27 +152,53 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
     assert asked == [(None, 2, None), ("numba", 1, None)]
 
 
-@pytest.fixture
-def swept(monkeypatch):
-    """The calls of a sweep that does nothing."""
+def test_run_hands_its_grid_to_spark(quorisk, file, monkeypatch):
     calls: list[tuple] = []
-    stub = types.ModuleType("sparkjobs.sweep")
-    stub.sweep = lambda *arguments: calls.append(arguments)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "sparkjobs.sweep", stub)
-    return calls
+    came = sweep.Summary(2, 10_000, 3, {"runs": 2})
 
+    def record(*arguments):
+        calls.append(arguments)
+        return came
 
-def test_run_hands_its_grid_to_spark(quorisk, file, swept):
-    options = ("--out", "results/x", "--set", "grid.keys=[1, 2]", "--master", "local[2]", "--resume")
-    code, out, err = quorisk("run", file, *options, "--json")
+    monkeypatch.setattr(sweep, "sweep", record)
+    options = ("--out", "results/x", "--set", "grid.keys=[1, 2]", "--master", "local[2]", "--resume", "--budget-s", "9")
+    code, out, err = quorisk("run", file, *options, "--conf", "spark.a=b", "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out).items() >= {"out": "results/x", "points": 2, "runs_per_point": 5000}.items()
-    [(experiment, out_folder, master, resume, console)] = swept
+    assert json.loads(out).items() >= ({"out": "results/x"} | came._asdict()).items()
+    [(experiment, out_folder, given, console)] = calls
     assert experiment.varied == ("model.keys",)
-    assert (out_folder, master, resume, console.stderr) == (Path("results/x"), "local[2]", True, True)
+    assert (out_folder, given, console.stderr) == (
+        Path("results/x"),
+        sweep.Options("local[2]", ["spark.a=b"], True, 9.0),
+        True,
+    )
     code, out, _ = quorisk("run", file, "--out", "results/y")
     assert (code, len(out.splitlines())) == (0, 1)
-    assert swept[1][1:4] == (Path("results/y"), None, False)
+    assert calls[1][1:3] == (Path("results/y"), sweep.Options(None, [], False, math.inf))
+
+
+def test_a_run_that_fails_ends_with_1_and_one_line(quorisk, file, monkeypatch):
+    def fails(*_):
+        raise RunError("the disk\nis full")
+
+    monkeypatch.setattr(sweep, "sweep", fails)
+    assert quorisk("run", file, "--out", "x") == (1, "", "error: the disk is full\n")
+
+
+def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, tmp_path):
+    arguments = ("run", file, "--out", str(tmp_path / "out"), "--set", "grid.keys=[1, 2]", "--dry-run")
+    code, out, _ = quorisk(*arguments, "--json")
+    expected = json.loads(out)
+    assert code == 0
+    assert (expected["points"], expected["runs"]) == (2, 10_000)
+    assert 0 < expected["core_s"] == pytest.approx(expected["most_core_s"])
+    plan = pq.read_table(tmp_path / "out" / "plan.parquet")
+    assert sum(plan["num_runs"].to_pylist()) == 10_000
+    assert len(set(plan["task"].to_pylist())) == expected["tasks"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["plan.parquet"]
+    code, out, err = quorisk(*arguments)  # again, as nothing has run
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert "core seconds" in err
 
 
 @pytest.mark.parametrize(

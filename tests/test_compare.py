@@ -79,6 +79,16 @@ def test_a_comparison_does_not_depend_on_threads_or_chunks(file, monkeypatch):
     assert sum(ended) == 2 * 2 * 20_000
 
 
+def test_parts_of_a_comparison_add_up_to_the_whole(file):
+    def table(*overrides):
+        [pair] = compare.compare(compare.vary(file, overrides, ["keys=1,2"]), 1).pairs
+        return [sum(column) for column in zip(*(found.table for found in pair.events.values()), strict=True)]
+
+    first, rest = table("runs=1000"), table("runs=2000", "first_run=1000")
+    assert table("runs=3000") == [a + b for a, b in zip(first, rest, strict=True)]
+    assert table("runs=2000") != rest
+
+
 def test_a_variant_against_itself_differs_in_no_run(file):
     # a limit of crashes where there are none
     result = compare.compare(compare.vary(file, ["broker_crash=0"], ["max_crashes=1,2"]), 1)

@@ -65,20 +65,20 @@ def test_a_minimal_file_means_the_defaults(read):
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
     assert point.point[2:] == (0.0, 100_000, math.inf)
-    assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False, False, math.inf)
+    assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False, False, math.inf, 0)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
 
 
 def test_a_file_sets_what_it_says(read):
     text = "[variant]\nsemantics = 'literal'\nfence_recovery_reads = false\n[faults]\nmessage_loss = 1e-12\n"
-    text += f"[rates]\nclient_creates_ledger = 2\n[run]\nruns = 7\nseed = {2**64 - 1}\nmax_steps = 9\nhorizon = 3\n"
+    text += f"[rates]\nclient_creates_ledger = 2\n[run]\nruns = 7\nseed = {2**63 - 1}\nmax_steps = 9\nhorizon = 3\n"
     text += "confidence = 0.5\nengine = 'numba'"
     experiment = read(BOOKKEEPER + text)
     [(point, _, _)] = experiment.points
     assert (point.values["semantics"], point.values["fence_recovery_reads"]) == ("literal", False)
     assert point.rates["client_creates_ledger"] == 2.0
     assert point[2:] == (1e-12, 9, 3.0)
-    assert experiment.run[:4] == (7, 2**64 - 1, 0.5, "numba")
+    assert experiment.run[:4] == (7, 2**63 - 1, 0.5, "numba")
 
 
 def test_a_grid_is_crossed_in_the_files_order_and_thinned_by_its_conditions(read):
@@ -176,7 +176,7 @@ ERRORS = [
     ("", ["client_creates_ledger=-1"], "rates.client_creates_ledger = -1: a finite number, 0 or greater"),
     ("", ["client_creates_ledger=inf"], "rates.client_creates_ledger = Infinity: a finite number, 0 or greater"),
     ("", ["runs=0"], "run.runs = 0: an integer from 1 to 1000000000000"),
-    ("", ["seed=-1"], f"run.seed = -1: an integer from 0 to {2**64 - 1}"),
+    ("", ["seed=-1"], f"run.seed = -1: an integer from 0 to {2**63 - 1}"),
     ("", ["horizon=0"], "run.horizon = 0: a number greater than 0 (inf: none)"),
     ("", ["confidence=1"], "run.confidence = 1: a number between 0 and 1"),
     ("", ["engine=jax"], 'run.engine = "jax": one of "auto", "numba" (jax is not there yet)'),

@@ -6,7 +6,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from analysis import results
+from analysis import intervals, results, sequential
 from analysis.identity import canonical_parameters, point_id
 from analysis.intervals import clopper_pearson
 from analysis.results import Identity, ResultError
@@ -15,14 +15,14 @@ from kernels.tally import num_columns, read
 from tests.support import point_of
 
 POINT = point_of(MODEL, horizon=50.0)
-IDENTITY = Identity(point_id(MODEL, POINT), MODEL.name, MODEL.version, canonical_parameters(MODEL, POINT), 7, "numba")
+IDENTITY = Identity(point_id(MODEL, POINT), MODEL.name, MODEL.version, canonical_parameters(MODEL, POINT), 7)
 
 
 def row(first_run=0, num_runs=10, wall_s=0.5, **identity):
     """A row whose columns all differ: num_runs completed runs, and numbers made up for the rest."""
     sums = [100 * first_run + 3 * column for column in range(num_columns(MODEL))]
     sums[:5] = [num_runs, 0, 0, 0, 0]
-    return results.row(IDENTITY._replace(**identity), MODEL, first_run, read(MODEL, sums), wall_s)
+    return results.row(IDENTITY._replace(**identity), MODEL, first_run, read(MODEL, sums), "numba", wall_s)
 
 
 def table(*rows):
@@ -65,21 +65,28 @@ def test_rows_of_different_points_stay_apart():
     ]
 
 
-def test_versions_merge_to_those_that_took_part():
-    older = row(0, 10) | {"versions": ["numba 0.1"]}
-    assert merged(older, row(10, 10))[0]["versions"] == sorted(["numba 0.1", *results.versions()])
+def test_engines_and_versions_merge_to_those_that_took_part():
+    older = row(0, 10) | {"versions": ["numba 0.1"], "engines": ["another"]}
+    [one] = merged(older, row(10, 10))
+    assert one["versions"] == sorted(["numba 0.1", *results.versions()])
+    assert one["engines"] == ["another", "numba"]
+
+
+def test_an_overlap_names_where_its_rows_are_from():
+    first, second = row(0, 10) | {"source": "a"}, row(7, 9) | {"source": "b"}
+    with pytest.raises(ResultError, match="runs 7 to 9 are both in a and in b"):
+        results.merge_rows([second, first])
 
 
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (row(0, 10), row(9, 10), "run 9 is in two rows"),
-        (row(0, 10), row(0, 10), "run 0 is in two rows"),
-        (row(0, 10), row(2, 3), "run 2 is in two rows"),
+        (row(0, 10), row(9, 10), "runs 9 to 9 are in two rows"),
+        (row(0, 10), row(0, 10), "runs 0 to 9 are in two rows"),
+        (row(0, 10), row(2, 3), "runs 2 to 4 are in two rows"),
         (row(0, 10), row(12, 3), "runs 10 to 11 are missing"),
         (row(0, 10), row(10, 10, seed=8), "differ in seed: 7, 8"),
         (row(0, 10), row(10, 10, model_version=0), "differ in model_version"),
-        (row(0, 10), row(10, 10, engine="other"), "differ in engine"),
         (row(0, 10), row(10, 10) | {"invariants": row()["invariants"][::-1]}, "differ in their invariants"),
     ],
 )
@@ -88,17 +95,21 @@ def test_rows_that_do_not_belong_together_are_refused(first, second, message):
         merged(first, second)
 
 
-def test_sums_beyond_64_bits_are_refused_not_wrapped():
-    huge = {"steps_squared": 2**62}
-    with pytest.raises((OverflowError, pa.ArrowInvalid)):
-        merged(row(0, 10) | huge, row(10, 10) | huge)
+def test_sums_of_more_digits_than_64_bits_or_python_decimals_have_are_exact():
+    huge = [3**70 + 1, 3**70 + 2]  # 34 digits each
+    [one] = merged(*(row(10 * i, 10) | {"steps_squared": value, "loss_steps": 2**62} for i, value in enumerate(huge)))
+    assert (int(one["steps_squared"]), int(one["loss_steps"])) == (2 * 3**70 + 3, 2**63)
+    with pytest.raises(pa.ArrowInvalid):
+        merged(row(0, 10) | {"steps": 9 * 10**37}, row(10, 10) | {"steps": 9 * 10**37})
 
 
 def test_parquet_keeps_everything(tmp_path):
-    written = results.merge(table(row(), row(point_id="other")))
-    results.write(written, tmp_path / "results.parquet")
-    assert results.read(tmp_path / "results.parquet").equals(written, check_metadata=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
+    given = results.merge(table(row(), row(point_id="other")))
+    results.write(given, tmp_path / "results.parquet")
+    again = results.read(tmp_path / "results.parquet")
+    assert again.schema.equals(results.SCHEMA, check_metadata=True)
+    assert again.select(results.REPRODUCIBLE).equals(given.select(results.REPRODUCIBLE))
+    assert again["wall_s"].to_pylist() == [None, None]  # no part of a table that is to be the same everywhere
 
 
 def test_other_files_are_no_results(tmp_path):
@@ -141,3 +152,13 @@ def test_simultaneous_intervals_are_wider_and_horizon_runs_hide_losses_on_reques
     assert together["method"].iloc[0] == "simultaneous Clopper-Pearson"
     any_time = results.frame(cut, 0.95, at_any_time=True)
     assert any_time["high"].iloc[0] == clopper_pearson(0, 10, 0.95, 3)[1]
+
+
+@pytest.mark.parametrize("why", ["precision", "budget", "time"])
+def test_where_the_number_of_runs_was_not_fixed_the_interval_holds_at_any(why):
+    broken = [{"name": i.name, "data_loss": i.data_loss, "broken": 15} for i in MODEL.invariants]
+    counts = {"completed": 85, "lost": 15, "num_runs": 100, "invariants": broken}
+    fixed, free = (results.frame(table(row() | counts | {"stopped": [each]}), 0.9) for each in ("runs", why))
+    assert (fixed["method"][0], free["method"][0]) == (intervals.METHOD, sequential.METHOD)
+    assert (free["low"][0], free["high"][0]) == sequential.confidence_sequence(15, 100, 0.9)
+    assert list(free["stopped"].unique()) == [why]

@@ -1,31 +1,30 @@
 """Sweeps on Spark: the same tables whatever the partitions; what is in the folder before and after."""
 
 import io
-import time
-from collections import Counter
+import math
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from rich.console import Console
 
 from analysis import config, results
-from analysis.errors import ConfigError
+from analysis.errors import ConfigError, RunError
 from kernels.engines import Job
+from kernels.model import OUTCOMES
 from kernels.numba_engine import simulate
 from kernels.points import pack
 from kernels.tally import read
-from sparkjobs import folder, screen
-from sparkjobs.merge import merge
+from sparkjobs import folder, screen, session
 from sparkjobs.plan import PLAN_SCHEMA, plan
-from sparkjobs.run import LOSSES, Counts, run
-from sparkjobs.session import interruptible, session
-from sparkjobs.sweep import prepare, sweep
+from sparkjobs.run import Done, jobs_by_task, run
+from sparkjobs.state import identities
+from sparkjobs.sweep import Options, sweep, work_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
+RESUMED = Options(resume=True)
 RUNS = 300
 FILE = """
 protocol = "compaction"
@@ -46,8 +45,8 @@ seed = 5
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
-    log = tmp_path_factory.mktemp("spark") / folder.LOG
-    with session("local[2]", log) as spark:
+    log = tmp_path_factory.mktemp("spark") / folder.SPARK_LOG
+    with session.spark("local[2]", {}, log) as spark:
         yield spark
     assert log.stat().st_size > 0
 
@@ -67,40 +66,44 @@ def console():
 
 def reproducible(table):
     """Rows without what differs between two runs of the same."""
-    return table.drop_columns(["wall_s"]).sort_by("point_id").to_pylist()
+    return table.select(results.REPRODUCIBLE).sort_by("point_id").to_pylist()
 
 
-def directly(experiment, threads=1, num_runs=RUNS):
+def directly(experiment, threads=1):
     """The table that a sweep should give, from one call of the engine."""
-    work = prepare(experiment)
-    jobs = [Job(point, 0, num_runs) for point in range(len(work.identities))]
+    work, num_runs = work_of(experiment), experiment.run.runs
+    jobs = [Job(point, experiment.run.first_run, num_runs) for point in range(len(experiment.points))]
     tallies = simulate(experiment.model, work.points, jobs, work.seed, threads)
     rows = [
-        results.row(identity, experiment.model, 0, read(experiment.model, sums.tolist()), 0.0)
-        for identity, sums in zip(work.identities, tallies, strict=True)
+        results.row(identity, experiment.model, experiment.run.first_run, read(experiment.model, sums), "numba", 0.0)
+        for identity, sums in zip(identities(experiment), tallies.tolist(), strict=True)
     ]
-    return pa.Table.from_pylist(rows, schema=results.SCHEMA)
+    return pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=results.SCHEMA)
 
 
-def on_spark(spark, experiment, num_tasks):
-    work = prepare(experiment)
-    done = spark.sparkContext.accumulator(Counter(), Counts())
-    ranges = [range(RUNS)] * len(work.identities)
-    tasks = plan(ranges, np.array([1.0, 2.0, 3.0, 0.5]), num_tasks)
-    assert len(set(tasks["task"].to_pylist())) == num_tasks
-    return merge(run(spark, work, tasks, done)).toArrow().cast(results.SCHEMA), done.value
+def on_spark(spark, experiment, cores):
+    """The rows of a plan for so many cores, as they come, and the number of its tasks."""
+    jobs = [Job(point, 0, RUNS) for point in range(len(experiment.points))]
+    tasks = plan(jobs, np.array([1.0, 2.0, 3.0, 0.5]) / (RUNS * 65), cores)
+    done: list[Done] = []
+    assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
+    return done, len(jobs_by_task(tasks))
 
 
-def test_the_table_does_not_depend_on_partitions_or_threads(spark, load):
+def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
     experiment = load()
-    expected = reproducible(directly(experiment))
-    assert sum(row["lost"] for row in expected) > 0
-    assert reproducible(directly(experiment, threads=2)) == expected
-    for num_tasks in (1, 3, 7):
-        table, done = on_spark(spark, experiment, num_tasks)
-        assert reproducible(table) == expected
-        losses = sum(row["lost"] for row in expected)
-        assert done == {LOSSES: losses} | dict.fromkeys(range(4), RUNS)
+    expected = directly(experiment)
+    assert sum(row["lost"] for row in reproducible(expected)) > 0
+    assert reproducible(directly(experiment, threads=2)) == reproducible(expected)
+    for cores in (1, 3, 7):
+        done, num_tasks = on_spark(spark, experiment, cores)
+        assert num_tasks == cores
+        for point, row in enumerate(expected.to_pylist()):
+            sums = [each.sums for each in done if each.job.point == point]
+            tally = read(experiment.model, [sum(column) for column in zip(*sums, strict=True)])
+            again = results.row(results.identity(row), experiment.model, 0, tally, "numba", 0.0)
+            assert pa.Table.from_pylist([again | {"stopped": ["runs"]}], schema=results.SCHEMA).to_pylist() == [row]
+        assert {each.attempt for each in done} == {0}
 
 
 def test_a_batch_of_mixed_points_is_each_point_alone(load):
@@ -109,14 +112,15 @@ def test_a_batch_of_mixed_points_is_each_point_alone(load):
     for index, (each, row) in enumerate(zip(experiment.points, together, strict=True)):
         alone = pack(experiment.model, [each.point])
         [sums] = simulate(experiment.model, alone, [Job(0, 0, RUNS)], experiment.run.seed)
-        assert results.row(results.identity(row), experiment.model, 0, read(experiment.model, sums), 0.0) == row, index
+        assert [sums[i] for i in range(5)] == [row[name] for name in OUTCOMES], index
 
 
-@pytest.mark.parametrize("num_tasks", [1, 2, 10, 50])
+@pytest.mark.parametrize("cores", [1, 2, 10, 50])
 @pytest.mark.parametrize("ranges", [[range(7)], [range(5, 9), range(0), range(100), range(3, 3), range(1)]])
-def test_a_plan_covers_every_run_once(ranges, num_tasks):
-    table = plan(ranges, np.linspace(0.1, 3.0, len(ranges)), num_tasks)
-    assert table.schema == PLAN_SCHEMA
+def test_a_plan_covers_every_run_once(ranges, cores):
+    jobs = [Job(point, runs.start, len(runs)) for point, runs in enumerate(ranges)]
+    table = plan(jobs, np.linspace(0.1, 3.0, len(ranges)), cores)
+    assert table.schema.equals(PLAN_SCHEMA, check_metadata=True)
     rows = table.to_pylist()
     assert [row["task"] for row in rows] == sorted(row["task"] for row in rows)
     assert {row["task"] for row in rows} == set(range(rows[-1]["task"] + 1))
@@ -125,17 +129,25 @@ def test_a_plan_covers_every_run_once(ranges, num_tasks):
 
 
 def test_tasks_cost_about_the_same():
-    run_s = np.array([1.0, 10.0, 0.1])
-    tasks = plan([range(1000)] * 3, run_s, 8).to_pandas()
+    run_s = np.array([1.0, 10.0, 0.1]) / 10_000
+    tasks = plan([Job(point, 0, 1000) for point in range(3)], run_s, 8).to_pandas()
     cost = (tasks["num_runs"] * run_s[tasks["point"]]).groupby(tasks["task"]).sum()
     assert len(cost) == 8
     assert cost.max() - cost.min() <= 2 * run_s.max()
+    assert tasks["expected_s"].sum() == pytest.approx(1.11)
+
+
+def test_tasks_are_neither_too_short_nor_too_long():
+    def num_tasks(total_s):
+        return len(jobs_by_task(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2)))
+
+    assert [num_tasks(total_s) for total_s in (0.1, 5.0, 100.0, 10_000.0)] == [2, 20, 48, 1000]
 
 
 def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_path):
     experiment, out = load(), tmp_path / "a" / "b"
-    sweep(experiment, out, None, False, console)
-    table = results.read(out / folder.RESULTS)
+    sweep(experiment, out, Options(), console)
+    table = folder.result_rows(out)
     assert reproducible(table) == reproducible(directly(experiment))
     assert table["point_id"].to_pylist() == [each.point_id for each in experiment.points]
     assert (out / folder.EXPERIMENT).read_text() == FILE
@@ -148,63 +160,97 @@ def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_p
 
 def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
     out = tmp_path / "out"
-    sweep(load("run.runs=10", "rates.broker_crash=0.5"), out, None, False, console)
+    sweep(load("run.runs=10", "rates.broker_crash=0.5"), out, Options(), console)
     assert (out / folder.EXPERIMENT).read_text() == "# --set run.runs=10\n# --set rates.broker_crash=0.5\n" + FILE
     html = (out / folder.REPORT).read_text()
     assert f"small.toml --out {out} --set run.runs=10 --set rates.broker_crash=0.5" in html
 
 
-def test_a_seed_that_the_table_cannot_hold_is_refused(load, console, tmp_path):
-    with pytest.raises(ConfigError, match=r"run\.seed = 9223372036854775808: at most 9223372036854775807"):
-        sweep(load(f"run.seed={2**63}"), tmp_path / "out", None, False, console)
-    assert not (tmp_path / "out").exists()
-
-
 def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypatch):
-    sweep(load("run.runs=100"), tmp_path / "out", None, False, console)
-    sweep(load("run.runs=300"), tmp_path / "out", None, True, console)
-    table = results.read(tmp_path / "out" / folder.RESULTS)
-    assert reproducible(table) == reproducible(directly(load()))
-    monkeypatch.setattr("sparkjobs.sweep.compute", None)  # nothing is missing now
-    sweep(load("run.runs=300"), tmp_path / "out", None, True, console)
+    experiment, out = load(), tmp_path / "out"
+    sweep(experiment, out, Options(), console)
+    whole = (out / folder.RESULTS).read_bytes()
+    (out / folder.RESULTS).unlink()
+    [file] = (out / folder.TASKS).iterdir()
+    rows = pa.parquet.read_table(file)
+    pa.parquet.write_table(rows.filter(pa.array([i % 3 != 1 for i in range(rows.num_rows)])), file)
+    assert sweep(experiment, out, RESUMED, console).runs == 4 * RUNS
+    assert (out / folder.RESULTS).read_bytes() == whole
+    assert sum(folder.tasks(out)["num_runs"].to_pylist()) == 4 * RUNS
+    monkeypatch.setattr("sparkjobs.sweep._compute", None)  # nothing is missing now
+    assert sweep(experiment, out, RESUMED, console).stopped == {"runs": 4}
+
+
+def test_another_target_is_judged_without_running_again(spark, load, console, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    sweep(load(), out, Options(), console)
+    assert "No target was set" in (out / folder.REPORT).read_text()
+    monkeypatch.setattr("sparkjobs.sweep._compute", None)
+    sweep(load("run.target=0.99"), out, RESUMED, console)
+    assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
+    assert folder.load(out).run.target == 0.99
 
 
 def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_path):
     out = tmp_path / "out"
-    sweep(load("run.runs=10"), out, None, False, console)
+    sweep(load("run.runs=10"), out, Options(), console)
     with pytest.raises(ConfigError, match="holds results of this experiment; --resume keeps them"):
-        sweep(load("run.runs=10"), out, None, False, console)
-    for other in ("run.seed=6", "model.keys=2", "run.runs=9"):
-        with pytest.raises(ConfigError, match="holds results of another experiment"):
-            sweep(load("run.runs=10", other), out, None, True, console)
-    (out / folder.RESULTS).write_bytes(b"?")
-    with pytest.raises(ConfigError, match="not a Parquet file"):
-        sweep(load("run.runs=10"), out, None, True, console)
+        sweep(load("run.runs=10"), out, Options(), console)
+    for other, said in (
+        ("run.seed=6", "run.seed is 5 there and 6 here"),
+        ("model.keys=2", "model.keys is 1 there and 2 here"),
+        ("run.runs=11", "run.runs is 10 there and 11 here"),
+        ("rates.broker_crash=1", r"rates.broker_crash is \[0.1, 1.0\] there and 1.0 here"),
+        ('grid.where=["broker_crash < 1"]', r"rates.broker_crash is \[0.1, 1.0\] there and 0.1 here"),
+    ):
+        with pytest.raises(ConfigError, match=f"holds results of another experiment: {said}; choose"):
+            sweep(load("run.runs=10", other), out, RESUMED, console)
+    (out / folder.EXPERIMENT).unlink()
+    with pytest.raises(ConfigError, match="holds results of an unknown experiment"):
+        sweep(load("run.runs=10"), out, RESUMED, console)
+
+
+def test_another_engine_may_go_on(load):
+    assert folder.differences(load("run.engine=numba"), load("run.engine=auto")) == ""
+
+
+def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, console, tmp_path):
+    experiment, out = load(), tmp_path / "out"
+    sweep(experiment, out, Options(), console)
+    whole = (out / folder.RESULTS).read_bytes()
+    (out / folder.RESULTS).write_bytes(whole[:-100])  # made again from the tasks
+    sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+    [file] = (out / folder.TASKS).iterdir()
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(RunError, match=r"000001\.parquet: not a Parquet file.*; without this file, --resume runs"):
+        sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+    file.unlink()
+    sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+
+
+def test_two_at_once_do_not_share_a_folder(load, console, tmp_path):
+    with folder.taken(tmp_path), pytest.raises(ConfigError, match="another quorisk is writing there"):
+        sweep(load(), tmp_path, Options(), console)
 
 
 def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
     (tmp_path / "file").write_text("x")
     for out in ("file", "file/below"):
         with pytest.raises(ConfigError, match=r"^[^\n]*file is not a directory$"):
-            sweep(load(), tmp_path / out, None, False, console)
+            sweep(load(), tmp_path / out, Options(), console)
     with pytest.raises(ConfigError, match="--out /proc/self/fdinfo/out: cannot be"):
-        sweep(load(), Path("/proc/self/fdinfo/out"), None, False, console)
+        sweep(load(), Path("/proc/self/fdinfo/out"), Options(), console)
     assert (tmp_path / "file").read_text() == "x"
 
 
 @pytest.mark.parametrize("master", ["foo", "local[2]x", "spark:/host", "local[2]\n"])
 def test_a_master_that_is_none_is_refused_before_anything_is_written(load, console, tmp_path, master):
     with pytest.raises(ConfigError, match=r'--master ".*": local'):
-        sweep(load(), tmp_path / "out", master, False, console)
+        sweep(load(), tmp_path / "out", Options(master), console)
     assert not (tmp_path / "out").exists()
-
-
-def test_ctrl_c_is_an_interrupt_also_where_spark_says_otherwise():
-    hidden, other = Py4JError("job cancelled"), Py4JError("something else")
-    hidden.__context__ = KeyboardInterrupt()
-    for error, seen in ((hidden, KeyboardInterrupt), (other, Py4JError)):
-        with pytest.raises(seen), interruptible():
-            raise error
 
 
 @pytest.mark.parametrize(
@@ -225,19 +271,17 @@ def test_without_java_17_nothing_is_written(load, console, tmp_path, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ConfigError, match=f"Spark needs Java 17 or newer; .*{message}"):
-        sweep(load(), tmp_path / "out", None, False, console)
+        sweep(load(), tmp_path / "out", Options(), console)
     assert not (tmp_path / "out").exists()
 
 
-def test_the_bar_counts_on_a_terminal_and_only_there(monkeypatch):
-    monkeypatch.setattr(screen, "_POLL_S", 0.001)
+def test_the_bar_counts_on_a_terminal_and_only_there():
     shown, piped = io.StringIO(), io.StringIO()
-    done = {0: 10, 1: 5, LOSSES: 3}
     for file, is_terminal in ((shown, True), (piped, False)):
         console = Console(file=file, force_terminal=is_terminal, width=120)
-        with screen.progress_bar(console, [range(10), range(10, 20)], np.array([1.0, 2.0]), lambda: done):
-            deadline = time.monotonic() + (10 if is_terminal else 0.05)
-            while "15 runs" not in file.getvalue() and time.monotonic() < deadline:
-                time.sleep(0.01)
+        with screen.Bar(console, 2) as bar:
+            bar.expect(30.0)
+            bar.advance(10.0, 10, 1, 0)
+            bar.advance(10.0, 5, 2, 1)
     assert "1 of 2 points 15 runs 3 losses" in shown.getvalue()
     assert piped.getvalue() == ""

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from analysis import intervals, sequential
 from analysis.intervals import clopper_pearson
 from analysis.results import frame as frame_of
+from analysis.sequential import confidence_sequence
 from plots import choose, verdict
 from plots.recommend import recommend
 from plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
@@ -52,24 +54,29 @@ def test_the_rule_of_three_says_how_many_runs_settle_it():
     assert clopper_pearson(0, math.ceil(runs), 0.95)[1] <= 1e-6 < clopper_pearson(0, math.floor(runs) - 1, 0.95)[1]
 
 
-@pytest.mark.parametrize(("losses", "target"), [(2, 0.003), (4, 0.003), (30, 0.029), (30, 0.031)])
-def test_so_many_runs_settle_it_if_they_go_on_alike(losses, target):
-    point = {"losses": losses, "hidden": 0, "runs": RUNS}
+@pytest.mark.parametrize("interval", [clopper_pearson, confidence_sequence])
+@pytest.mark.parametrize(("losses", "target"), [(0, 0.001), (2, 0.003), (4, 0.003), (30, 0.029), (30, 0.031)])
+def test_so_many_runs_settle_it_if_they_go_on_alike(interval, losses, target):
+    method = {clopper_pearson: intervals.METHOD, confidence_sequence: sequential.METHOD}[interval]
+    point = {"losses": losses, "hidden": 0, "runs": RUNS, "method": method}
     runs = runs_to_settle(point, 0.025, target)
 
     def judged(runs):
-        return judge(*clopper_pearson(round(losses / RUNS * runs), round(runs), 0.95), target)
+        low, high = interval(round(losses / RUNS * runs), round(runs), 0.95)
+        return judge(low, high, target)
 
     assert judged(RUNS) == UNDECIDED
     assert judged(runs / 2) == UNDECIDED
     assert judged(1.1 * runs) == (MEETS if losses / RUNS < target else FAILS)
 
 
-def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide():
-    assert runs_to_settle({"losses": 3, "hidden": 0, "runs": RUNS}, 0.025, 0.003) == math.inf
-    assert runs_to_settle({"losses": 1, "hidden": 9, "runs": RUNS}, 0.025, 0.005) == math.inf
-    assert runs_to_settle({"losses": 0, "hidden": 9, "runs": RUNS}, 0.025, 0.009) == math.inf
-    assert runs_to_settle({"losses": 0, "hidden": 9, "runs": RUNS}, 0.025, 0.02) < math.inf
+@pytest.mark.parametrize("method", [intervals.METHOD, sequential.METHOD])
+def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide(method):
+    point = {"losses": 3, "hidden": 0, "runs": RUNS, "method": method}
+    assert runs_to_settle(point, 0.025, 0.003) == math.inf
+    assert runs_to_settle(point | {"losses": 1, "hidden": 9}, 0.025, 0.005) == math.inf
+    assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.009) == math.inf
+    assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.02) < math.inf
 
 
 def test_the_tail_is_that_of_each_interval():

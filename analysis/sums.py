@@ -1,0 +1,45 @@
+"""What runs add up to, exactly: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import numpy as np
+
+from kernels.engines import Engine, Job
+from kernels.model import Model
+from kernels.points import Points
+from kernels.tally import num_columns
+
+MOST_TICKS = 2**42
+"""The longest model time that the engines count, in ticks."""
+_JOBS_AT_ONCE = 256
+
+
+def most_runs(max_steps: int) -> int:
+    """Runs of `max_steps` steps at the most whose sums fit 64 bits: those of squared steps and of ticks grow fastest,
+    as a step sends fewer than 64 messages."""
+    return int((2**63 - 1) // max(max_steps**2, MOST_TICKS))
+
+
+def run_sums(
+    engine: Engine,
+    model: Model,
+    points: Points,
+    job: Job,
+    seed: int,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> list[int]:
+    """The tally of a job, of length `num_columns(model)`, whatever its size; `progress` as in `Engine.simulate`."""
+    sums = np.zeros(num_columns(model), object)
+    parts = _split(job, most_runs(int(points.max_steps[job.point])))
+    while jobs := list(islice(parts, _JOBS_AT_ONCE)):
+        tallies = engine.simulate(model, points, jobs, seed, threads, progress)
+        sums += tallies.astype(object).sum(axis=0)
+    return [int(each) for each in sums]
+
+
+def _split(job: Job, most: int) -> Iterator[Job]:
+    last = job.first_run + job.num_runs
+    for start in range(job.first_run, last, most):
+        yield Job(job.point, start, min(most, last - start))

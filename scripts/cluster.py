@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""A Spark standalone cluster on this machine alone: a master and workers from the installed PySpark, until Ctrl-C.
+
+    .venv/bin/python scripts/cluster.py --workers 2 --cores 1
+
+prints the master's URL, for `quorisk run --master`. Nothing of it can be reached from other machines.
+"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from pyspark.find_spark_home import _find_spark_home
+
+LOOPBACK = "127.0.0.1"
+START_S = 90.0
+"""Seconds in which a master or a worker has to have started."""
+
+
+class Part(NamedTuple):
+    """A master or a worker that has started."""
+
+    process: "subprocess.Popen[bytes]"
+    url: str
+    """The master's."""
+
+
+@contextmanager
+def master(folder: Path) -> Iterator[Part]:
+    """A master that logs in `folder`, until the end of the body. Raises RuntimeError."""
+    with _started(["master.Master", "--port", "0"], folder / "master.log", r"Starting Spark master at (\S+)") as part:
+        yield part
+
+
+@contextmanager
+def worker(folder: Path, number: int, url: str, cores: int, memory: str = "1g") -> Iterator[Part]:
+    """A worker of the master at `url`, in the same manner."""
+    place = folder / f"worker-{number}"
+    command = ["worker.Worker", "--cores", str(cores), "--memory", memory, "--work-dir", str(place), url]
+    with _started(command, place.with_suffix(".log"), r"Successfully registered with master (\S+)") as part:
+        yield part
+
+
+@contextmanager
+def _started(command: Sequence[str], log: Path, pattern: str) -> Iterator[Part]:
+    """Runs a part of Spark that has started when its log says so; `pattern` catches the master's URL there."""
+    spark = Path(_find_spark_home(), "bin", "spark-class")
+    place = ["--host", LOOPBACK, "--webui-port", "0"]
+    environment = os.environ | {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_NO_DAEMONIZE": "1"}
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [str(spark), f"org.apache.spark.deploy.{command[0]}", *place, *command[1:]],
+            env=environment,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,  # its executors are in its process group, and end with it
+        )
+    try:
+        yield Part(process, _wait_for(process, log, pattern))
+    finally:
+        end(process, signal.SIGTERM)
+
+
+def _wait_for(process: "subprocess.Popen[bytes]", log: Path, pattern: str) -> str:
+    deadline = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < deadline:
+        found = re.search(pattern, log.read_text("utf-8", "replace"))
+        if found:
+            return found[1]
+        time.sleep(0.1)
+    raise RuntimeError(f"{' '.join(map(str, process.args))} did not start: {log}")
+
+
+def end(process: "subprocess.Popen[bytes]", how: signal.Signals) -> None:
+    """Ends a master, or a worker and its executors, by a signal."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, how)
+    process.wait()
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--cores", type=int, default=1, help="of each worker")
+    parser.add_argument("--memory", default="1g", help="of each worker")
+    parser.add_argument("--dir", type=Path, help="for logs and executors (a temporary folder if not given)")
+    given = parser.parse_args()
+    with TemporaryDirectory() as temporary:
+        folder = given.dir or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack, suppress(KeyboardInterrupt):
+            url = stack.enter_context(master(folder)).url
+            for number in range(given.workers):
+                stack.enter_context(worker(folder, number, url, given.cores, given.memory))
+            print(url, flush=True)
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""What Spark costs, and what it gives: measured on this machine, which should have nothing else to do.
+
+.venv/bin/python scripts/spark_bench.py overhead     the demo grid through `quorisk run` and by the engine itself
+.venv/bin/python scripts/spark_bench.py executors    the same on one and on two executors with a core each
+.venv/bin/python scripts/spark_bench.py memory       the most memory of the driver, for a grid of 10,000 points
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts import cluster  # noqa: E402
+
+DEMO, MANY = ROOT / "configs" / "demo.toml", ROOT / "configs" / "ten_thousand.toml"
+QUORISK = (sys.executable, "-c", "from analysis.cli import main; main()")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+POLL_S = 0.2
+
+
+def overhead(runs: int, repetitions: int) -> None:
+    """Prints seconds of both, in turn, and what `quorisk run` takes more by the best of each."""
+    by_engine, by_spark = [], []
+    for _ in range(repetitions):
+        by_engine.append(_direct_s(runs))
+        by_spark.append(_run(DEMO, "--set", f"run.runs={runs}", "--master", f"local[{_cores()}]")[0])
+        print(f"engine {by_engine[-1]:.1f} s, quorisk run {by_spark[-1]:.1f} s", flush=True)
+    print(f"overhead: {min(by_spark) / min(by_engine) - 1:.1%} on {_cores()} cores")
+
+
+def executors(runs: int, repetitions: int) -> None:
+    """Prints seconds on one and on two executors, in turn: of the whole command, and from the plan to the last row."""
+    whole, computing = ({1: [], 2: []} for _ in range(2))
+    for _ in range(repetitions):
+        for number in whole:
+            with TemporaryDirectory() as folder, ExitStack() as stack:
+                url = stack.enter_context(cluster.master(Path(folder))).url
+                for index in range(number):
+                    stack.enter_context(cluster.worker(Path(folder), index, url, 1))
+                options = ("--master", url, "--conf", "spark.driver.host=127.0.0.1")
+                seconds, log = _run(DEMO, "--set", f"run.runs={runs}", *options)
+            whole[number].append(seconds)
+            computing[number].append(_between(log, "points go on", "computed"))
+            print(f"{number} executors: {seconds:.1f} s, of these computing {computing[number][-1]:.1f} s", flush=True)
+    for name, found in (("whole command", whole), ("computing", computing)):
+        print(f"{name}: {min(found[1]) / min(found[2]):.2f} times as fast on two")
+
+
+def memory() -> None:
+    """Prints the most memory that the driver's processes had."""
+    peaks: dict[str, float] = {}
+    seconds, _ = _run(MANY, watch=peaks)
+    for name, mebibytes in peaks.items():
+        print(f"{name}: {mebibytes:.0f} MiB")
+    print(f"together at the most {sum(peaks.values()):.0f} MiB, in {seconds:.1f} s")
+
+
+def _direct_s(runs: int) -> float:
+    program = f"""
+import time
+from pathlib import Path
+from analysis import config
+from kernels.engines import Job, choose
+from sparkjobs.sweep import work_of
+experiment = config.load(Path({str(DEMO)!r}))
+work, engine = work_of(experiment), choose("numba")
+jobs = [Job(point, 0, {runs}) for point in range(len(experiment.points))]
+engine.simulate(experiment.model, work.points, [Job(0, 0, 1)], work.seed)
+start = time.perf_counter()
+engine.simulate(experiment.model, work.points, jobs, work.seed, {_cores()})
+print(time.perf_counter() - start)
+"""
+    done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def _run(file: Path, *options: str, watch: dict[str, float] | None = None) -> tuple[float, str]:
+    """Seconds of a `quorisk run`, and its log."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        start = time.perf_counter()
+        running = subprocess.Popen(
+            [*QUORISK, "run", str(file), "--out", str(out), *options],
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if watch is not None:
+            threading.Thread(target=_watch, args=(running, watch), daemon=True).start()
+        if running.wait():
+            raise SystemExit((out / "quorisk.log").read_text())
+        return time.perf_counter() - start, (out / "quorisk.log").read_text()
+
+
+def _watch(driver: "subprocess.Popen[bytes]", peaks: dict[str, float]) -> None:
+    """Keeps the most memory that the driver had in Python and in Java."""
+    while driver.poll() is None:
+        children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children").read_text().split()
+        for name, process in [("Python", driver.pid), *(("Java", child) for child in children)]:
+            status = Path(f"/proc/{process}/status")
+            lines = status.read_text().splitlines() if status.exists() else []
+            kibibytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+            peaks[name] = max(peaks.get(name, 0.0), kibibytes / 1024)
+        time.sleep(POLL_S)
+
+
+def _between(log: str, first: str, last: str) -> float:
+    """Seconds between the first line with each of these words."""
+    lines = log.splitlines()
+    times = [next(line[:23] for line in lines if words in line) for words in (first, last)]
+    start, end = (datetime.strptime(each, "%Y-%m-%d %H:%M:%S,%f") for each in times)
+    return (end - start).total_seconds()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("overhead", "executors", "memory"))
+    parser.add_argument("--runs", type=int, default=2_500_000, help="of each of the demo's 40 points")
+    parser.add_argument("--repetitions", type=int, default=3)
+    given = parser.parse_args()
+    if given.what == "memory":
+        memory()
+    else:
+        {"overhead": overhead, "executors": executors}[given.what](given.runs, given.repetitions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Which runs of a grid have been computed, and which are wanted next. It holds counts alone, no rows.
+
+With a fixed number of runs all of them are wanted at once. With a precision there are rounds: in each a point gets the
+runs after which its interval should be narrow enough, and before the next the points drop out whose interval is. It is
+looked at after the numbers of runs of `sequential.looks`, in their order, and the first look at which it is narrow
+enough is where the point stops, however far the round went. So what a point reports is what `quorisk estimate` reports,
+and depends on nothing but the experiment.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from analysis import results, sequential
+from analysis.config import RunSettings
+from kernels.engines import Job
+
+FIRST_ROUND = 16 * sequential.FIRST_LOOK
+"""Runs of each point before anything is known of it, if a precision is asked for: a look."""
+MOST_GROWTH, MARGIN = 4.0, 1.05
+"""From round to round a point's runs grow fourfold at the most; predicted numbers of runs are raised by 5%."""
+PASSES = (1 / 64, 1 / 16, 1 / 4, 1.0)
+"""Parts of the runs after which every point has as many, if time may run out before the end."""
+
+
+class Counts(NamedTuple):
+    """What the ledger keeps of a row."""
+
+    num_runs: int
+    losses: int
+    """Of what the precision is about."""
+    hidden: int
+    """Runs that may hide a loss."""
+
+
+class Stop(NamedTuple):
+    """Where a point's runs end, for now or for good."""
+
+    num_runs: int
+    why: str
+    """As in the column `stopped` of results; empty if it goes on."""
+
+
+class _Point:
+    """The runs of a point that are there without a gap, counted from the point's first, and those further on."""
+
+    def __init__(self) -> None:
+        self.runs = self.losses = self.hidden = 0
+        self.further: dict[int, Counts] = {}
+        """By first run."""
+        self.why = ""
+
+    def holes(self, within: range) -> Iterator[range]:
+        """Ranges of runs that no row has."""
+        at = max(within.start, self.runs)
+        for first, row in sorted(self.further.items()):
+            if first + row.num_runs > at:
+                yield range(at, min(first, within.stop))
+                at = first + row.num_runs
+        yield range(at, within.stop)
+
+
+class Ledger:
+    """The state of all points of an experiment."""
+
+    def __init__(self, run: RunSettings, num_points: int, in_passes: bool = False) -> None:
+        """`in_passes`: no point gets far ahead of the others (with a precision none does anyway)."""
+        self._run = run
+        self._rule = sequential.rule_of(run)
+        self._together = num_points if run.simultaneous else 1
+        self._looks = list(sequential.looks(run.runs)) if self._rule else [run.runs]
+        self._at_look = frozenset(self._looks)
+        self._passes = [math.ceil(part * run.runs) for part in (PASSES if in_passes else PASSES[-1:])]
+        self._points = [_Point() for _ in range(num_points)]
+        self.num_stopped = 0
+
+    def add(self, point: int, first_run: int, counts: Counts) -> None:
+        """Takes note of a row."""
+        here = self._points[point]
+        here.further[first_run - self._run.first_run] = counts
+        while not here.why and (row := here.further.pop(here.runs, None)):
+            here.runs += row.num_runs
+            here.losses += row.losses
+            here.hidden += row.hidden
+            here.why = self._why_stop(here)
+            self.num_stopped += here.why != ""
+
+    def stops(self) -> list[Stop]:
+        """By point: where it stopped, or how far it has come."""
+        return [Stop(point.runs, point.why) for point in self._points]
+
+    def wanted(self) -> list[Job]:
+        """The runs of the next round, those first that matter first; none if every point has stopped."""
+        if self._rule:
+            ranges = ((index, range(self._target(point))) for index, point in self._going_on())
+        else:
+            bounds = pairwise([0, *self._passes])
+            ranges = ((index, range(start, end)) for start, end in bounds for index, _ in self._going_on())
+        return [
+            Job(index, self._run.first_run + part.start, len(part))
+            for index, runs in ranges
+            for hole in self._points[index].holes(runs)
+            for part in self._cut(hole)
+        ]
+
+    def _going_on(self) -> Iterator[tuple[int, _Point]]:
+        return ((index, point) for index, point in enumerate(self._points) if not point.why)
+
+    def _why_stop(self, point: _Point) -> str:
+        if point.runs not in self._at_look:
+            return ""
+        if sequential.is_precise(self._run, point.runs, point.losses, point.hidden, self._together):
+            return "precision"
+        if point.runs == self._run.runs:
+            return "budget" if self._rule else results.BY_RUNS
+        return ""
+
+    def _target(self, point: _Point) -> int:
+        """The look to which a point goes next: where it should be narrow enough, as widths go by 1 / sqrt(runs)."""
+        if point.runs == 0:
+            return min(FIRST_ROUND, self._run.runs)
+        assert self._rule
+        confidence = sequential.simultaneous(self._run.confidence, self._together)
+        low, high = sequential.confidence_sequence(point.losses, point.runs, confidence, point.hidden)
+        aim = min(self._rule.half_width, self._rule.relative * point.losses / point.runs or math.inf)
+        growth = min(MOST_GROWTH, MARGIN * ((high - low) / 2 / aim) ** 2)
+        if aim == math.inf:  # no loss yet, and so no scale
+            growth = MOST_GROWTH
+        least = max(growth * point.runs, point.runs + 1)
+        return next((look for look in self._looks if look >= least), self._run.runs)
+
+    def _cut(self, runs: range) -> Iterator[range]:
+        """The range in pieces that end at looks."""
+        edges = [runs.start, *(look for look in self._looks if look in runs and look > runs.start), runs.stop]
+        return (range(start, end) for start, end in pairwise(edges) if start < end)

@@ -1,0 +1,94 @@
+"""Where a sweep stands: what is on disk, what waits to be written, and what is wanted."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis import results
+from analysis.config import Experiment
+from analysis.errors import RunError
+from analysis.estimate import judged
+from analysis.identity import canonical_parameters
+from kernels.model import OUTCOMES
+from kernels.tally import read
+from sparkjobs import folder
+from sparkjobs.ledger import Counts, Ledger, Stop
+from sparkjobs.run import Done
+
+OUT_OF_TIME = "time"
+"""In the column `stopped` of results: the time was spent before the runs were done."""
+COMMIT_S, COMMIT_PART = 1.0, 1e-3
+"""Rows wait a second for others to share a file with, or that part of the time since the start if it is more."""
+
+
+class State:
+    """The state of a sweep whose folder this process has to itself."""
+
+    def __init__(self, experiment: Experiment, out: Path, in_passes: bool) -> None:
+        """Takes up what the folder holds; `in_passes` as in Ledger. Raises RunError if it cannot be read."""
+        self.identities = identities(experiment)
+        self.ledger = Ledger(experiment.run, len(self.identities), in_passes)
+        self._experiment, self._out = experiment, out
+        self._waiting: list[dict[str, Any]] = []
+        self._started = self._committed = time.monotonic()
+        index = {identity.point_id: point for point, identity in enumerate(self.identities)}
+        told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "invariants"])
+        for batch in told.to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                self._note(index[row["point_id"]], row)
+
+    def _note(self, point: int, row: Mapping[str, Any]) -> None:
+        broken = {each["name"]: each["broken"] for each in row["invariants"]}
+        counts = Counts(row["num_runs"], *judged(row, broken, self._experiment.run))
+        self.ledger.add(point, row["first_run"], counts)
+
+    def take(self, done: Sequence[Done]) -> None:
+        """Keeps what was done, on disk before long. Raises RunError."""
+        model = self._experiment.model
+        for each in done:
+            point, first_run, _ = each.job
+            tally = read(model, each.sums)
+            row = results.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s)
+            row |= {"versions": each.versions, "attempt": each.attempt, "host": each.host}
+            self._waiting.append(row)
+            self._note(point, row)
+        now = time.monotonic()
+        if now - self._committed > max(COMMIT_S, COMMIT_PART * (now - self._started)):
+            self.commit()
+
+    def commit(self) -> None:
+        """Writes to disk what is not there yet. Raises RunError."""
+        if self._waiting:
+            folder.append(self._out, self._waiting)
+            self._waiting = []
+        self._committed = time.monotonic()
+
+    def ends(self) -> list[Stop]:
+        """By point: how many runs count, and why there are no more."""
+        return [stop if stop.why else Stop(stop.num_runs, OUT_OF_TIME) for stop in self.ledger.stops()]
+
+    def is_written(self) -> bool:
+        """Whether the results on disk are those of all points, each ended for good."""
+        try:
+            table = folder.result_rows(self._out)
+        except RunError:
+            return False
+        there = zip(*(table[name].to_pylist() for name in ("point_id", "num_runs", "stopped")), strict=True)
+        ends = zip(self.identities, self.ledger.stops(), strict=True)
+        return list(there) == [(identity.point_id, end.num_runs, [end.why]) for identity, end in ends]
+
+
+def identities(experiment: Experiment) -> list[results.Identity]:
+    """What the rows of each point agree in."""
+    model = experiment.model
+    return [
+        results.Identity(
+            point_id=each.point_id,
+            protocol=experiment.protocol,
+            model_version=model.version,
+            parameters=canonical_parameters(model, each.point),
+            seed=experiment.run.seed,
+        )
+        for each in experiment.points
+    ]

@@ -1,0 +1,69 @@
+"""Results of several runs, machines or engines as one: `quorisk merge`."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+
+from analysis.config import Experiment
+from analysis.errors import ConfigError
+from sparkjobs import folder, screen, session
+from sparkjobs.draw import draw
+from sparkjobs.merge import merge
+from sparkjobs.sweep import Summary, summarized
+
+JUDGED = tuple(
+    f"run.{name}"
+    for name in ("confidence", "precision", "relative_precision", "precision_of", "simultaneous", "at_any_time")
+)
+"""Keys in which experiments must agree, as one report judges all their results."""
+
+
+def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
+    """Merges the results in folders that sweeps (or merges) left; leaves tables, figures and a report in `out`.
+
+    A point may be in one folder or in several, with run ranges that lie end to end. Raises ConfigError naming what
+    overlaps, is missing or differs.
+    """
+    experiments = [_experiment(source) for source in sources]
+    for source, experiment in zip(sources[1:], experiments[1:], strict=True):
+        different = folder.differences(experiments[0], experiment, ("protocol", *JUDGED), f"in {sources[0]}")
+        if different:
+            raise ConfigError(f"{source}: {different}")
+    folder.check_free(out)
+    session.check(None, ())
+    rows = pa.concat_tables(map(_rows, sources))
+    command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
+    with folder.taken(out):
+        table = _merged(rows, out)
+        folder.write(out / folder.EXPERIMENT, folder.merged(sources).encode())
+        folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
+        folder.write_results(out, table)
+        with console.status("drawing"):
+            texts = "\n".join(f"# {source}\n{folder.text(source)}" for source in sources)
+            frame = draw(table, experiments[0], texts, out, command)
+    console.print(screen.summary(frame))
+    console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
+    return summarized(table)
+
+
+def _experiment(source: Path) -> Experiment:
+    if not (source / folder.RESULTS).exists():
+        raise ConfigError(f"{source}: holds no results; `quorisk run --resume` finishes what was begun")
+    return folder.load(source)
+
+
+def _rows(source: Path) -> pa.Table:
+    table = folder.result_rows(source)
+    return table.append_column("source", pa.array([str(source)] * table.num_rows))
+
+
+def _merged(rows: pa.Table, out: Path) -> pa.Table:
+    """One row a point, in the order in which points first come."""
+    with session.spark(None, {}, out / folder.SPARK_LOG) as context:
+        table = merge(context, rows)
+    order = pc.index_in(table["point_id"], pc.unique(rows["point_id"]))
+    return table.take(pc.sort_indices(order))
