@@ -261,7 +261,7 @@ def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
     assert err.startswith("error: --invariant Leak: one of data loss, ")
 
 
-@pytest.mark.parametrize("verb", ["run", "plot", "estimate", "explore", "bench"])
+@pytest.mark.parametrize("verb", ["run", "merge", "plot", "estimate", "explore", "bench"])
 def test_help_has_an_example(quorisk, verb):
     code, out, _ = quorisk(verb, "--help")
     assert code == 0

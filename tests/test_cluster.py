@@ -171,6 +171,7 @@ def test_a_copy_of_a_slow_task_counts_once(parts, expected, tmp_path):
     finished(running)
     assert tables(out) == expected
     assert runs_on_disk(out) == RUNS * POINTS
+    assert "attempt 1 ended" in (out / folder.LOG).read_text()
 
 
 def test_executors_without_numba_are_told_in_a_line(parts, tmp_path):

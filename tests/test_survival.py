@@ -126,7 +126,8 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_no_time_at_all_is_an_error(experiment, console, tmp_path):
+def test_no_time_at_all_is_an_error(experiment, console, tmp_path, monkeypatch):
+    monkeypatch.setattr("sparkjobs.run.POLL_S", 10.0)  # in which tasks would end, were there any
     with pytest.raises(RunError, match=r"--budget-s: no point has any runs yet"):
         sweep(experiment, tmp_path / "out", Options(budget_s=0.0), console)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from analysis import config, results
 from analysis.errors import ConfigError, RunError
+from analysis.estimate import estimate
 from kernels.engines import Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import simulate
@@ -156,6 +157,26 @@ def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_p
     assert all(each.point_id in html for each in experiment.points)
     assert str(out / folder.REPORT) in console.file.getvalue()
     assert not list(out.rglob("*.part"))
+
+
+def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, load, console, tmp_path):
+    leak, out = "CompactedLedgerLeak", tmp_path / "out"
+    experiment = load("run.runs=20000", "run.precision=0.02", f"run.precision_of={leak}")
+    sweep(experiment, out, Options(), console)
+    whole = (out / folder.RESULTS).read_bytes()
+    frame = results.frame(folder.result_rows(out), 0.95)
+    for point in experiment.points:
+        expected = estimate(experiment._replace(points=(point,)), 1)
+        rows = frame[frame["point_id"] == point.point_id].set_index("invariant")
+        assert set(zip(rows["runs"], rows["stopped"], rows["method"], strict=True)) == {
+            (expected.runs, "precision", expected.method)
+        }
+        for name, risk in {"data loss": expected.data_loss, **expected.invariants}.items():
+            assert tuple(rows.loc[name, ["losses", "p", "low", "high"]]) == risk
+    first, *_ = sorted((out / folder.TASKS).iterdir())
+    first.unlink()
+    sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
 
 
 def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
