@@ -1,5 +1,6 @@
 """Spark, started to keep to itself: its chatter goes to a file, and on one machine its ports are that machine's."""
 
+import logging
 import os
 import re
 import shutil
@@ -8,7 +9,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -88,20 +89,40 @@ def spark(master: str | None, settings: Mapping[str, str], log: Path) -> Iterato
     job in the body fails because rows do not belong together, and RunError if one fails otherwise; each in a line.
     """
     active = SparkContext._active_spark_context
-    with TemporaryDirectory(prefix="quorisk-") as folder:
+    with TemporaryDirectory(prefix="quorisk-") as folder, _logging_to(log):
         context = active or _start(_configuration(master or LOCAL_MASTER, settings, Path(folder)), log)
         try:
             yield context
-        except (Py4JError, PySparkException) as error:
-            said = cause(error)
-            if said.startswith(_OUR_ERROR):
-                raise ConfigError(said.removeprefix(_OUR_ERROR)) from None
-            if context._jsc.sc().isStopped():
-                said = f"the application was ended by the cluster, or no master answers at {context.master}: {said}"
-            raise RunError(f"Spark: {said} (more in {log})") from None
+        except (Py4JError, PySparkException, ConnectionError) as error:
+            raise _failure(context, error, log) from None
         finally:
             if not active:
-                context.stop()
+                with suppress(Py4JError, ConnectionError):
+                    context.stop()
+
+
+@contextmanager
+def _logging_to(log: Path) -> Iterator[None]:
+    """Has Python's side of Spark log to a file: py4j tells of every connection that ends, with a traceback."""
+    handler = logging.FileHandler(log, encoding="utf-8")
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def _failure(context: SparkContext, error: Exception, log: Path) -> ConfigError | RunError:
+    said = cause(error)
+    if said.startswith(_OUR_ERROR):
+        return ConfigError(said.removeprefix(_OUR_ERROR))
+    try:
+        if context._jsc.sc().isStopped():
+            said = f"the cluster ended the application, or no master answers at {context.master}: {said}"
+    except (Py4JError, ConnectionError):
+        said = "the driver's Java process has ended"
+    return RunError(f"Spark: {said} (more in {log})")
 
 
 def _configuration(master: str, settings: Mapping[str, str], folder: Path) -> SparkConf:
@@ -139,11 +160,13 @@ def _start(conf: SparkConf, log: Path) -> SparkContext:
     try:
         with log.open("ab") as file:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
-        return SparkContext(conf=conf, gateway=gateway)
+        context = SparkContext(conf=conf, gateway=gateway)
     except (Py4JError, PySparkException) as error:
-        raise ConfigError(
-            f"Spark did not start on {conf.get('spark.master')}: {cause(error)} (more in {log})"
-        ) from None
+        where = conf.get("spark.master")
+        raise ConfigError(f"Spark did not start with master {where}: {cause(error)} (more in {log})") from None
+    # What is lost with the connection to Java is told in a line where it matters, not by each end of it.
+    context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
+    return context
 
 
 def cause(error: Exception) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis import results
 from analysis.config import Experiment
-from analysis.errors import RunError
+from analysis.errors import ConfigError, RunError
 from analysis.estimate import judged
 from analysis.identity import canonical_parameters
 from kernels.model import OUTCOMES
@@ -26,7 +26,7 @@ class State:
     """The state of a sweep whose folder this process has to itself."""
 
     def __init__(self, experiment: Experiment, out: Path, in_passes: bool) -> None:
-        """Takes up what the folder holds; `in_passes` as in Ledger. Raises RunError if it cannot be read."""
+        """Takes up what the folder holds; `in_passes` as in Ledger. Raises ConfigError and RunError."""
         self.identities = identities(experiment)
         self.ledger = Ledger(experiment.run, len(self.identities), in_passes)
         self._experiment, self._out = experiment, out
@@ -36,6 +36,8 @@ class State:
         told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "invariants"])
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
+                if row["point_id"] not in index:
+                    raise ConfigError(f"--out {out}: holds results of another version of this model; choose another")
                 self._note(index[row["point_id"]], row)
 
     def _note(self, point: int, row: Mapping[str, Any]) -> None:

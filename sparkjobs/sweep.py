@@ -165,6 +165,7 @@ def _rounds(
     deadline: float,
     console: Console,
 ) -> None:
+    """Has the wanted runs computed, round by round; `timing` is the pilot's."""
     shared, watch = context.broadcast(work), Watch(context)
     with console.status("compiling the model, unless that is done, and timing a few runs"):
         run_s = timing.result()

@@ -12,6 +12,7 @@ from rich.console import Console
 from analysis import config, results
 from analysis.errors import ConfigError, RunError
 from analysis.estimate import estimate
+from analysis.identity import point_id
 from kernels.engines import Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import simulate
@@ -20,7 +21,7 @@ from kernels.tally import read
 from sparkjobs import folder, screen, session
 from sparkjobs.plan import PLAN_SCHEMA, plan
 from sparkjobs.run import Done, jobs_by_task, run
-from sparkjobs.state import identities
+from sparkjobs.state import State, identities
 from sparkjobs.sweep import Options, sweep, work_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
@@ -229,6 +230,16 @@ def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_pa
     (out / folder.EXPERIMENT).unlink()
     with pytest.raises(ConfigError, match="holds results of an unknown experiment"):
         sweep(load("run.runs=10"), out, RESUMED, console)
+
+
+def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, load, console, tmp_path):
+    experiment, out = load("run.runs=10"), tmp_path / "out"
+    sweep(experiment, out, Options(), console)
+    later = experiment.model._replace(version=experiment.model.version + 1)
+    points = tuple(each._replace(point_id=point_id(later, each.point)) for each in experiment.points)
+    state = experiment._replace(model=later, points=points)
+    with pytest.raises(ConfigError, match="holds results of another version of this model"):
+        State(state, out, False)
 
 
 def test_another_engine_may_go_on(load):
