@@ -182,7 +182,7 @@ def _axis_label(keys: Sequence[str]) -> str:
     alike = "".join(f"\nand with it {text.name(key)}" for key in keys[1:])
     if keys[0] == text.MESSAGE_LOSS:
         return f"probability that a message is lost{alike}"
-    return f"rate of {text.name(keys[0])} (1 / unit of model time){alike}"
+    return f"rate of {text.name(keys[0])} (1 / model time){alike}"
 
 
 class _Places(NamedTuple):

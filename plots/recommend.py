@@ -34,17 +34,22 @@ def recommend(frame: pd.DataFrame, target: float) -> Recommendation:
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
-    goal = f"a probability of data loss of at most {text.number(target)} a run"
+    goal = f"a probability of data loss of at most {text.power(target)} a run"
     said = []
     if meets:
         measure = "messages" if any(each.mean("messages") for each in meets) else "steps"
         cheapest = min(meets, key=lambda each: each.mean(measure))
         headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
-        said.append(f"Meeting it: {_names(meets)}. Of these {cheapest.settings} costs least: "
-                    f"{text.number(cheapest.mean(measure))} {measure} a run.")  # fmt: skip
+        if len(found) > 1:
+            mean = text.number(cheapest.mean(measure))
+            said.append(
+                f"Meeting it: {_names(meets)}. Of these {cheapest.settings} costs least: {mean} {measure} a run."
+            )
     else:
         headline = f"No design is shown to meet the target: {goal}."
-    if fails:
+    if len(found) == 1:
+        said.append(f"In its worst case, {_worst(found[0])}.")
+    elif fails:
         said.append(f"Not meeting it: {_names(fails)}. The worst: {_worst(fails[-1])}.")
     if undecided:
         runs = max(each.runs_to_settle(tail, target) for each in undecided)

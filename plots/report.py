@@ -93,8 +93,9 @@ def _designs(frame: pd.DataFrame, target: float) -> dict[str, Any]:
     rows = choose.of(frame, text.ANY_LOSS)
     found, tail = verdict.designs(rows), verdict.tail(rows)
     return {
-        "target": text.number(target) if target < math.inf else "",
+        "target": text.power(target) if target < math.inf else "",
         "num_designs": len(found),
+        "some_messages": bool(rows["messages"].any()),
         "some_faults": any(design.at for design in found),
         "designs": [_design(design, tail, target) for design in found[:MOST_DESIGNS]],
         "decades": [

@@ -41,7 +41,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#
 _MARKERS = ("o", "s", "D", "^", "P", "X", "*", "h")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 MOST_LINES = len(_COLOURS)
-MOST_ROWS, MOST_PANELS, MOST_VALUES = 24, 6, 24
+MOST_ROWS, MOST_PANELS, MOST_VALUES = 16, 6, 24
 """Rows, panels and values along an axis that a figure has, so that it can be read on half a page."""
 KINDS: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},

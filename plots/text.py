@@ -193,7 +193,8 @@ def intervals(frame: pd.DataFrame) -> str:
     """The kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each for itself."""
     first = frame.iloc[0]
     together = "all points together" if is_simultaneous(frame) else "each for itself"
-    return f"{percent(first['confidence'])} {first['method']} intervals, {together}"
+    methods = " or ".join(frame["method"].unique())
+    return f"{percent(first['confidence'])} {methods} intervals, {together}"
 
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
-from scipy.special import betainc
+from scipy.special import betainc, rel_entr
 
 from plots import choose, text
 
 MEETS, FAILS, UNDECIDED = "meets", "does not meet", "undecided"
 MOST_RUNS = 10**15
 _MOST_DECADES = 10
-_COLUMNS = ["losses", "hidden", "runs", "p", "low", "high", "messages", "steps"]
+_COLUMNS = ["losses", "hidden", "runs", "p", "low", "high", "method", "messages", "steps"]
 
 
 class Design(NamedTuple):
@@ -74,16 +74,20 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
     """About how many runs an undecided point takes until its interval leaves the target out.
 
     As if they went on as those made so far: with the same shares of losses and of hidden runs. Without either that is
-    the rule of three at this confidence: log(tail) / log(1 - target). Infinite beyond MOST_RUNS, and if the target lies
-    between the share of losses and that of losses and hidden runs together.
+    the rule of three at this confidence, log(tail) / log(1 - target), if the interval is Clopper-Pearson's. Else it is
+    that of a confidence sequence (`analysis.sequential`), which excludes the target once n KL(share, target) is about
+    log(1 / (2 tail)) + log(pi n / 2) / 2. Infinite beyond MOST_RUNS, and so if the target
+    lies between the share of losses and that of losses and hidden runs together.
     """
     lost, most = point["losses"] / point["runs"], (point["losses"] + point["hidden"]) / point["runs"]
-    if most == 0.0:
+    exact = point["method"].endswith("Clopper-Pearson")
+    if exact and most == 0.0:
         return math.log(tail) / math.log1p(-target)
-    if lost <= target <= most:
-        return math.inf
 
     def settled(runs: float) -> bool:
+        if not exact:
+            share = most if most < target else max(lost, target)
+            return runs * _divergence(share, target) >= math.log(math.pi * runs / 2) / 2 - math.log(2 * tail)
         if most < target:  # so few losses would be this unlikely at the target
             return bool(1.0 - betainc(most * runs + 1.0, runs - most * runs, target) <= tail)
         return bool(betainc(lost * runs, runs - lost * runs + 1.0, target) <= tail)
@@ -97,6 +101,11 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
         middle = math.sqrt(below * above)
         below, above = (below, middle) if settled(middle) else (middle, above)
     return above
+
+
+def _divergence(share: float, target: float) -> float:
+    """KL(share, target) of two coins, in nats."""
+    return float(rel_entr(share, target) + rel_entr(1.0 - share, 1.0 - target))
 
 
 class Decade(NamedTuple):

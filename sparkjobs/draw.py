@@ -72,7 +72,7 @@ def plot(
             if tell:
                 tell(f"drawing {file.name}")
             try:
-                folder.write(file, save(figure, kind))
+                file.write_bytes(save(figure, kind))
             except OSError as error:
                 raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
             written.append(file)

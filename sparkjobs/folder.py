@@ -27,6 +27,7 @@ TASK_SCHEMA = (
 _MERGED = "# merged from "
 """In EXPERIMENT: where results come from that were merged."""
 _SAME_RESULTS = ("run.engine", "run.target")
+"""Keys that results do not depend on."""
 
 
 @contextmanager

@@ -203,6 +203,16 @@ def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypat
     assert sweep(experiment, out, RESUMED, console).stopped == {"runs": 4}
 
 
+def test_another_target_is_judged_without_running_again(spark, load, console, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    sweep(load(), out, Options(), console)
+    assert "No target was set" in (out / folder.REPORT).read_text()
+    monkeypatch.setattr("sparkjobs.sweep._compute", None)
+    sweep(load("run.target=0.99"), out, RESUMED, console)
+    assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
+    assert folder.load(out).run.target == 0.99
+
+
 def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_path):
     out = tmp_path / "out"
     sweep(load("run.runs=10"), out, Options(), console)

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from analysis import intervals, sequential
 from analysis.intervals import clopper_pearson
 from analysis.results import frame as frame_of
+from analysis.sequential import confidence_sequence
 from plots import choose, verdict
 from plots.recommend import recommend
 from plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
@@ -52,24 +54,29 @@ def test_the_rule_of_three_says_how_many_runs_settle_it():
     assert clopper_pearson(0, math.ceil(runs), 0.95)[1] <= 1e-6 < clopper_pearson(0, math.floor(runs) - 1, 0.95)[1]
 
 
-@pytest.mark.parametrize(("losses", "target"), [(2, 0.003), (4, 0.003), (30, 0.029), (30, 0.031)])
-def test_so_many_runs_settle_it_if_they_go_on_alike(losses, target):
-    point = {"losses": losses, "hidden": 0, "runs": RUNS}
+@pytest.mark.parametrize("interval", [clopper_pearson, confidence_sequence])
+@pytest.mark.parametrize(("losses", "target"), [(0, 0.001), (2, 0.003), (4, 0.003), (30, 0.029), (30, 0.031)])
+def test_so_many_runs_settle_it_if_they_go_on_alike(interval, losses, target):
+    method = {clopper_pearson: intervals.METHOD, confidence_sequence: sequential.METHOD}[interval]
+    point = {"losses": losses, "hidden": 0, "runs": RUNS, "method": method}
     runs = runs_to_settle(point, 0.025, target)
 
     def judged(runs):
-        return judge(*clopper_pearson(round(losses / RUNS * runs), round(runs), 0.95), target)
+        low, high = interval(round(losses / RUNS * runs), round(runs), 0.95)
+        return judge(low, high, target)
 
     assert judged(RUNS) == UNDECIDED
     assert judged(runs / 2) == UNDECIDED
     assert judged(1.1 * runs) == (MEETS if losses / RUNS < target else FAILS)
 
 
-def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide():
-    assert runs_to_settle({"losses": 3, "hidden": 0, "runs": RUNS}, 0.025, 0.003) == math.inf
-    assert runs_to_settle({"losses": 1, "hidden": 9, "runs": RUNS}, 0.025, 0.005) == math.inf
-    assert runs_to_settle({"losses": 0, "hidden": 9, "runs": RUNS}, 0.025, 0.009) == math.inf
-    assert runs_to_settle({"losses": 0, "hidden": 9, "runs": RUNS}, 0.025, 0.02) < math.inf
+@pytest.mark.parametrize("method", [intervals.METHOD, sequential.METHOD])
+def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide(method):
+    point = {"losses": 3, "hidden": 0, "runs": RUNS, "method": method}
+    assert runs_to_settle(point, 0.025, 0.003) == math.inf
+    assert runs_to_settle(point | {"losses": 1, "hidden": 9}, 0.025, 0.005) == math.inf
+    assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.009) == math.inf
+    assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.02) < math.inf
 
 
 def test_the_tail_is_that_of_each_interval():
@@ -100,12 +107,17 @@ def test_decades_are_ten_at_the_most():
 def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     given = frame([0, 0, 30, 30, 9, 9], model__keys=[1, 2, 3], **FAULTS)
     headline, said = recommend(given, 0.01)
-    assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 0.0100 a run."
+    assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 10⁻² a run."
     assert said[0].startswith("Meeting it: keys 1. Of these keys 1 costs least: 1.00 messages a run.")
     assert said[1].startswith("Not meeting it: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
     assert said[2].startswith("Undecided at this precision: keys 3; about ")
     assert any("of 6 up to 0.3 may be expected to miss" in each for each in said)
     assert any("judged by its worst faults" in each for each in said)
+
+
+def test_the_cheapest_that_meets_is_named():
+    _, said = recommend(frame([0, 0, 30], model__keys=[1, 2, 3]), 0.01)
+    assert said[0].startswith("Meeting it: keys 1; keys 2. Of these keys 1 costs least: 0.00 messages a run.")
 
 
 def test_without_a_target_nothing_passes():
@@ -122,11 +134,12 @@ def test_hidden_runs_are_told_of():
 
 
 def test_a_single_design_reads_well():
-    headline, _ = recommend(frame([0]), 0.01)
+    headline, said = recommend(frame([0]), 0.01)
     assert headline.startswith("The one design meets the target")
+    assert said == ["In its worst case, the one design: < 0.00368."]
     headline, said = recommend(frame([0]), 1e-6)
     assert headline.startswith("No design is shown to meet the target")
-    assert said[0].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
+    assert said[1].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
 
 
 def test_verdicts_on_many_points_are_cheap_enough_to_make():
