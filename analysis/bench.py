@@ -36,7 +36,9 @@ REPETITIONS = 3
 REPETITION_S = 1.0
 """Seconds of a repetition; the best one counts."""
 SEARCH_BYTES = 2**30
-_FIRST_RUNS = 1 << 10
+_FEWEST_RUNS = 1 << 10
+_FEWEST_RUNS_PER_LANE = 8
+"""So that the end of a benchmark, when lanes fall idle, counts for little."""
 
 
 class Limits(NamedTuple):
@@ -108,7 +110,7 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
 
 def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Iterator[Speed]:
     for threads in thread_counts:
-        yield _random_runs(choose("numba"), model, point, threads)
+        yield _random_runs(choose("numba"), model, point, threads, _FEWEST_RUNS)
 
 
 def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
@@ -116,20 +118,22 @@ def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
     engine = choose("jax")
     from kernels import jax_engine
 
-    device = jax_engine.devices()[0]
-    speed = _random_runs(engine, model, point, num_cores() if device.platform == "cpu" else 1)
+    device, num_devices = jax_engine.devices()[0], len(jax_engine.devices())
+    threads = num_cores() if device.platform == "cpu" else 1
+    lanes = num_devices * jax_engine.num_lanes(model, device)
+    speed = _random_runs(engine, model, point, threads, _FEWEST_RUNS_PER_LANE * lanes)
     num_bytes, operations = jax_engine.step_cost(model, pack(model, [point]))
     limits = LIMITS.get(device.device_kind)
     yield speed._replace(
-        device=f"{len(jax_engine.devices())} x {device.device_kind}",
+        device=f"{num_devices} x {device.device_kind}",
         bytes_per_step=num_bytes,
         operations_per_step=operations,
-        steps_per_s_by_bytes=limits and len(jax_engine.devices()) * limits.bytes_per_s / num_bytes,
-        steps_per_s_by_operations=limits and len(jax_engine.devices()) * limits.operations_per_s / operations,
+        steps_per_s_by_bytes=limits and num_devices * limits.bytes_per_s / num_bytes,
+        steps_per_s_by_operations=limits and num_devices * limits.operations_per_s / operations,
     )
 
 
-def _random_runs(engine: Engine, model: Model, point: Point, threads: int) -> Speed:
+def _random_runs(engine: Engine, model: Model, point: Point, threads: int, fewest_runs: int) -> Speed:
     points = pack(model, [point])
     compile_s = _timed(lambda: engine.simulate(model, points, [Job(0, 0, 1)], 0))[1]
 
@@ -138,10 +142,11 @@ def _random_runs(engine: Engine, model: Model, point: Point, threads: int) -> Sp
         tallies, seconds = _timed(lambda: engine.simulate(model, points, [Job(0, 0, num_runs)], 0, threads))
         return float(tallies[0, STEPS]) / seconds, num_runs / seconds
 
-    num_runs = _FIRST_RUNS
+    num_runs = fewest_runs
     while num_runs / (runs_per_s := measure(num_runs)[1]) < REPETITION_S / 8:
         num_runs *= 2
-    best = max(measure(round(runs_per_s * REPETITION_S)) for _ in range(REPETITIONS))
+    num_runs = max(fewest_runs, round(runs_per_s * REPETITION_S))
+    best = max(measure(num_runs) for _ in range(REPETITIONS))
     return Speed(model.name, engine.NAME, threads, *best, compile_s)
 
 

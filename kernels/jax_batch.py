@@ -89,6 +89,7 @@ def _num_bytes(arrays: Any) -> int:
 
 
 def _blank(model: Model, num_lanes: int) -> Batch:
+    """One device's batch without runs."""
 
     def zeros(dtype: Any, *shape: int) -> Any:
         return jnp.zeros(shape or num_lanes, dtype)
@@ -115,7 +116,7 @@ def advance(model: Model, mesh: Mesh) -> Any:
 
     Compiled once for each number of lanes, whatever the queue holds.
     """
-    options = OPTIONS[mesh.devices.flat[0].platform]
+    options = OPTIONS.get(mesh.devices.flat[0].platform)
     return jax.jit(_on_each(mesh, partial(_advance, model)), donate_argnums=0, compiler_options=options)
 
 

@@ -17,7 +17,7 @@ from kernels.model import HORIZON, INSTANCE_BITS, LOST, OUTCOMES, UNFINISHED, Mo
 from kernels.ops import as_int64, as_uint64, nth_bit, popcount
 from kernels.philox import draw_pair, minus_log2, multiply_high
 
-once = jax.lax.optimization_barrier
+_once = jax.lax.optimization_barrier
 """Keeps XLA from computing a value again in every kernel that needs it."""
 RUNNING, IDLE = -1, len(OUTCOMES)
 """Outcomes of lanes whose run goes on, and of lanes that have none."""
@@ -80,7 +80,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     running = lane.outcome == RUNNING
     broken_mask = sum(jnp.where(v.holds(state, params), 0, 1 << i) for i, v in enumerate(model.invariants))
     masks = [jnp.asarray(mask, jnp.int64) for action in model.actions for mask in action.enabled(state, params)]
-    broken_mask, masks = once((broken_mask, masks))
+    broken_mask, masks = _once((broken_mask, masks))
     newly_broken = jnp.where(running, broken_mask & ~lane.broken_mask, 0)
     first_steps = [jnp.where(newly_broken >> i & 1, lane.steps, before) for i, before in enumerate(lane.first_steps)]
     sums = list(accumulate(weight * popcount(mask) for weight, mask in zip(settings.weights, masks, strict=True)))
@@ -98,10 +98,10 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     ended_late = running & (outcome == HORIZON)
 
     drawn = _draw(model, settings.weights, masks, sums, as_int64(multiply_high(choose, as_uint64(total))))
-    drawn = once(drawn._replace(action=jnp.where(goes_on, drawn.action, -1)))
+    drawn = _once(drawn._replace(action=jnp.where(goes_on, drawn.action, -1)))
     sent = _select(drawn.action, 0, [a.sends(state, params, drawn.instance) for a in model.actions])
     losses = _losses(model, settings.loss, seed, lane.run, counter)
-    after = _apply(model, state, params, drawn, once(_deposit(losses, sent, model.max_sends)))
+    after = _apply(model, state, params, drawn, _once(_deposit(losses, sent, model.max_sends)))
     return Lane(
         job=lane.job,
         run=lane.run,

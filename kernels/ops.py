@@ -25,7 +25,10 @@ jitable = register_jitable(**INLINED)
 
 
 def where(condition: Any, yes: T, no: T) -> T:
-    """`yes` where `condition` holds, else `no`; integers, or NamedTuples of them taken field by field."""
+    """`yes` where `condition` holds, else `no`; integers, or NamedTuples of them taken field by field.
+
+    Fields that both have in common are left as they are.
+    """
     if isinstance(condition, int):
         return yes if condition else no
     import jax  # only traced values get here
