@@ -217,12 +217,13 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
     which every hidden run may be one, and the interval's `method` and `confidence`: of each interval alone, or if
     `simultaneous` of one invariant's intervals at all points together.
 
-    Where the number of runs was not fixed before, the interval is that of the confidence sequence, which holds at every
-    number of runs at once, and so whatever it was that stopped them.
+    If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
+    holds at every number of runs at once, and so whatever it was that stopped them.
     """
     import pandas as pd  # here, since Spark's workers get along without
 
     rows = []
+    fixed = all(set(reasons) <= {BY_RUNS} for reasons in table["stopped"].to_pylist())
     for each in table.to_pylist():
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
@@ -232,7 +233,7 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
         shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"])}
         any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
-        judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden)
+        judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden, fixed)
         rows += [shared | _estimate(each, invariant, judged) for invariant in (any_loss, *each["invariants"])]
     return pd.DataFrame(rows)
 
@@ -245,6 +246,8 @@ class Judgement(NamedTuple):
     """Intervals that hold together at that confidence."""
     hidden: int
     """Runs that may hide a loss."""
+    fixed: bool
+    """Whether the number of runs was fixed before."""
 
 
 def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Judgement) -> dict[str, Any]:
@@ -252,7 +255,7 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Jud
 
     losses, runs = invariant["broken"], each["num_runs"]
     confidence = sequential.simultaneous(judged.confidence, judged.together)
-    if set(each["stopped"]) <= {BY_RUNS}:
+    if judged.fixed:
         method, interval = intervals.METHOD, intervals.clopper_pearson
     else:
         method, interval = sequential.METHOD, sequential.confidence_sequence

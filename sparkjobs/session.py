@@ -54,10 +54,12 @@ def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
     """Spark's settings from KEY=VALUE each. Raises ConfigError unless they read so, `master` reads like a Spark master,
     and there is a Java that Spark runs on.
     """
-    settings = dict(setting.split("=", 1) for setting in conf if re.match(r"spark\.\S+=", setting))
-    if len(settings) < len(conf):
-        wrong = next(setting for setting in conf if setting.partition("=")[0] not in settings)
-        raise ConfigError(f"--conf {show(wrong)}: written as spark.KEY=VALUE, each key once")
+    settings: dict[str, str] = {}
+    for setting in conf:
+        key, equals, value = setting.partition("=")
+        if not equals or not re.fullmatch(r"spark\.[^\s=]+", key) or key in settings:
+            raise ConfigError(f"--conf {show(setting)}: written as spark.KEY=VALUE, each key once")
+        settings[key] = value
     if master is not None and not _MASTER.fullmatch(master):
         raise ConfigError(f"--master {show(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn")
     _check_java()

@@ -162,3 +162,5 @@ def test_where_the_number_of_runs_was_not_fixed_the_interval_holds_at_any(why):
     assert (fixed["method"][0], free["method"][0]) == (intervals.METHOD, sequential.METHOD)
     assert (free["low"][0], free["high"][0]) == sequential.confidence_sequence(15, 100, 0.9)
     assert list(free["stopped"].unique()) == [why]
+    both = table(row() | counts | {"stopped": ["runs"]}, row(point_id="other") | counts | {"stopped": [why]})
+    assert list(results.frame(both, 0.9)["method"].unique()) == [sequential.METHOD]

@@ -278,6 +278,15 @@ def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
     assert (tmp_path / "file").read_text() == "x"
 
 
+@pytest.mark.parametrize("conf", ["spark.a", "a=b", "spark.a b=c", "spark.=", "=x"])
+def test_a_setting_of_spark_that_is_none_is_refused(load, console, tmp_path, conf):
+    with pytest.raises(ConfigError, match=r"--conf \".*\": written as spark.KEY=VALUE"):
+        sweep(load(), tmp_path / "out", Options(conf=[conf]), console)
+    with pytest.raises(ConfigError, match=r'--conf "spark.a=2": .*each key once'):
+        sweep(load(), tmp_path / "out", Options(conf=["spark.a=1", "spark.a=2"]), console)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("master", ["foo", "local[2]x", "spark:/host", "local[2]\n"])
 def test_a_master_that_is_none_is_refused_before_anything_is_written(load, console, tmp_path, master):
     with pytest.raises(ConfigError, match=r'--master ".*": local'):
