@@ -1,5 +1,7 @@
 """The run that a report shows: how the configuration that loses data most often loses it."""
 
+import json
+import shlex
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -30,6 +32,9 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
     trace = trace_find.find_in_runs(model, point, wanted, worst["seed"], runs).trace
     if trace is None:
         return None
-    caption = f"{trace_formats.title(trace)}. {trace_formats.origin(trace)} {trace_formats.configuration(trace)}."
+    changed = [*experiment.overrides, *(f"{key}={json.dumps(value)}" for key, value in point.varied.items())]
+    settings = [word for override in changed for word in ("--set", override)]
+    command = shlex.join(["quorisk", "trace", experiment.path, *settings, "--run", f"{trace.seed}:{trace.run}"])
+    caption = f"From the configuration that loses data most often. The run as it was, unshortened: {command}"
     story = trace_formats.words(trace, replay(trace))
     return Counterexample(trace_formats.picture(trace).encode(), caption, story)
