@@ -1,5 +1,6 @@
 # Quorisk: everything starts here. `make` alone lists the targets.
-# Needs GNU make and Python 3.11 or newer; the rest goes into .venv (and Java, for Spark, and Chromium, for tests, see scripts/).
+# Needs GNU make (scripts/make.sh sees to it) and Python 3.11 or newer; the rest goes into .venv, and what is no Python
+# package (Java for Spark, Chromium for tests) where scripts/ find or install it.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV   := .venv
