@@ -1,16 +1,17 @@
 """What a sweep shows on screen: how far it is, and what came out."""
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import pandas as pd
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from analysis.config import Experiment
-from plots import tables, text
 from sparkjobs.folder import PLAN
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_LINES = 40
 _COLUMNS = (
@@ -51,6 +52,8 @@ class Bar:
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     """The costliest points of a plan, the first MOST_LINES."""
+    from plots import text
+
     by_point = table.group_by("point").aggregate(
         [("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")]
     )
@@ -66,8 +69,10 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     return shown
 
 
-def summary(frame: pd.DataFrame) -> Table:
+def summary(frame: "pd.DataFrame") -> Table:
     """The probabilities that a report shows, by configuration, with their intervals; the first MOST_LINES."""
+    from plots import tables, text  # pandas takes its time to load
+
     lines, keys = tables.lines(frame, text.plain), text.varied(frame)
     more = len(lines) - MOST_LINES
     table = Table(caption=f"{more} more configurations in the report" if more > 0 else None)
