@@ -1,16 +1,17 @@
 """What a sweep shows on screen: how far it is, and what came out."""
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import pandas as pd
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from analysis.config import Experiment
-from plots import tables, text
 from sparkjobs.folder import PLAN
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_LINES = 40
 _COLUMNS = (
@@ -51,6 +52,8 @@ class Bar:
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     """The costliest points of a plan, the first MOST_LINES."""
+    from plots import text
+
     by_point = table.group_by("point").aggregate(
         [("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")]
     )
@@ -66,10 +69,11 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     return shown
 
 
-def summary(frame: pd.DataFrame) -> Table:
+def summary(frame: "pd.DataFrame") -> Table:
     """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES."""
     lines, keys = tables.lines(frame, MOST_LINES, text.plain), text.varied(frame)
     more = frame["point_id"].nunique() - len(lines)
+    from plots import tables, text  # pandas takes its time to load
     table = Table(caption=f"{more} more configurations in the report" if more > 0 else None)
     for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):
         table.add_column(heading, justify="right")

@@ -41,7 +41,11 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-CLUSTER_SETTINGS = {"spark.speculation": "true"}
+CLUSTER_SETTINGS = {
+    "spark.speculation": "true",
+    # A socket's path has 107 characters at the most, more than which YARN's own folder for temporary files may have.
+    "spark.python.unix.domain.socket.dir": "/tmp",
+}
 PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
 _UNPACKED = "quorisk"
 _PYTHON_ERROR = re.compile(

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,6 @@ from analysis.estimate import num_cores
 from kernels.model import LOST, OUTCOMES
 from kernels.points import pack
 from sparkjobs import folder, screen, session
-from sparkjobs.draw import draw
 from sparkjobs.ledger import Stop
 from sparkjobs.merge import merge
 from sparkjobs.plan import pilot, plan
@@ -139,6 +139,7 @@ def _compute(
     work = work_of(experiment)
     with ThreadPoolExecutor(1) as pool:
         timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
+        pool.submit(import_module, "sparkjobs.draw")  # takes its time, too
         with session.spark(master, settings, out / folder.SPARK_LOG) as context:
             if context.uiWebUrl:
                 console.print(f"Spark UI: {context.uiWebUrl}", soft_wrap=True, markup=False)
@@ -209,6 +210,8 @@ def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
 
 def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
     """Draws what the folder's results show, and says it on screen."""
+    from sparkjobs.draw import draw
+
     table = folder.result_rows(out)
     summary = summarized(table)
     source = folder.as_run(experiment)

@@ -2,8 +2,13 @@
 
 import io
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,7 +25,7 @@ from kernels.points import pack
 from kernels.tally import read
 from sparkjobs import folder, screen, session
 from sparkjobs.plan import PLAN_SCHEMA, plan
-from sparkjobs.run import Done, jobs_by_task, run
+from sparkjobs.run import Done, _compile_once, jobs_by_task, run
 from sparkjobs.state import State, identities
 from sparkjobs.sweep import Options, sweep, work_of
 
@@ -261,6 +266,31 @@ def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, con
     file.unlink()
     sweep(experiment, out, RESUMED, console)
     assert (out / folder.RESULTS).read_bytes() == whole
+
+
+def test_one_worker_of_a_machine_compiles_while_the_others_wait(load, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("sparkjobs.run._COMPILED", set())
+    busy: list[int] = []
+    others = []
+
+    def simulate(*_):
+        others.append(len(busy))
+        busy.append(1)
+        time.sleep(0.1)
+        busy.pop()
+
+    engine, work, start = SimpleNamespace(NAME="numba", simulate=simulate), work_of(load()), Barrier(3)
+
+    def worker(_):
+        start.wait()
+        _compile_once(engine, work)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(worker, range(3)))
+    assert set(others) == {0}
+    _compile_once(engine, work)
+    assert len(others) <= 3
 
 
 def test_two_at_once_do_not_share_a_folder(load, console, tmp_path):
