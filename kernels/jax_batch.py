@@ -76,7 +76,7 @@ def fresh(model: Model, mesh: Mesh, num_lanes: int) -> Any:
         cuts = num_runs * (jax.lax.axis_index(mesh.axis_names) + jnp.arange(2)) // mesh.size
         return _blank(model, num_lanes)._replace(next=cuts[:1], end=cuts[1:])
 
-    return jax.jit(_on_each(mesh, share))
+    return _on_each(mesh, share)
 
 
 def batch_bytes(model: Model, num_lanes: int) -> int:
@@ -117,7 +117,7 @@ def advance(model: Model, mesh: Mesh) -> Any:
     Compiled once for each number of lanes, whatever the queue holds.
     """
     options = OPTIONS.get(mesh.devices.flat[0].platform)
-    return jax.jit(_on_each(mesh, partial(_advance, model)), donate_argnums=0, compiler_options=options)
+    return _on_each(mesh, partial(_advance, model), donate_argnums=0, compiler_options=options)
 
 
 def step_cost(model: Model, queue: Queue) -> tuple[int, int]:
@@ -138,18 +138,18 @@ def narrow(mesh: Mesh, num_lanes: int) -> Any:
         order = jnp.argsort(batch.lanes.outcome != RUNNING)[:num_lanes]
         return batch._replace(lanes=jax.tree.map(lambda column: column[order], batch.lanes))
 
-    return jax.jit(_on_each(mesh, keep))
+    return _on_each(mesh, keep)
 
 
-def _on_each(mesh: Mesh, work: Callable[..., Batch]) -> Any:
-    """`work(batch, ...)` on every device, with its part of the batch and all of the other arguments."""
+def _on_each(mesh: Mesh, work: Callable[..., Batch], **options: Any) -> Any:
+    """`work(batch, ...)` compiled for every device, with its part of the batch and all of the other arguments."""
     own, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
 
     def program(*arguments: Any) -> Batch:
         specs = tuple(own if isinstance(argument, Batch) else whole for argument in arguments)
         return jax.shard_map(work, mesh=mesh, in_specs=specs, out_specs=own, check_vma=False)(*arguments)
 
-    return program
+    return jax.jit(program, **options)
 
 
 def _advance(model: Model, batch: Batch, queue: Queue, rounds: Any) -> Batch:

@@ -3,6 +3,7 @@
 The host fills a queue with jobs and looks in a few times a second while the devices work it off, each an equal share.
 """
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -144,20 +145,20 @@ def _work_off(model: Model, queue: Queue, num_runs: int, progress: Callable[[int
     lanes = min(num_lanes(model, device) for device in mesh.devices)
     queue = jax.device_put(queue, NamedSharding(mesh, PartitionSpec()))
     batch = fresh(model, mesh, lanes)(num_runs)
-    ended, rounds, scarce_s = 0, 1, 0.0
+    ended, rounds, scarce_since = 0, 1, math.inf
     while ended < num_runs:
         start = time.perf_counter()
         batch = advance(model, mesh)(batch, queue, rounds)
         running = np.asarray(batch.running)  # waits for the devices
-        took_s = time.perf_counter() - start
+        now = time.perf_counter()
+        rounds = 2 * rounds if now - start < _LOOK_S[0] else max(1, rounds // 2) if now - start > _LOOK_S[1] else rounds
         queued = int((np.asarray(batch.end) - np.asarray(batch.next)).sum())
         now_ended = num_runs - queued - int(running.sum())
         if progress:
             progress(now_ended - ended)
         ended = now_ended
-        rounds = 2 * rounds if took_s < _LOOK_S[0] else max(1, rounds // 2) if took_s > _LOOK_S[1] else rounds
         fewer = lanes // _NARROWING
-        scarce_s = scarce_s + took_s if not queued and running.max() <= fewer else 0.0
-        if scarce_s > _PATIENCE_S and fewer >= _FEWEST_LANES:
-            batch, lanes, scarce_s = narrow(mesh, fewer)(batch), fewer, 0.0
+        scarce_since = min(scarce_since, now) if not queued and running.max() <= fewer else math.inf
+        if now - scarce_since > _PATIENCE_S and fewer >= _FEWEST_LANES:
+            batch, lanes, scarce_since = narrow(mesh, fewer)(batch), fewer, math.inf
     return batch

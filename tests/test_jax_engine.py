@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from jax.sharding import Mesh
 
 from kernels import jax_batch, jax_engine, numba_engine, points, tally
 from kernels.compaction import MODEL as TOPIC
@@ -150,7 +151,7 @@ def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
     """Of 600 runs, 60 crash on and on."""
     long = point_of(TOPIC, rates={"broker_crash": 50.0}, max_crashes=31, messages=8, compactions=7)
     jobs = [Job(0, 0, 540), Job(1, 0, 60)]
-    monkeypatch.setattr(jax_engine, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(jax_engine, "_PATIENCE_S", -1.0)
     monkeypatch.setattr(jax_engine, "_FEWEST_LANES", 16)
     narrowed: list[int] = []
 
@@ -166,7 +167,9 @@ def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
 
 
 def test_one_compiled_program_serves_every_queue(caplog):
+    jax_batch.advance.cache_clear()
     by_jax(JOBS)
+    assert jax_batch.advance(TOPIC, Mesh(np.array(jax_engine.devices()), ("devices",)))._cache_size() == 1
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         by_jax([Job(0, 0, 50)] * 40, 1, CRASHES[:1])
         by_jax([Job(2, 2**50, 20_000)], 7, [*CRASHES, point_of(TOPIC, keys=3, messages=5, max_steps=9, horizon=2.0)])
