@@ -71,9 +71,10 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
 
 def summary(frame: "pd.DataFrame") -> Table:
     """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES."""
+    from plots import tables, text  # pandas takes its time to load
+
     lines, keys = tables.lines(frame, MOST_LINES, text.plain), text.varied(frame)
     more = frame["point_id"].nunique() - len(lines)
-    from plots import tables, text  # pandas takes its time to load
     table = Table(caption=f"{more} more configurations in the report" if more > 0 else None)
     for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):
         table.add_column(heading, justify="right")
