@@ -57,7 +57,8 @@ def _started(command: Sequence[str], log: Path, pattern: str, host: str = LOOPBA
     """Runs a part of Spark that has started when its log says so; `pattern` catches the master's URL there."""
     spark = Path(_find_spark_home(), "bin", "spark-class")
     place = ["--host", host, "--webui-port", "0"]
-    environment = os.environ | {"SPARK_LOCAL_IP": host, "SPARK_NO_DAEMONIZE": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # as on other machines
+    environment = inherited | {"SPARK_LOCAL_IP": host, "SPARK_NO_DAEMONIZE": "1"}
     with log.open("wb") as file:
         process = subprocess.Popen(
             [str(spark), f"org.apache.spark.deploy.{command[0]}", *place, *command[1:]],
