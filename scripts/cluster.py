@@ -42,19 +42,23 @@ def master(folder: Path) -> Iterator[Part]:
 
 @contextmanager
 def worker(folder: Path, number: int, url: str, cores: int, memory: str = "1g") -> Iterator[Part]:
-    """A worker of the master at `url`, in the same manner."""
-    place = folder / f"worker-{number}"
+    """A worker of the master at `url`, in the same manner.
+
+    Each has an address of its own: Spark starts no copy of a slow task on the host that is slow.
+    """
+    place, host = folder / f"worker-{number}", f"127.0.0.{number + 1}"
     command = ["worker.Worker", "--cores", str(cores), "--memory", memory, "--work-dir", str(place), url]
-    with _started(command, place.with_suffix(".log"), r"Successfully registered with master (\S+)") as part:
+    with _started(command, place.with_suffix(".log"), r"Successfully registered with master (\S+)", host) as part:
         yield part
 
 
 @contextmanager
-def _started(command: Sequence[str], log: Path, pattern: str) -> Iterator[Part]:
+def _started(command: Sequence[str], log: Path, pattern: str, host: str = LOOPBACK) -> Iterator[Part]:
     """Runs a part of Spark that has started when its log says so; `pattern` catches the master's URL there."""
     spark = Path(_find_spark_home(), "bin", "spark-class")
-    place = ["--host", LOOPBACK, "--webui-port", "0"]
-    environment = os.environ | {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_NO_DAEMONIZE": "1"}
+    place = ["--host", host, "--webui-port", "0"]
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # as on other machines
+    environment = inherited | {"SPARK_LOCAL_IP": host, "SPARK_NO_DAEMONIZE": "1"}
     with log.open("wb") as file:
         process = subprocess.Popen(
             [str(spark), f"org.apache.spark.deploy.{command[0]}", *place, *command[1:]],
