@@ -7,7 +7,6 @@ times are decimals of 38 digits, since those of 10**12 runs need not fit 64 bits
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
@@ -146,15 +145,6 @@ def versions(engine: str) -> list[str]:
         except PackageNotFoundError:
             found.append(f"{name} unknown")
     return sorted(found)
-
-
-def merge(table: pa.Table) -> pa.Table:
-    """One row a point, in the order of their first rows. Raises ResultError unless each point's rows agree in all
-    identity columns and their run ranges lie end to end."""
-    by_point: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for each in table.to_pylist():
-        by_point[each["point_id"]].append(each)
-    return pa.Table.from_pylist([merge_rows(rows) for rows in by_point.values()], schema=SCHEMA)
 
 
 def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

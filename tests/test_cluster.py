@@ -160,9 +160,10 @@ def test_a_copy_of_a_slow_task_counts_once(parts, expected, tmp_path):
     """A worker stands still until Spark has done a copy of its task elsewhere, and then ends that task, too."""
     url, workers, _ = parts
     out = tmp_path / "out"
-    eager = ("interval=100ms", "quantile=0.1", "multiplier=1.1", "minTaskRuntime=100ms")
-    running = start(out, *on(url), *(word for each in eager for word in ("--conf", f"spark.speculation.{each}")))
-    # Both workers have what they need from each other by then, and do not wait for one that stands still.
+    eager = ("speculation.interval=100ms", "speculation.quantile=0.1", "speculation.multiplier=1.1")
+    eager += ("speculation.minTaskRuntime=100ms", "rpc.askTimeout=10s")
+    running = start(out, *on(url), *(word for each in eager for word in ("--conf", f"spark.{each}")))
+    # Both workers have what they need from each other by then; who asks the one that stands still does not ask for long.
     wait_for(running, lambda: runs_on_disk(out) > RUNS * POINTS / 3)
     os.killpg(workers[1].process.pid, signal.SIGSTOP)
     try:

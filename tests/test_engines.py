@@ -181,7 +181,6 @@ def test_an_assigned_gpu_that_is_not_there_is_refused(task, monkeypatch, address
 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # to start Java, which is no fork that goes on in Python
 def test_on_spark_jax_gives_numbas_table(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     path = tmp_path / "small.toml"

@@ -73,11 +73,13 @@ def time_is_up_after_the_first_rows(monkeypatch):
     append = folder.append
 
     def note(out, rows):
-        taken.append(rows)
+        taken.extend(row for row in rows if row["first_run"] == 0)
         append(out, rows)
 
     clock = SimpleNamespace(monotonic=lambda: math.inf if taken else 0.0)
     monkeypatch.setattr("sparkjobs.run.time", clock)
+    monkeypatch.setattr("sparkjobs.run.POLL_S", 0.01)
+    monkeypatch.setattr("sparkjobs.state.COMMIT_S", 0.0)
     monkeypatch.setattr(folder, "append", note)
     yield
     assert taken

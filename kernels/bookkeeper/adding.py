@@ -33,9 +33,9 @@ def valid_ensembles(state, params, include_bookies, exclude_bookies):
     for b in range(MAX_BOOKIES):
         valid &= where((include_bookies >> b) & 1, _CONTAINING[b], -1)
         valid &= where((exclude_bookies >> b) & 1, ~_CONTAINING[b], -1)
-    for i in range(MAX_FRAGMENTS):
+    for i in range(MAX_FRAGMENTS):  # where there is no fragment, bit 63 is cleared, which is no set's
         ensemble = (state.meta_fragments.ensembles >> (6 * i)) & ROW
-        valid &= ~where(i < state.meta_fragments.num, 1 << ((ensemble - 1) & 63), 0)
+        valid &= ~(1 << ((ensemble - 1) & 63))
     return valid
 
 

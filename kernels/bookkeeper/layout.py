@@ -250,26 +250,27 @@ def append_fragment(fragments, ensemble, first_entry_id):
 
 
 @jitable
-def ensemble_of_entry(fragments, entry):
-    """FragmentOfEntryId(...).ensemble. Of the places where an entry fits between two fragments, the first counts."""
-    found = current_ensemble(fragments)
+def ensembles_by_entry(fragments):
+    """`meta_ensembles` of these fragments: FragmentOfEntryId(...).ensemble of every entry.
+
+    An entry is in the current fragment if that begins at or before it, else in the one that does so while the next does
+    not. Where several do, the first counts; where none does, the current one.
+    """
+    current = current_ensemble(fragments) * EVERY_ROW
+    found = current
+    in_current = in_next = rows_from(fragments.first_ids & 7)
     for i in range(1, MAX_FRAGMENTS):
-        first = (fragments.first_ids >> (3 * i)) & 7
-        next_first = (fragments.first_ids >> (3 * (i - 1))) & 7
-        fits = (i < fragments.num) & (first <= entry) & (next_first > entry)
-        found = where(fits, (fragments.ensembles >> (6 * i)) & ROW, found)
-    return where((fragments.first_ids & 7) <= entry, current_ensemble(fragments), found)
+        here = rows_from((fragments.first_ids >> (3 * i)) & 7)
+        fits = where(i < fragments.num, here & ~in_next, 0)
+        found = (found & ~fits) | (((fragments.ensembles >> (6 * i)) & ROW) * EVERY_ROW & fits)
+        in_next = here
+    return (current & in_current) | (found & ~in_current)
 
 
 @jitable
-def ensembles_by_entry(fragments):
-    """`meta_ensembles` of these fragments."""
-    return (
-        ensemble_of_entry(fragments, 1)
-        | (ensemble_of_entry(fragments, 2) << 6)
-        | (ensemble_of_entry(fragments, 3) << 12)
-        | (ensemble_of_entry(fragments, 4) << 18)
-    )
+def rows_from(entry):
+    """All bookies of this entry, from 1 to 7, and of all later ones."""
+    return (ROWS << (6 * entry) >> 6) & ROWS
 
 
 @jitable
