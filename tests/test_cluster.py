@@ -163,7 +163,7 @@ def test_a_copy_of_a_slow_task_counts_once(parts, expected, tmp_path):
     eager = ("speculation.interval=100ms", "speculation.quantile=0.1", "speculation.multiplier=1.1")
     eager += ("speculation.minTaskRuntime=100ms", "rpc.askTimeout=10s")
     running = start(out, *on(url), *(word for each in eager for word in ("--conf", f"spark.{each}")))
-    # Both workers have what they need from each other by then; who asks the one that stands still does not ask for long.
+    # Both workers have what they need from each other by then, and nobody asks the one that stands still for long.
     wait_for(running, lambda: runs_on_disk(out) > RUNS * POINTS / 3)
     os.killpg(workers[1].process.pid, signal.SIGSTOP)
     try:
