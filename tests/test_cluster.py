@@ -160,8 +160,10 @@ def test_a_copy_of_a_slow_task_counts_once(parts, expected, tmp_path):
     """A worker stands still until Spark has done a copy of its task elsewhere, and then ends that task, too."""
     url, workers, _ = parts
     out = tmp_path / "out"
-    eager = ("speculation.interval=100ms", "speculation.quantile=0.1", "speculation.multiplier=1.1")
-    eager += ("speculation.minTaskRuntime=100ms", "rpc.askTimeout=10s")
+    eager = [
+        f"speculation.{each}" for each in ("interval=100ms", "quantile=0.1", "multiplier=1.1", "minTaskRuntime=100ms")
+    ]
+    eager.append("rpc.askTimeout=10s")
     running = start(out, *on(url), *(word for each in eager for word in ("--conf", f"spark.{each}")))
     # Both workers have what they need from each other by then, and nobody asks the one that stands still for long.
     wait_for(running, lambda: runs_on_disk(out) > RUNS * POINTS / 3)

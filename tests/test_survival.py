@@ -69,7 +69,7 @@ def whole(experiment, tmp_path_factory):
 
 @pytest.fixture
 def time_is_up_after_the_first_rows(monkeypatch):
-    taken = []
+    taken: list[dict[str, object]] = []
     append = folder.append
 
     def note(out, rows):
