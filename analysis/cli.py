@@ -1,161 +1,18 @@
 """The `quorisk` command. Everything heavy is imported by the verb that needs it, so that --help is there at once."""
 
-import json
-import math
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
+from analysis import cli_grids  # noqa: F401  # its verbs come first
+from analysis.command import File, Json, Overrides, Threads, app, load, print_json
 from analysis.errors import ConfigError, RunError
 
-if TYPE_CHECKING:
-    from analysis.config import Experiment
-
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-
-app = typer.Typer(
-    name="quorisk",
-    help="How likely a replicated log is to lose acknowledged data, for a quorum configuration and its faults.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-File = Annotated[Path, typer.Argument(metavar="FILE", help="experiment file (TOML)", show_default=False)]
-Overrides = Annotated[
-    list[str],
-    typer.Option(
-        "--set",
-        metavar="SECTION.KEY=VALUE",
-        help="set a key of the file to another value; may be given several times",
-        default_factory=list,
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="threads (all cores if not given)")]
-
-
-@app.command("run")
-def run_verb(
-    file: File,
-    out: Annotated[Path, typer.Option(help="folder for the results", file_okay=False, show_default=False)],
-    overrides: Overrides,
-    conf: Annotated[
-        list[str],
-        typer.Option(
-            metavar="spark.KEY=VALUE",
-            help="a setting of Spark's; may be given several times",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
-    master: Annotated[str | None, typer.Option(help="Spark master (all cores here if not given)")] = None,
-    budget_s: Annotated[
-        float | None, typer.Option(min=0.0, help="stop computing after so many seconds, with the runs done by then")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="keep what an earlier run left in the folder")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="plan only, and say how long it would take")] = False,
-    as_json: Json = False,
-) -> None:
-    """Sweep a grid of configurations on Spark.
-
-    Result tables, figures and a report go to a folder.
-
-    Example: quorisk run configs/demo.toml --out results/demo
-    """
-    experiment = _load(file, overrides)
-    from analysis import show
-    from sparkjobs import sweep
-
-    start = time.perf_counter()
-    if dry_run:
-        expected = sweep.dry_run(experiment, out, resume, show.console(stderr=True))
-        plan = {"out": str(out), "points": len(experiment.points), **expected._asdict()}
-        if as_json:
-            _print_json(plan)
-        else:
-            typer.echo(
-                f"{expected.tasks:,} tasks, {expected.runs:,} runs, {expected.core_s:.3g} core seconds, "
-                f"{expected.core_s / expected.cores:.3g} s on the {expected.cores} cores here "
-                f"({expected.most_core_s:.3g} core seconds at the most): {out / 'plan.parquet'}"
-            )
-        return
-    if budget_s is not None and math.isnan(budget_s):
-        raise ConfigError("--budget-s nan: a number of seconds")
-    options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
-    summary = sweep.sweep(experiment, out, options, show.console(stderr=True))
-    seconds = time.perf_counter() - start
-    if as_json:
-        _print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
-    else:
-        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
-
-
-@app.command("merge")
-def merge_verb(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="folders with results", show_default=False)],
-    out: Annotated[Path, typer.Option(help="folder for the merged results", file_okay=False, show_default=False)],
-    as_json: Json = False,
-) -> None:
-    """Merge the results of several runs, machines or engines.
-
-    Points of different grids come together, and runs of the same point where their ranges lie end to end (see
-    run.first_run). Tables, figures and a report go to a folder.
-
-    Example: quorisk merge results/monday results/tuesday --out results/both
-    """
-    from analysis import show
-    from sparkjobs.union import union
-
-    summary = union(folders, out, show.console(stderr=True))
-    if as_json:
-        _print_json({"out": str(out), **summary._asdict()})
-    else:
-        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all: {out}")
-
-
-@app.command("plot")
-def plot_verb(
-    results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="folder that `quorisk run` made, or its results.parquet")
-    ],
-    kinds: Annotated[
-        list[str],
-        typer.Option(
-            "--format",
-            metavar="KIND",
-            help="svg, png or pdf; may be given several times (all if not given)",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="folder for the figures (figures/ beside the results if not given)")
-    ] = None,
-    invariant: Annotated[str | None, typer.Option(help="draw this one (those that broke if not given)")] = None,
-    as_json: Json = False,
-) -> None:
-    """Draw the figures of a sweep.
-
-    Losses, a heat map, outcomes, steps and time to loss, and the cost of safety, from its table of results.
-
-    Example: quorisk plot results/demo --format png --format pdf
-    """
-    from analysis import show
-    from sparkjobs.draw import plot
-
-    with show.status() as tell:
-        files = plot(results, out, kinds, invariant, tell)
-    if as_json:
-        _print_json([str(file) for file in files])
-    else:
-        typer.echo("\n".join(map(str, files)))
 
 
 @app.command("estimate")
@@ -166,13 +23,13 @@ def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_
 
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
-    experiment = _load(file, overrides)
+    experiment = load(file, overrides)
     from analysis import estimate, show
 
     with show.run_bar(experiment.run.runs) as progress:
         result = estimate.estimate(experiment, threads or estimate.num_cores(), progress)
     if as_json:
-        _print_json(estimate.as_json(result))
+        print_json(estimate.as_json(result))
     else:
         show.estimate(result, show.console())
 
@@ -190,7 +47,7 @@ def explore_verb(
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
-    experiment = _load(file, overrides)
+    experiment = load(file, overrides)
     from analysis import explore, show
 
     memory_bytes = explore.parse_memory(memory)
@@ -198,7 +55,7 @@ def explore_verb(
         progress = _states_line(tell) if tell else None
         found, seconds = explore.explore(experiment, memory_bytes, progress)
     if as_json:
-        _print_json(explore.as_json(experiment, found, seconds))
+        print_json(explore.as_json(experiment, found, seconds))
     else:
         show.explore(found, seconds, explore.left_out(experiment), show.console())
 
@@ -238,7 +95,7 @@ def exact_verb(
 
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 20
     """
-    experiment = _load(file, overrides)
+    experiment = load(file, overrides)
     from analysis import exact, explore, show
 
     memory_bytes = explore.parse_memory(memory)
@@ -248,7 +105,7 @@ def exact_verb(
             exact.export(exact.chain_of(experiment, memory_bytes, progress), experiment.model, export, "ctmc")
         result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress)
     if as_json:
-        _print_json(exact.as_json(result))
+        print_json(exact.as_json(result))
     else:
         show.exact(result, show.console())
 
@@ -293,7 +150,7 @@ def compare_verb(
     if plot:
         _plot(plot, compare.rows(result))
     if as_json:
-        _print_json(compare.as_json(result))
+        print_json(compare.as_json(result))
     else:
         show.compare(result, show.console())
 
@@ -326,7 +183,7 @@ def trace_verb(
     """
     if run and saved:
         raise ConfigError("--run, --replay: one of the two")
-    experiment = _load(file, overrides)
+    experiment = load(file, overrides)
     from analysis import explore, show, trace, trace_find, trace_formats, trace_json
 
     memory_bytes = explore.parse_memory(memory)
@@ -341,7 +198,7 @@ def trace_verb(
         elif not as_json:
             typer.echo(text, nl=False)
     if as_json:
-        _print_json(trace_json.as_json(*found, replayed.verdict if replayed else ""))
+        print_json(trace_json.as_json(*found, replayed.verdict if replayed else ""))
     elif out or not found.trace:
         typer.echo(found.reason if not found.trace else f"{out}: {found.reason}")
 
@@ -371,7 +228,7 @@ def calibrate_verb(
     with show.run_bar(len(chosen) * repetitions, "repetitions") as progress:
         result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
     if as_json:
-        _print_json(calibrate.as_json(result))
+        print_json(calibrate.as_json(result))
     else:
         show.calibrate(result, show.console())
 
@@ -395,7 +252,7 @@ def bench_verb(
     with show.status() as tell:
         rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
     if as_json:
-        _print_json([row._asdict() for row in rows])
+        print_json([row._asdict() for row in rows])
     else:
         show.bench(rows, show.console())
 
@@ -429,12 +286,6 @@ def _exit(line: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _load(file: Path, overrides: Sequence[str]) -> "Experiment":
-    from analysis import config
-
-    return config.load(file, overrides)
-
-
 def _states_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
     return lambda num_states, depth: tell(f"{num_states:,} states, depth {depth}")
 
@@ -460,7 +311,3 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
