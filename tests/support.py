@@ -17,6 +17,17 @@ SMALL = {
 }
 """A configuration of each model that a test can afford."""
 
+SMALL_FILE = """
+protocol = "compaction"
+[model]
+messages = 3
+compactions = 3
+keys = 1
+values = 1
+max_crashes = 2
+"""
+"""An experiment file's beginning: runs of a few dozen steps, of which some lose data."""
+
 
 def values_of(model: Model, **given: Any) -> dict[str, Any]:
     """All parameters of a model: those given, else the small configuration, else the defaults."""

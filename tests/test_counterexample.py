@@ -9,17 +9,10 @@ import pytest
 from analysis import config
 from sparkjobs import counterexample as shown
 from sparkjobs.counterexample import counterexample
+from tests.support import SMALL_FILE
 from tests.test_sweep import directly
 
-FILE = """
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
-[run]
+FILE = f"""{SMALL_FILE}[run]
 runs = 300
 first_run = 7
 seed = 5

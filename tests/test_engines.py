@@ -21,16 +21,9 @@ from sparkjobs import folder, gpu, session
 from sparkjobs.plan import plan
 from sparkjobs.run import Done, run
 from sparkjobs.sweep import work_of
+from tests.support import SMALL_FILE
 
-FILE = """
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
-[run]
+FILE = f"""{SMALL_FILE}[run]
 runs = 300
 seed = 5
 [grid]

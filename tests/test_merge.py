@@ -15,18 +15,11 @@ from kernels.tally import read
 from sparkjobs import folder, session
 from sparkjobs.state import identities
 from sparkjobs.sweep import work_of
+from tests.support import SMALL_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
-FILE = """
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
-[run]
+FILE = f"""{SMALL_FILE}[run]
 runs = 200
 seed = 5
 [grid]

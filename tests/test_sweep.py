@@ -28,20 +28,13 @@ from sparkjobs.plan import PLAN_SCHEMA, plan
 from sparkjobs.run import Done, _compile_once, jobs_by_task, run
 from sparkjobs.state import State, identities
 from sparkjobs.sweep import Options, sweep, work_of
+from tests.support import SMALL_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 RESUMED = Options(resume=True)
 RUNS = 300
-FILE = """
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
-[run]
+FILE = f"""{SMALL_FILE}[run]
 runs = 300
 seed = 5
 [grid]
