@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from analysis import config
+from analysis import config, trace_find
 from sparkjobs import counterexample as shown
 from sparkjobs.counterexample import counterexample
 from tests.support import SMALL_FILE
@@ -63,7 +63,7 @@ def test_there_is_none_where_no_run_was_lost_or_none_of_the_first(experiment, tm
     table = directly(safe)
     assert not any(table["lost"].to_pylist())
     with monkeypatch.context() as patch:
-        patch.setattr(shown.trace_find, "find_in_runs", lambda *_: pytest.fail("looks for what is not there"))
+        patch.setattr(trace_find, "find_in_runs", lambda *_: pytest.fail("looks for what is not there"))
         assert counterexample(table, [safe]) is None
     table = directly(experiment)
     monkeypatch.setattr(shown, "MOST_RUNS", 0)
