@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from analysis.command import File, Json, Overrides, app, load, print_json
-from analysis.errors import ConfigError
 
 
 @app.command("run")
@@ -56,8 +55,6 @@ def run_verb(
                 f"({expected.most_core_s:.3g} core seconds at the most): {out / 'plan.parquet'}"
             )
         return
-    if budget_s is not None and math.isnan(budget_s):
-        raise ConfigError("--budget-s nan: a number of seconds")
     options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
     summary = sweep.sweep(experiment, out, options, show.console(stderr=True))
     seconds = time.perf_counter() - start

@@ -213,6 +213,7 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
         (["explore", "FILE", "--memory", "1024TiB"], "--memory: this machine does not have"),
         (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
         (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
+        (["run", "FILE", "--out", "x", "--budget-s", "nan"], "Invalid value for '--budget-s'"),
         (["run", "FILE"], "Missing option '--out'"),
         (["run", "FILE", "--out", "x", "--set", "run.target=2"], "FILE: run.target = 2: a probability greater than 0"),
         (["plot", "absent"], "absent: no results there; `quorisk run"),
