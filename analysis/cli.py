@@ -1,5 +1,7 @@
 """The `quorisk` command. Everything heavy is imported by the verb that needs it, so that --help is there at once."""
 
+import atexit
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -260,6 +262,7 @@ def bench_verb(
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console entry: exits with 0 if done, else after one line on stderr: 1 failed, 2 bad input, 130 Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
     except ConfigError as error:

@@ -23,7 +23,6 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from analysis.config import Experiment, RunSettings
@@ -126,6 +125,8 @@ def _end(losses: int, runs: int, confidence: float, side: int) -> float:
         return 0.0 if side < 0 else -math.expm1(-reach / runs)
     if others == 0:
         return 1.0 if side > 0 else math.exp(-reach / runs)
+    from scipy.optimize import brentq  # here, since it takes its time to load
+
     near = math.log(losses / others)
     count = losses if side < 0 else others
     far = side * (1.0 + reach / count - math.log(count / runs))

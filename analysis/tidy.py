@@ -10,16 +10,18 @@ loss(sweep.frame)
 
 import itertools
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from analysis import config, results
 from analysis.config import Experiment
 from kernels.model import OUTCOMES
 from kernels.tally import STEP_BINS, TIME_BINS, TIME_TICK
+
+if TYPE_CHECKING:
+    import pandas as pd  # loaded where it is used, since it takes its time
 
 RESULTS, EXPERIMENT = "results.parquet", "experiment.toml"
 """Of a sweep's folder: its table, and the experiment file that it is of, led by what overrode it."""
@@ -30,9 +32,9 @@ OVERRIDE = "# --set "
 class Sweep(NamedTuple):
     """What a sweep's folder holds."""
 
-    frame: pd.DataFrame
+    frame: "pd.DataFrame"
     """One row for each point and invariant; see `results.frame`. The grid's parameters come first, in its order."""
-    histograms: pd.DataFrame
+    histograms: "pd.DataFrame"
     """See `histograms`."""
 
 
@@ -75,7 +77,7 @@ def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
     return Sweep(frame[[*experiment.varied, *others]], histograms(table))
 
 
-def _checked(frame: pd.DataFrame) -> pd.DataFrame:
+def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The frame. Raises TypeError or ValueError if it is not of a sweep's numbers and words."""
     for column in frame.columns[frame.columns.str.contains(".", regex=False)]:
         if frame[column].map(lambda value: isinstance(value, list | dict)).any():
@@ -88,33 +90,31 @@ def _checked(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def histograms(table: pa.Table) -> pd.DataFrame:
+def histograms(table: pa.Table) -> "pd.DataFrame":
     """One row for each point, quantity and bin that is not empty.
 
     Columns: `point_id`; `quantity`, which is "steps" (of every run) or "time to loss" (model time of the lost runs);
     `bin_low` and `bin_high`, the smallest value in the bin and the one that all values in it are at most (steps) or
     less than (model time), infinite for the last bin; `runs`.
     """
+    import pandas as pd
+
     powers = np.exp2(np.arange(64))
     step_lows, time_lows = np.append(0, powers[: STEP_BINS - 1]), np.append(0, powers[: TIME_BINS - 1]) * TIME_TICK
-    return pd.concat(
-        [
-            _bins(table, "step_histogram", "steps", step_lows, np.append(step_lows[1:] - 1, np.inf)),
-            _bins(table, "loss_time_histogram", "time to loss", time_lows, np.append(time_lows[1:], np.inf)),
-        ],
-        ignore_index=True,
-    )
+    bins = [
+        _bins(table, "step_histogram", "steps", step_lows, np.append(step_lows[1:] - 1, np.inf)),
+        _bins(table, "loss_time_histogram", "time to loss", time_lows, np.append(time_lows[1:], np.inf)),
+    ]
+    return pd.concat([pd.DataFrame(columns) for columns in bins], ignore_index=True)
 
 
-def _bins(table: pa.Table, column: str, quantity: str, lows: np.ndarray, highs: np.ndarray) -> pd.DataFrame:
+def _bins(table: pa.Table, column: str, quantity: str, lows: np.ndarray, highs: np.ndarray) -> dict[str, Any]:
     counts = np.array(table[column].to_pylist(), np.int64).reshape(table.num_rows, len(lows))
     point, place = np.nonzero(counts)
-    return pd.DataFrame(
-        {
-            "point_id": np.array(table["point_id"].to_pylist(), object)[point],
-            "quantity": quantity,
-            "bin_low": lows[place],
-            "bin_high": highs[place],
-            "runs": counts[point, place],
-        }
-    )
+    return {
+        "point_id": np.array(table["point_id"].to_pylist(), object)[point],
+        "quantity": quantity,
+        "bin_low": lows[place],
+        "bin_high": highs[place],
+        "runs": counts[point, place],
+    }
