@@ -3,19 +3,21 @@
 import math
 import textwrap
 from collections.abc import Sequence
+from xml.etree import ElementTree
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, NullFormatter
-from matplotlib.transforms import Bbox
 
 from plots import text
 
 _LINE_IN, _CHARACTERS_IN = 0.16, 18
 """Of the caption: inches a line, characters an inch."""
 _TITLE_LINE_IN, _TITLE_CHARACTERS_IN = 0.2, 9
-_GAP_IN = 0.08
+_GAP_IN, _POINTS_AN_INCH = 0.08, 72.0
+_CAPTION = "caption"
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
 def framed(title: str, caption: str, width_in: float, height_in: float) -> tuple[Figure, SubFigure]:
@@ -30,6 +32,7 @@ def framed(title: str, caption: str, width_in: float, height_in: float) -> tuple
     foot.text(0.01, 1.0, "\n".join(lines), va="top", size=7.5, linespacing=1.3)
     figure.set_label(title)
     foot.set_label(caption)
+    foot.set_gid(_CAPTION)
     return figure, canvas
 
 
@@ -43,13 +46,20 @@ def caption_of(figure: Figure) -> str:
     return str(figure.subfigs[1].get_label())
 
 
-def without_caption(figure: Figure) -> Bbox:
-    """The part of a framed figure above its caption, in inches; hides the rest."""
-    _, foot = figure.subfigs
-    foot.set_visible(False)
-    width_in, height_in = figure.get_size_inches()
-    below_in = height_in * (foot.bbox_relative.y1 - foot.bbox_relative.y0) if foot.bbox_relative else 0.0
-    return Bbox.from_extents(0.0, below_in - _GAP_IN, width_in, height_in)
+def without_caption(svg: bytes, figure: Figure) -> bytes:
+    """The SVG of a framed figure, cut off above its caption."""
+    foot = figure.subfigs[1]
+    below_in = figure.get_figheight() * foot.bbox_relative.height if foot.bbox_relative else 0.0
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _XLINK)
+    root = ElementTree.fromstring(svg)
+    *corner, width, height = map(float, root.attrib["viewBox"].split())
+    height -= _POINTS_AN_INCH * (below_in - _GAP_IN)
+    root.attrib |= {"viewBox": " ".join(f"{each:g}" for each in (*corner, width, height)), "height": f"{height:g}pt"}
+    for parent in root.iter():
+        for caption in parent.findall(f"{{{_SVG}}}g[@id='{_CAPTION}']"):
+            parent.remove(caption)
+    return ElementTree.tostring(root, "utf-8")
 
 
 def given_or_current(ax: Axes | None) -> Axes:

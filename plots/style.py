@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 
 from matplotlib import style
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
-
-from plots import canvas
 
 INK, FAINT = "#1f2933", "#cbd2d9"
 _SETTINGS = {
@@ -71,16 +68,9 @@ def quorisk_style() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, kind: str, part: Bbox | None = None) -> bytes:
-    """A figure, or part of it, as one of KINDS; the same figure gives the same bytes."""
+def save(figure: Figure, kind: str) -> bytes:
+    """A figure as one of KINDS; the same figure gives the same bytes."""
     buffer = BytesIO()
     with quorisk_style():
-        figure.savefig(buffer, format=kind, metadata=KINDS[kind], bbox_inches=part)
+        figure.savefig(buffer, format=kind, metadata=KINDS[kind])
     return buffer.getvalue().replace(_FONT, _FONTS) if kind == "svg" else buffer.getvalue()
-
-
-def save_both(figure: Figure) -> tuple[bytes, bytes]:
-    """A framed figure as SVG, with its caption and without; it cannot be drawn again."""
-    whole = save(figure, "svg")
-    figure.set_layout_engine("none")  # things stay where they are, which saves the time of finding places
-    return whole, save(figure, "svg", canvas.without_caption(figure))

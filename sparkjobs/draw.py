@@ -13,7 +13,7 @@ from analysis.errors import ConfigError
 from plots import canvas
 from plots.figures import figures
 from plots.report import Picture, Provenance, report
-from plots.style import KINDS, save, save_both
+from plots.style import KINDS, save
 from sparkjobs import folder
 from sparkjobs.counterexample import counterexample
 
@@ -31,8 +31,9 @@ def draw(
     (out / folder.FIGURES).mkdir(exist_ok=True)
     pictures = []
     for name, figure in figures(*sweep):
-        whole, bare = save_both(figure)
+        whole = save(figure, "svg")
         folder.write(out / folder.FIGURES / f"{name}.svg", whole)
+        bare = canvas.without_caption(whole, figure)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
     shown = counterexample(table, experiments)
     if shown:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, sync_playwright
 from plots import canvas
 from plots.figures import figures
 from plots.report import Counterexample, Picture, Provenance, report
-from plots.style import save_both
+from plots.style import save
 from tests.tables import HOSTILE, sweep
 
 GRID = {"model__keys": [10, 9], "variant__retain_null_key": [True, False], "faults__message_loss": [0.1, 0.2]}
@@ -34,7 +34,7 @@ def write(path: Path, word: str) -> Path:
     given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID, **{f"model__{word}": [word]})
     pictures = []
     for _, figure in figures(*given):
-        svg = save_both(figure)[1]
+        svg = canvas.without_caption(save(figure, "svg"), figure)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), svg))
     provenance = Provenance(f"quorisk run {word}", word * 40, [word])
     html = report(given.frame, pictures, provenance, 0.01, Counterexample(SVG, word, word * 20))

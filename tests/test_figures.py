@@ -19,7 +19,7 @@ from matplotlib.typing import ColorType
 from plots import canvas, choose, cost, distribution, heat_map, loss, outcomes, text
 from plots.figures import figures
 from plots.loss import UPPER_BOUND, caption, loss_figure
-from plots.style import KINDS, MOST_LINES, save, save_both, style_of
+from plots.style import KINDS, MOST_LINES, save, style_of
 from tests.drawn import all_axes, xy
 from tests.tables import HOSTILE, RUNS, frame, sweep
 
@@ -308,7 +308,8 @@ def test_a_caption_says_what_goes_with_what():
 
 def test_a_figure_for_a_report_ends_above_its_caption():
     [(_, figure)] = [each for each in figures(*sweep([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
-    whole, bare = (svg.decode() for svg in save_both(figure))
+    drawn = save(figure, "svg")
+    whole, bare = (svg.decode() for svg in (drawn, canvas.without_caption(drawn, figure)))
     assert "Model compaction" in whole
     assert "Model compaction" not in bare
     assert "How runs end" in bare
