@@ -2,10 +2,11 @@
 # Needs GNU make (scripts/make.sh sees to it) and Python 3.11 or newer; the rest goes into .venv, and what is no Python
 # package (Java for Spark, Chromium for tests) where scripts/ find or install it.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
-VENV   := .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.quorisk-installed
+PYTHON  ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.quorisk-installed
+CLASSES := $(VENV)/spark.jsa
 
 # Looked up when a recipe needs it: Spark reads JAVA_HOME, and a failed lookup stops the recipe.
 WITH_JAVA = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
@@ -24,14 +25,14 @@ ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## install Quorisk and its tools into .venv; see to Java 17 or newer
+setup: $(CLASSES) ## install Quorisk and its tools into .venv; see to Java 17 or newer
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
 
-demo: $(STAMP) ## sweep the demo grid and draw its report
+demo: $(CLASSES) ## sweep the demo grid and draw its report
 	@$(WITH_JAVA) $(BIN)/quorisk run configs/demo.toml --out results/demo --resume
 	@echo "The report: $(CURDIR)/results/demo/report.html"
 
-test: lint ## lint, type-check, and run the tests
+test: lint $(CLASSES) ## lint, type-check, and run the tests
 	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 -m "not cluster"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
@@ -40,7 +41,7 @@ lint: $(STAMP) ## ruff (rules and format) and mypy
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-gallery: $(STAMP) ## draw the README's figures from real sweeps
+gallery: $(CLASSES) ## draw the README's figures from real sweeps
 	@$(WITH_JAVA) $(BIN)/python scripts/gallery.py
 
 bench: $(STAMP) ## measure the engines on this machine
@@ -59,3 +60,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV): a few minutes the first time."
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,exact]' -c constraints.txt
 	@touch $@
+
+# Spark starts a second sooner with it.
+$(CLASSES): $(STAMP)
+	@$(WITH_JAVA) $(BIN)/python scripts/spark_classes.py

@@ -9,10 +9,12 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -25,12 +27,23 @@ from analysis.keys import show
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 
 OLDEST_JAVA = 17
+_ENDS_WITHIN_S = 60.0
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d,]+\]|(spark|k8s)://\S+|yarn")
 LOCAL_MASTER = "local[*,4]"
 """All cores of this machine; a task is tried four times, as on a cluster."""
+CLASSES = Path(sys.prefix) / "spark.jsa"
+"""What Java made of Spark's classes once, if somebody had it do so. It leaves alone what another Java made."""
+
+
+def classes(option: str, path: Path) -> str:
+    """Java's option about such an archive, ignored by a Java that knows none."""
+    return f'-XX:+IgnoreUnrecognizedVMOptions -XX:{option}="{path}"'
+
+
+# All that Java does is hand out tasks: optimising that would cost seconds and save none.
+_JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {classes('SharedArchiveFile', CLASSES)}"
 SETTINGS = {
-    # All that Java does is hand out tasks: optimising that would cost seconds and save none.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
     "spark.log.level": "WARN",
     # Over TCP each answer of a Python worker waits 40 ms for an acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
@@ -42,6 +55,7 @@ LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
 }
 CLUSTER_SETTINGS = {
+    "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
     "spark.speculation": "true",
     # A socket's path has 107 characters at the most, more than which YARN's own folder for temporary files may have.
     "spark.python.unix.domain.socket.dir": "/tmp",
@@ -88,23 +102,45 @@ def _check_java() -> None:
 
 
 @contextmanager
-def spark(master: str | None, settings: Mapping[str, str], log: Path) -> Iterator[SparkContext]:
+def spark(
+    master: str | None, settings: Mapping[str, str], log: Path, ending: Executor | None = None
+) -> Iterator[SparkContext]:
     """Yields Spark on `master` (all cores here if None), which writes what it has to say to `log`.
 
-    Spark that is already active is used as it is, and left running. Raises ConfigError if it does not start, or if a
+    Spark takes a second to end: it does so in `ending`, if given. Spark that is already active is used as it is, and
+    left running. Raises ConfigError if it does not start, or if a
     job in the body fails because rows do not belong together, and RunError if one fails otherwise; each in a line.
     """
     active = SparkContext._active_spark_context
-    with TemporaryDirectory(prefix="quorisk-") as folder, _logging_to(log):
-        context = active or _start(_configuration(master or LOCAL_MASTER, settings, Path(folder)), log)
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory(prefix="quorisk-"))
+        stack.enter_context(_logging_to(log))
+        if active:
+            context = active
+        else:
+            context, java = _start(_configuration(master or LOCAL_MASTER, settings, Path(folder)), log)
+            stack.callback(_end, java, context)
         try:
             yield context
         except (Py4JError, PySparkException, ConnectionError) as error:
             raise _failure(context, error, log) from None
         finally:
-            if not active:
-                with suppress(Py4JError, ConnectionError):
-                    context.stop()
+            if ending:
+                ending.submit(stack.pop_all().close)
+
+
+def _end(java: JavaGateway, context: SparkContext | None = None) -> None:
+    """Ends Spark and the Java that it runs in, so that who starts it again has one of its own."""
+    if context:
+        with suppress(Py4JError, ConnectionError):
+            context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    java.shutdown()
+    java.proc.stdin.close()
+    try:
+        java.proc.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        java.proc.kill()
 
 
 @contextmanager
@@ -162,17 +198,21 @@ def packed(folder: Path) -> Path:
     return path
 
 
-def _start(conf: SparkConf, log: Path) -> SparkContext:
+def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
+    gateway = None
     try:
         with log.open("ab") as file:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
         context = SparkContext(conf=conf, gateway=gateway)
     except (Py4JError, PySparkException) as error:
-        where = conf.get("spark.master")
-        raise ConfigError(f"Spark did not start with master {where}: {cause(error)} (more in {log})") from None
+        said = cause(error)
+        if gateway:
+            _end(gateway)
+        said = f"{said} (more in {log})"
+        raise ConfigError(f"Spark did not start with master {conf.get('spark.master')}: {said}") from None
     # What is lost with the connection to Java is told in a line where it matters, not by each end of it.
     context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
-    return context
+    return context, gateway
 
 
 def cause(error: Exception) -> str:

@@ -5,7 +5,8 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -78,13 +79,14 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     deadline = time.monotonic() + options.budget_s
     folder.check(out, experiment, options.resume)
     settings = session.check(options.master, options.conf)
-    with folder.taken(out), log_to(out / folder.LOG):
+    with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         LOG.info("started: %s", _command(experiment, out))
         try:
             folder.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
             state = State(experiment, out, options.budget_s < math.inf)
             if state.ledger.wanted() or not state.is_written():
-                _compute(state, experiment, out, options.master, settings, deadline, console)
+                spark = session.spark(options.master, settings, out / folder.SPARK_LOG, pool)
+                _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console)
         except KeyboardInterrupt:
             LOG.warning("interrupted")
@@ -129,30 +131,29 @@ def _pilot(experiment: Experiment, work: Work) -> np.ndarray:
 def _compute(
     state: State,
     experiment: Experiment,
+    spark: AbstractContextManager[SparkContext],
+    pool: Executor,
     out: Path,
-    master: str | None,
-    settings: Mapping[str, str],
     deadline: float,
     console: Console,
 ) -> None:
     """Runs what is wanted until nothing is, or time is up; leaves the merged results in the folder."""
     work = work_of(experiment)
-    with ThreadPoolExecutor(1) as pool:
-        timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
-        pool.submit(import_module, "sparkjobs.draw")  # takes its time, too
-        with session.spark(master, settings, out / folder.SPARK_LOG) as context:
-            if context.uiWebUrl:
-                console.print(f"Spark UI: {context.uiWebUrl}", soft_wrap=True, markup=False)
-            try:
-                _rounds(context, state, work, timing, out, deadline, console)
-            finally:
-                state.commit()
-            LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
-            ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
-            if not any(end.num_runs for end in ends.values()):
-                raise RunError("--budget-s: no point has any runs yet; --resume with more goes on from here")
-            rows = _within(folder.tasks(out), ends, experiment.run.first_run)
-            table = _in_order(merge(context, rows), ends)
+    timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
+    pool.submit(import_module, "sparkjobs.draw")  # takes its time, too
+    with spark as context:
+        if context.uiWebUrl:
+            console.print(f"Spark UI: {context.uiWebUrl}", soft_wrap=True, markup=False)
+        try:
+            _rounds(context, state, work, timing, out, deadline, console)
+        finally:
+            state.commit()
+        LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
+        ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
+        if not any(end.num_runs for end in ends.values()):
+            raise RunError("--budget-s: no point has any runs yet; --resume with more goes on from here")
+        rows = _within(folder.tasks(out), ends, experiment.run.first_run)
+        table = _in_order(merge(context, rows), ends)
     folder.write_results(out, table)
     LOG.info("merged: %d rows into %d", rows.num_rows, table.num_rows)
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,8 +38,8 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     session.check(None, ())
     rows = pa.concat_tables(map(_rows, sources))
     command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
-    with folder.taken(out):
-        table = _merged(rows, out)
+    with folder.taken(out), ThreadPoolExecutor(1) as pool:
+        table = _merged(rows, out, pool)
         folder.write(out / folder.EXPERIMENT, folder.merged(sources).encode())
         folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
@@ -61,9 +62,9 @@ def _rows(source: Path) -> pa.Table:
     return table.append_column("source", pa.array([str(source)] * table.num_rows))
 
 
-def _merged(rows: pa.Table, out: Path) -> pa.Table:
+def _merged(rows: pa.Table, out: Path, ending: Executor) -> pa.Table:
     """One row a point, in the order in which points first come."""
-    with session.spark(None, {}, out / folder.SPARK_LOG) as context:
+    with session.spark(None, {}, out / folder.SPARK_LOG, ending) as context:
         table = merge(context, rows)
     order = pc.index_in(table["point_id"], pc.unique(rows["point_id"]))
     return table.take(pc.sort_indices(order))

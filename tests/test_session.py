@@ -1,0 +1,69 @@
+"""Spark's start and end, and those of the Java that it runs in."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from analysis.errors import ConfigError
+from scripts.spark_classes import make
+from sparkjobs import folder, session
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / folder.SPARK_LOG
+
+
+def java_of(context: SparkContext) -> Any:
+    assert context._gateway is not None
+    return context._gateway.proc
+
+
+def test_spark_ends_while_the_caller_goes_on_and_starts_again(log):
+    with ThreadPoolExecutor(1) as pool:
+        busy = Event()
+        pool.submit(busy.wait)
+        try:
+            with session.spark("local[1]", {}, log, pool) as context:
+                java = java_of(context)
+            assert context.parallelize([1], 1).count() == 1
+        finally:
+            busy.set()
+    assert java.poll() == 0
+    with session.spark("local[1]", {}, log) as context:
+        assert java_of(context).poll() is None
+        assert context.parallelize([1, 2], 1).count() == 2
+    assert SparkContext._active_spark_context is None
+
+
+def test_spark_that_does_not_start_leaves_no_java(log, monkeypatch):
+    started = []
+
+    def launch(*given):
+        started.append(launch_gateway(*given))
+        return started[-1]
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    with (
+        pytest.raises(ConfigError, match=r"Spark did not start with master local\[1\]: .*startPort"),
+        session.spark("local[1]", {"spark.driver.port": "99999999"}, log),
+    ):
+        pass
+    assert started[0].proc.poll() == 0
+    assert SparkContext._gateway is None
+
+
+def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
+    archive, loaded = tmp_path / "a folder" / "spark.jsa", tmp_path / "loaded"
+    archive.parent.mkdir()
+    make(archive)
+    assert list(archive.parent.iterdir()) == [archive]
+    options = session.SETTINGS["spark.driver.extraJavaOptions"].replace(str(session.CLASSES), str(archive))
+    settings = {"spark.driver.extraJavaOptions": f"{options} -Xlog:class+load:file={loaded}"}
+    with session.spark("local[1]", settings, log):
+        pass
+    assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded.read_text()
