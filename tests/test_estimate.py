@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from scipy.special import betainc, betaincc
 from scipy.stats import binom, binomtest
 
 from analysis import bench, estimate
@@ -49,6 +50,18 @@ def test_no_loss_in_many_runs_is_a_small_upper_bound():
     low, high = clopper_pearson(0, 10**12, 0.95)
     assert low == 0.0
     assert high == pytest.approx(3.6888794541e-12, rel=1e-9)  # ln 40 / n
+
+
+@pytest.mark.parametrize("runs", [10**4, 10**8, 10**9, 10**10, 10**12])
+@pytest.mark.parametrize("losses", [1, 999, 1000, 1001, 5000])
+def test_at_the_ends_the_tails_are_what_they_should_be_for_any_counts(losses, runs):
+    """SciPy's inverse functions are wrong at shapes of just 1000: losses of 999 and 1000, or so many runs without."""
+    low, high = clopper_pearson(losses, runs, 0.95)
+    assert (betainc(losses, runs - losses + 1, low), betaincc(losses + 1, runs - losses, high)) == pytest.approx(
+        (0.025, 0.025), rel=1e-5
+    )
+    mirrored = clopper_pearson(runs - losses, runs, 0.95)
+    assert (1 - mirrored[1], 1 - mirrored[0]) == pytest.approx((low, high), rel=0.01, abs=1e-15)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
