@@ -180,7 +180,7 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         f"Data loss is a breach of {' or '.join(_data_loss_invariants(model))}; it ends the run.",
     ]
     if point.horizon < math.inf:
-        counted = "may be any of these runs" if at_any_time else "is not counted"
+        counted = "may be in any of these runs, and upper bounds count them all" if at_any_time else "is not counted"
         said.append(f"So does model time {point.horizon:g}: what breaks later {counted}.")
     return said
 

@@ -152,8 +152,7 @@ def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, 
 
 
 def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> None:
-    estimate = f"< {text.plain(each['high'])}" if each["losses"] == 0 else text.plain(each["p"])
-    below = f"{text.plain(each['low'])} to {text.plain(each['high'])}" if each["losses"] else "none seen"
+    estimate, below = text.probability(each, text.plain), text.interval(each, text.plain) or "none seen"
     axes.text(x, y - 0.14, estimate, ha="center", va="center", color=ink, size=8.5, weight="bold")
     axes.text(x, y + 0.2, below, ha="center", va="center", color=ink, size=6.5)
 

@@ -20,14 +20,19 @@ class Recommendation(NamedTuple):
     """What the headline rests on, and what qualifies it."""
 
 
-def recommend(frame: pd.DataFrame, target: float) -> Recommendation:
-    """The recommendation of a result frame, about any data loss; an infinite `target` is none."""
+def recommend(frame: pd.DataFrame, target: float, without_runs: int = 0) -> Recommendation:
+    """The recommendation of a result frame, about any data loss; an infinite `target` is none.
+
+    `without_runs`: so many configurations are not in the frame, as time was up before any of their runs was done.
+    """
     rows = choose.of(frame, text.ANY_LOSS)
     found = verdict.designs(rows)
     if target == math.inf:
         headline, sentences = _without_target(found)
     else:
         headline, sentences = _with_target(found, verdict.tail(rows), target)
+    if without_runs:
+        sentences.insert(0, f"{without_runs:,} configurations have no runs yet: nothing said here covers them.")
     return Recommendation(headline, sentences + _qualified(rows, found))
 
 
@@ -57,7 +62,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         needed = (
             f"about {text.number(runs)} runs a configuration would settle them, against {made:,} made"
             if runs < math.inf
-            else "more runs alone would not settle all: an estimate is at the target, or unfinished runs hide it"
+            else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
         )
         said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")
     return headline, said
@@ -70,11 +75,11 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
     said = []
     if unseen:
         said.append(
-            f"No run of {_names(unseen)} lost data: below {text.number(unseen[-1].worst['high'])}, no more is known."
+            f"No run of {_names(unseen)} lost data: at most {text.number(unseen[-1].worst['high'])}, no more is known."
         )
     else:
         said.append(f"The lowest upper end: {_worst(best)}.")
-    if worst.worst["losses"]:
+    if worst.worst["losses"] and len(found) > 1:
         said.append(f"The highest: {_worst(worst)}.")
     return headline, said
 

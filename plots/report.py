@@ -18,6 +18,8 @@ from plots.verdict import UNDECIDED, Design
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""
 _MOST_NAMED, _MOST_VALUES = 6, 12
+OUT_OF_TIME = "time"
+"""In `stopped` of a result frame: how many runs there are depends on the machines' speed."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -60,11 +62,12 @@ def report(
     provenance: Provenance,
     target: float = math.inf,
     counterexample: Counterexample | None = None,
+    without_runs: int = 0,
 ) -> str:
     """The report of a result frame as HTML.
 
-    `target` is the probability of data loss that designs are held to, infinite for none. Pictures are shown as images,
-    in which browsers run nothing and load nothing.
+    `target` is the probability of data loss that designs are held to, infinite for none; `without_runs` as in
+    `recommend`. Pictures are shown as images, in which browsers run nothing and load nothing.
     """
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -79,7 +82,7 @@ def report(
         style=Markup(style),
         script=Markup(script),
         number=text.number,
-        recommendation=recommend(frame, target),
+        recommendation=recommend(frame, target, without_runs),
         pictures=[picture._asdict() | {"uri": _uri(picture.svg)} for picture in pictures],
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
@@ -149,6 +152,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "core_s": text.number(points["wall_s"].sum()),
         "unfinished": int(points["unfinished"].sum()),
         "horizon": int(points["horizon"].sum()),
+        "out_of_time": int(points["stopped"].str.contains(OUT_OF_TIME, regex=False).sum()),
         "simultaneous": text.is_simultaneous(frame),
         "confidence": text.percent(frame["confidence"].iloc[0]),
         "varied": {text.name(key): _values(frame[key].unique()) for key in text.varied(frame)},
@@ -198,5 +202,5 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
     if len(broke) < len(rows):
         bound = text.number(rows["high"][rows["losses"] == 0].max())
         where = f"in the other {len(rows) - len(broke):,}" if len(broke) else "in any configuration"
-        said.append(f"Not seen {where}: below {bound} there.")
+        said.append(f"Not seen {where}: at most {bound} there.")
     return Finding(text.event(invariant), " ".join(said))

@@ -39,7 +39,9 @@ def plain(value: float) -> str:
 
 def probability(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
     """The estimate; without losses its upper bound, since nothing seen is not nothing there."""
-    return number(risk["p"]) if risk["losses"] else f"< {number(risk['high'])}"
+    if risk["losses"]:
+        return number(risk["p"])
+    return f"< {number(risk['high'])}" if risk["high"] < 1 else "≤ 1"
 
 
 def interval(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
@@ -158,9 +160,11 @@ def runs(frame: pd.DataFrame) -> str:
 
 def shown(frame: pd.DataFrame) -> list[str]:
     """The invariants worth showing: any data loss, then each that broke, unless it alone is that data loss."""
-    losses = {str(name): list(rows["losses"]) for name, rows in frame.groupby("invariant", sort=False)}
-    any_loss = losses.pop(ANY_LOSS)
-    return [ANY_LOSS, *(name for name, counts in losses.items() if any(counts) and counts != any_loss)]
+    counts = {str(name): list(rows["losses"]) for name, rows in frame.groupby("invariant", sort=False)}
+    any_loss = counts.pop(ANY_LOSS)
+    losing = set(frame["invariant"][frame["data_loss"]])
+    same = {name for name in losing & counts.keys() if counts[name] == any_loss}
+    return [ANY_LOSS, *(name for name in counts if any(counts[name]) and name not in same)]
 
 
 def humps(name: str) -> list[str]:

@@ -32,13 +32,17 @@ class Design(NamedTuple):
         return judge(max(point["low"] for point in self.points), self.worst["high"], target)
 
     def mean(self, measure: str) -> float:
-        """What a run costs on average: "messages" or "steps"."""
-        return float(sum(point[measure] for point in self.points) / sum(point["runs"] for point in self.points))
+        """What a run costs on average: "messages" or "steps". All faults count alike, however many runs each had."""
+        return float(sum(point[measure] / point["runs"] for point in self.points) / len(self.points))
 
     def runs_to_settle(self, tail: float, target: float) -> float:
-        """About how many runs a point take until a verdict that is open is not."""
+        """About how many runs a point it takes until a verdict that is open is not: until one point fails if any is
+        about to, else until all meet.
+        """
         undecided = [point for point in self.points if judge(point["low"], point["high"], target) == UNDECIDED]
-        return max(runs_to_settle(point, tail, target) for point in undecided)
+        failing = [point for point in undecided if point["p"] > target]
+        runs = [runs_to_settle(point, tail, target) for point in failing or undecided]
+        return min(runs) if failing else max(runs)
 
 
 def judge(low: float, high: float, target: float) -> str:

@@ -42,7 +42,9 @@ def draw(
     changed = [word for override in experiment.overrides for word in ("--set", override)]
     run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
     provenance = Provenance(command or run_it, source, versions)
-    html = report(sweep.frame, pictures, provenance, experiment.run.target, shown)
+    wanted = {point.point_id for each in experiments for point in each.points}
+    without_runs = len(wanted.difference(table["point_id"].to_pylist()))
+    html = report(sweep.frame, pictures, provenance, experiment.run.target, shown, without_runs)
     folder.write(out / folder.REPORT, html.encode())
     return sweep.frame
 

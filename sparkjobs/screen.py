@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from analysis.config import Experiment
-from sparkjobs.folder import PLAN
+from sparkjobs.folder import PLAN, RESULTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def summary(frame: "pd.DataFrame") -> Table:
 
     lines, keys = tables.lines(frame, MOST_LINES, text.plain), text.varied(frame)
     more = frame["point_id"].nunique() - len(lines)
-    table = Table(caption=f"{more} more configurations in the report" if more > 0 else None)
+    table = Table(caption=f"{more:,} more configurations in {RESULTS}" if more > 0 else None)
     for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):
         table.add_column(heading, justify="right")
     for invariant in text.shown(frame):

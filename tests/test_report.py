@@ -6,12 +6,15 @@ from base64 import b64decode, b64encode
 
 import pytest
 
+from analysis import config
 from analysis.results import frame as frame_of
 from plots import text
 from plots.loss import loss_figure
 from plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
 from plots.style import save
 from sparkjobs import screen
+from sparkjobs.draw import draw
+from tests.support import SMALL
 from tests.tables import HOSTILE, frame, table
 
 PROVENANCE = Provenance("quorisk run x.toml --out results", "protocol = 1", ["numpy 2"])
@@ -58,12 +61,37 @@ def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
     assert f'data-value="{given["high"][0]}">&lt; {high}</td><td>0</td>' in html
     assert "0.0300<small>" in html
     assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
-    assert f"Not seen in the other 1: below {high} there." in html
+    assert f"Not seen in the other 1: at most {high} there." in html
 
 
 def test_a_report_says_what_became_of_unfinished_runs():
     html = report(frame([0, 30], unfinished=7, **LOST_AT), [], PROVENANCE)
     assert "14 runs reached the limit of steps" in html
+
+
+def test_a_report_says_whether_time_was_up():
+    given = frame([0, 30], **LOST_AT)
+    assert "give the same counts, bit for bit" in report(given, [], PROVENANCE)
+    given.loc[given["point_id"] == "id1", "stopped"] = "time"
+    html = " ".join(report(given, [], PROVENANCE, 0.1, without_runs=3).split())
+    assert "Time was up at 1 of the 2 configurations before all their runs were done" in html
+    assert "give the same counts, bit for bit" not in html
+    assert "3 configurations have no runs yet" in html
+
+
+def test_what_a_sweep_draws_says_which_configurations_have_no_runs(tmp_path):
+    grid = {"rates": {"broker_crash": [0.5, 1.0, 2.0]}}
+    experiment = config.build({"protocol": "compaction", "model": SMALL["compaction"], "grid": grid}, "x.toml")
+    part = table([3], rates__broker_crash=[0.5])
+    place = part.schema.get_field_index("point_id")
+    part = part.set_column(place, part.schema.field(place), [[experiment.points[0].point_id]])
+    draw(part, [experiment], "", tmp_path)
+    assert "2 configurations have no runs yet" in (tmp_path / "report.html").read_text()
+
+
+def test_a_report_speaks_of_messages_only_if_there_are_any():
+    assert "Each message is lost independently" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    assert "Each message is lost independently" not in report(frame([3]), [], PROVENANCE)  # its point sends none
 
 
 def test_a_report_says_what_a_probability_is_before_any_number():
@@ -118,6 +146,8 @@ def test_invariants_that_say_nothing_more_are_not_shown():
     lossy = given["invariant"] == "CompactionHorizonCorrectness"
     given.loc[lossy, "losses"] = [0, 30]  # the only way in which data were lost
     assert text.shown(given) == ["data loss", "CompactedLedgerLeak"]
+    given.loc[given["invariant"] == "CompactedLedgerLeak", "losses"] = [0, 30]  # by chance, as often
+    assert text.shown(given) == ["data loss", "CompactedLedgerLeak"]
     given.loc[lossy, "losses"] = [0, 29]
     assert text.shown(given) == ["data loss", "CompactedLedgerLeak", "CompactionHorizonCorrectness"]
 
@@ -144,4 +174,4 @@ def test_numbers_have_three_digits(value, written):
 def test_a_summary_on_screen_ends_before_it_fills_the_screen():
     table = screen.summary(frame([1] * 50, model__keys=range(50)))
     assert table.row_count == screen.MOST_LINES
-    assert "10 more" in str(table.caption)
+    assert table.caption == "10 more configurations in results.parquet"

@@ -190,7 +190,7 @@ def test_runs_that_the_horizon_ends_hide_losses_if_the_question_is_about_any_tim
     assert hidden > 0
     for risk in at_any_time.invariants.values():
         assert risk.high == clopper_pearson(risk.losses, 100_000, 0.95, hidden)[1]
-    assert "may be any of these runs" in at_any_time.assumptions[-1]
+    assert "may be in any of these runs" in at_any_time.assumptions[-1]
 
 
 @pytest.mark.parametrize(

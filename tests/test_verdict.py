@@ -79,6 +79,27 @@ def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide(method)
     assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.02) < math.inf
 
 
+def test_a_design_is_settled_by_the_first_point_that_fails_or_the_last_that_meets():
+    def settled(losses, target):
+        given = rows(losses, **FAULTS)
+        [design] = designs(given)
+        assert design.verdict(target) == UNDECIDED
+        alone = [runs_to_settle(point, tail(given), target) for point in design.points]
+        return design.runs_to_settle(tail(given), target), alone
+
+    runs, (first, second) = settled([10, 14], 0.01)  # the first is at the target, the second on its way beyond it
+    assert (runs, first) == (second, math.inf)
+    runs, (first, second) = settled([15, 14], 0.01)
+    assert runs == first < second
+    runs, (first, second) = settled([4, 5], 0.01)
+    assert runs == second > first
+
+
+def test_what_a_run_costs_is_its_mean_over_faults_whatever_the_numbers_of_runs():
+    points = [{"runs": 10, "steps": 50}, {"runs": 1000, "steps": 7000}]
+    assert Design("", points, points[0], "").mean("steps") == 6.0
+
+
 def test_the_tail_is_that_of_each_interval():
     assert tail(rows([1, 2], model__keys=[1, 2])) == pytest.approx(0.025)
     assert tail(rows([1, 2], 0.9, simultaneous=True, model__keys=[1, 2])) == pytest.approx(0.025)
@@ -123,7 +144,7 @@ def test_the_cheapest_that_meets_is_named():
 def test_without_a_target_nothing_passes():
     headline, said = recommend(frame([0, 30], model__keys=[1, 2]), math.inf)
     assert headline.startswith("No target was set (run.target)")
-    assert said[0] == "No run of keys 1 lost data: below 0.00368, no more is known."
+    assert said[0] == "No run of keys 1 lost data: at most 0.00368, no more is known."
     assert said[1].startswith("The highest: keys 2: 0.0300")
     assert not any("meet" in each for each in [headline, *said])
 
@@ -137,9 +158,25 @@ def test_a_single_design_reads_well():
     headline, said = recommend(frame([0]), 0.01)
     assert headline.startswith("The one design meets the target")
     assert said == ["In its worst case, the one design: < 0.00368."]
+    assert recommend(frame([30]), math.inf).sentences == [
+        "The lowest upper end: the one design: 0.0300, interval 0.0203 to 0.0426."
+    ]
     headline, said = recommend(frame([0]), 1e-6)
     assert headline.startswith("No design is shown to meet the target")
     assert said[1].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
+
+
+def test_where_all_runs_may_hide_a_loss_nothing_is_known():
+    for unfinished, horizon in ((RUNS, 0), (0, RUNS)):
+        given = frame_of(table([0], unfinished, horizon), 0.95, at_any_time=True)
+        _, said = recommend(given, 0.5)
+        assert said[0] == "In its worst case, the one design: ≤ 1."
+        assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
+        assert recommend(given, math.inf).sentences[0].endswith("lost data: at most 1.00, no more is known.")
+
+
+def test_configurations_without_runs_are_told_of():
+    assert recommend(frame([0]), 0.01, 3).sentences[0].startswith("3 configurations have no runs yet")
 
 
 def test_verdicts_on_many_points_are_cheap_enough_to_make():
