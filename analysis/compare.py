@@ -17,7 +17,7 @@ import numpy as np
 from analysis import config
 from analysis.config import Experiment, GridPoint
 from analysis.errors import ConfigError
-from analysis.estimate import assumptions, only_point, unknown_outcomes
+from analysis.estimate import assumptions, data_loss_invariants, only_point, unknown_outcomes
 from analysis.identity import dotted_values
 from analysis.keys import DATA_LOSS, find, keys_of
 from analysis.paired import METHOD, Comparison, Counts, Table
@@ -77,6 +77,7 @@ class Result(NamedTuple):
     cut_off: dict[str, int]
     """Runs that may hide a loss, by label."""
     pairs: list[Pair]
+    data_loss_invariants: list[str]
     assumptions: list[str]
 
 
@@ -179,6 +180,7 @@ def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = N
         variants={variant.label: variant.point_id for variant in plan.variants},
         cut_off=dict(zip(labels, cut_off.tolist(), strict=True)),
         pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
+        data_loss_invariants=data_loss_invariants(model),
         assumptions=_assumptions(plan),
     )
 
@@ -247,15 +249,17 @@ def as_json(result: Result) -> dict[str, Any]:
 
 def rows(result: Result) -> list[dict[str, Any]]:
     """A row for each event and pair, for a data frame: the shared parameters under their dotted keys (no horizon is
-    infinite), `protocol`, `model_version`, `seed`, `runs`, `confidence`, `variant`, `baseline`, `invariant`, and the
-    fields of `Comparison`, its table's among them.
+    infinite), `protocol`, `model_version`, `seed`, `runs`, `confidence`, `variant`, `baseline`, `invariant`,
+    `data_loss` (whether its breach is), and the fields of `Comparison`, its table's among them.
     """
     names = ("protocol", "model_version", "seed", "runs", "confidence")
     shared = {name: getattr(result, name) for name in names} | result.parameters
     if "run.horizon" in shared:
         shared["run.horizon"] = shared["run.horizon"] or math.inf
+    losing = (DATA_LOSS, *result.data_loss_invariants)
     return [
-        {**shared, "variant": pair.variant, "baseline": pair.baseline, "invariant": invariant}
+        {**shared, "variant": pair.variant, "baseline": pair.baseline}
+        | {"invariant": invariant, "data_loss": invariant in losing}
         | pair.events[invariant]._asdict()
         | pair.events[invariant].table._asdict()
         for invariant in result.pairs[0].events

@@ -114,7 +114,7 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
         stopped=stopped,
         data_loss=_risk(DATA_LOSS, tally, run),
         invariants={name: _risk(name, tally, run) for name in tally.broken},
-        data_loss_invariants=_data_loss_invariants(model),
+        data_loss_invariants=data_loss_invariants(model),
         mean_time_to_loss=tally.loss_time_ticks * TIME_TICK / lost if lost else None,
         compile_s=compiled - start,
         seconds=seconds,
@@ -164,7 +164,8 @@ def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
     return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
 
 
-def _data_loss_invariants(model: Model) -> list[str]:
+def data_loss_invariants(model: Model) -> list[str]:
+    """Those whose breach is data loss."""
     return [invariant.name for invariant in model.invariants if invariant.data_loss]
 
 
@@ -177,7 +178,7 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         f"Each message is lost independently with probability {point.message_loss:g}."
         if model.max_sends
         else "There are no messages that could be lost.",
-        f"Data loss is a breach of {' or '.join(_data_loss_invariants(model))}; it ends the run.",
+        f"Data loss is a breach of {' or '.join(data_loss_invariants(model))}; it ends the run.",
     ]
     if point.horizon < math.inf:
         counted = "may be in any of these runs, and upper bounds count them all" if at_any_time else "is not counted"

@@ -16,7 +16,7 @@ from analysis import answers, storm, umb
 from analysis.answers import Answers, TooLong
 from analysis.config import Experiment
 from analysis.errors import ConfigError
-from analysis.estimate import assumptions, only_point
+from analysis.estimate import assumptions, data_loss_invariants, only_point
 from analysis.identity import dotted_values
 from kernels import absorption
 from kernels.absorption import MAX_COMPONENT, Components
@@ -100,7 +100,7 @@ def exact(
         transitions=len(chain.p),
         largest_cycle=parts.largest,
         **_certain(chain, model, solved),
-        data_loss_invariants=[invariant.name for invariant in model.invariants if invariant.data_loss],
+        data_loss_invariants=data_loss_invariants(model),
         outcomes=solved.outcomes,
         expected_steps=solved.expected_steps if math.isfinite(solved.expected_steps) else None,
         expected_time=solved.expected_time if math.isfinite(solved.expected_time) else None,

@@ -1,5 +1,6 @@
 """Results as people read them: rich tables on a console."""
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -61,9 +62,9 @@ def estimate(result: Estimate, out: Console) -> None:
     """Prints an estimate."""
     marked = set(result.data_loss_invariants)
     rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
-    table = _table("broken", "losses", "P", f"{100 * result.confidence:.10g}% interval")
+    table = _table("broken", "losses", "P", f"{_percent(result.confidence)} interval")
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
-        interval = rf"\[{risk.low:.3g}, {risk.high:.3g}]"
+        interval = rf"\[{_short(risk.low)}, {_short(risk.high)}]"
         table.add_row(name, f"{risk.losses:,}", probability(risk), interval)
     out.print(table)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
@@ -82,7 +83,21 @@ def estimate(result: Estimate, out: Console) -> None:
 
 def probability(risk: Risk) -> str:
     """A probability; an upper bound if nothing was lost."""
-    return f"{risk.p:.4g}" if risk.losses else f"< {risk.high:.3g}"
+    return _short(risk.p, 4) if risk.losses else _bound(risk.high)
+
+
+def _bound(high: float, digits: int = 3) -> str:
+    """An upper bound where nothing was seen."""
+    return f"< {_short(high, digits)}" if high < 1.0 else "at most 1"
+
+
+def _short(p: float, digits: int = 3) -> str:
+    """So many significant digits; close to 1 as many as it takes, so that only 1 is written 1."""
+    return f"{p:.{1 - math.floor(math.log10(1.0 - p))}f}" if 0.995 < p < 1.0 else f"{p:.{digits}g}"
+
+
+def _percent(confidence: float) -> str:
+    return f"{100 * confidence:.14g}%"
 
 
 def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
@@ -133,19 +148,20 @@ def exact(result: ExactResult, out: Console) -> None:
 
 
 def compare(result: Result, out: Console) -> None:
-    """Prints a comparison: a table for any data loss, and for each invariant that broke, unless that says the same."""
+    """Prints a comparison: a table for any data loss, and for each invariant that broke, unless it alone is that."""
     data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
     for event in result.pairs[0].events:
         found = [pair.events[event] for pair in result.pairs]
         broke = any(each.p_variant or each.p_baseline for each in found)
-        if event == DATA_LOSS or (broke and found != data_loss):
+        same = event in result.data_loss_invariants and found == data_loss
+        if event == DATA_LOSS or (broke and not same):
             out.print(_comparisons(event, result))
     out.print(f"{result.runs:,} runs of each variant, all under the same random numbers", soft_wrap=True)
     cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
     if cut_off:
         _warn(out, f"runs cut off that may hide a loss: {cut_off}. Intervals and p allow for them.")
     hold = f"hold for all {len(result.pairs)} pairs together" if len(result.pairs) > 1 else "hold"
-    note = f"The intervals of a column {hold} with {100 * result.confidence:.10g}% confidence."
+    note = f"The intervals of a column {hold} with {_percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
     out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
 
@@ -167,14 +183,14 @@ def _comparisons(event: str, result: Result) -> Table:
 
 def _probability(p: float, label: str, result: Result) -> str:
     high = clopper_pearson(0, result.runs, result.confidence, result.cut_off[label])[1]
-    return f"{p:.3g}" if p else f"< {high:.2g}"
+    return _short(p) if p else _bound(high, 2)
 
 
 def _cells(each: Comparison) -> list[str]:
     """Difference, ratio and p-value. Where no run differed the difference is an upper bound, never a 0."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline
-    difference = f"{each.difference:+.3g}" if differs else f"< {max(high, -low):.2g}"
+    difference = f"{each.difference:+.3g}" if differs else _bound(max(high, -low), 2)
     most = "inf" if each.ratio_high is None else f"{each.ratio_high:.3g}"
     ratio = f"{each.ratio:.3g} " if each.ratio else ""
     return [
@@ -186,7 +202,7 @@ def _cells(each: Comparison) -> list[str]:
 
 def calibrate(result: Calibrated, out: Console) -> None:
     """Prints a calibration."""
-    percent, brackets = (f"{100 * each:.10g}%" for each in (result.confidence, result.coverage_confidence))
+    percent, brackets = _percent(result.confidence), _percent(result.coverage_confidence)
     table = _table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
     for row in result.rows:
         width = "-" if row.mean_width is None else f"{row.mean_width:.3g}"

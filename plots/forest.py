@@ -122,7 +122,8 @@ def _shown(frame: pd.DataFrame) -> Iterator[str]:
     any_loss = frame[frame["invariant"] == text.ANY_LOSS][counts].to_numpy()
     for invariant, rows in frame.groupby("invariant", sort=False):
         here = rows[counts].to_numpy()
-        if invariant == text.ANY_LOSS or (here.any() and not np.array_equal(here, any_loss)):
+        same = rows["data_loss"].all() and np.array_equal(here, any_loss)
+        if invariant == text.ANY_LOSS or (here.any() and not same):
             yield str(invariant)
 
 

@@ -41,7 +41,7 @@ def probability(risk: Mapping[str, Any], number: Callable[[float], str] = number
     """The estimate; without losses its upper bound, since nothing seen is not nothing there."""
     if risk["losses"]:
         return number(risk["p"])
-    return f"< {number(risk['high'])}" if risk["high"] < 1 else "≤ 1"
+    return f"< {number(risk['high'])}" if risk["high"] < 1 else "at most 1"
 
 
 def interval(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
@@ -61,7 +61,7 @@ def power(value: float) -> str:
 
 def percent(confidence: float) -> str:
     """A confidence level: 95%, 99.9%."""
-    return f"{100 * confidence:.10g}%"
+    return f"{100 * confidence:.14g}%"
 
 
 def name(key: str) -> str:

@@ -1,5 +1,6 @@
 """Comparisons: tables against separate estimates, intervals by exact enumeration, what the command says and draws."""
 
+import io
 import json
 import math
 from itertools import product
@@ -8,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy.special import betainc
 from scipy.stats import binomtest, multinomial
 
-from analysis import compare, estimate, paired
+from analysis import compare, estimate, paired, show
 from analysis.config import load
 from analysis.keys import DATA_LOSS
 from analysis.paired import Counts, Table
@@ -301,6 +303,26 @@ def test_a_forest_plot_shows_every_pair_once_and_no_zero(ablation):
     drawn = marks(figure, "apart") + marks(figure, "not apart")
     assert sorted(drawn) == pytest.approx(sorted(rows["difference"].drop(same.index)))
     assert 0.0 not in drawn + marks(figure, forest.NO_DIFFERENCE)
+
+
+def test_an_invariant_that_is_no_data_loss_is_shown_even_if_it_broke_as_often(ablation):
+    counts = ["both", "only_variant", "only_baseline", "neither"]
+    alike = ablation.copy()
+    lost = alike[alike["invariant"] == DATA_LOSS][counts].to_numpy()
+    alike.loc[alike["invariant"] == "CompactedLedgerLeak", counts] = lost
+    titles = [axes.get_title("left") for axes in forest.forest_figure(alike).get_axes()]
+    assert "Probability that a run breaks CompactedLedgerLeak" in titles
+    assert "Probability that a run breaks CompactionHorizonCorrectness" not in titles
+
+
+def test_on_screen_too(file):
+    result = compare.compare(compare.ablation(file, ["runs=2000"]), 2)
+    for pair in result.pairs:
+        pair.events["CompactedLedgerLeak"] = pair.events[DATA_LOSS]
+    out = io.StringIO()
+    show.compare(result, Console(file=out, width=200))
+    titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
+    assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]
 
 
 def test_the_caption_says_model_faults_runs_and_intervals(ablation):

@@ -1,12 +1,14 @@
 """Estimates: intervals against published and independent values, and what runs are summed up to."""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from scipy.special import betainc, betaincc
 from scipy.stats import binom, binomtest
 
-from analysis import bench, estimate
+from analysis import bench, estimate, show
 from analysis.config import ConfigError, build, load
 from analysis.intervals import clopper_pearson
 from kernels.engines import RECORD, Job
@@ -14,6 +16,7 @@ from kernels.model import OUTCOMES
 from kernels.numba_engine import record
 from kernels.points import pack
 from kernels.tally import TIME_TICK
+from plots import text
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 TOPIC = {
@@ -106,6 +109,24 @@ def test_an_estimate_sums_up_the_engines_runs(topic):
     assert topic.mean_time_to_loss == pytest.approx(columns["time_ticks"][lost].mean() * TIME_TICK)
     assert topic.point_id == experiment.points[0].point_id
     assert topic.steps_per_s * topic.seconds == pytest.approx(topic.steps)
+
+
+def test_only_1_is_written_1():
+    def shown(losses, runs, hidden=0):
+        return show.probability(estimate.Risk(losses, losses / runs, *clopper_pearson(losses, runs, 0.95, hidden)))
+
+    assert shown(999_980, 1_000_000) == "0.999980"
+    assert shown(545_382, 1_000_000) == "0.5454"
+    assert shown(10, 10) == "1"
+    assert shown(0, 10) == "< 0.308"
+    assert shown(0, 10, hidden=10) == "at most 1"
+
+
+def test_confidence_is_never_written_100_percent(topic):
+    out = io.StringIO()
+    show.estimate(topic._replace(confidence=1 - 1e-12), Console(file=out, width=200))
+    assert "99.9999999999% interval" in out.getvalue()
+    assert text.percent(1 - 1e-12) == "99.9999999999%"
 
 
 def test_progress_counts_every_run_once():

@@ -170,7 +170,7 @@ def test_where_all_runs_may_hide_a_loss_nothing_is_known():
     for unfinished, horizon in ((RUNS, 0), (0, RUNS)):
         given = frame_of(table([0], unfinished, horizon), 0.95, at_any_time=True)
         _, said = recommend(given, 0.5)
-        assert said[0] == "In its worst case, the one design: ≤ 1."
+        assert said[0] == "In its worst case, the one design: at most 1."
         assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
         assert recommend(given, math.inf).sentences[0].endswith("lost data: at most 1.00, no more is known.")
 
