@@ -36,7 +36,10 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
             raise ConfigError(f"{source}: {different}")
     folder.check_free(out)
     session.check(None, ())
-    rows = pa.concat_tables(map(_rows, sources))
+    tables = [_rows(source) for source in sources]
+    for source, table in zip(sources[1:], tables[1:], strict=True):
+        _check_alike(sources[0], tables[0], source, table)
+    rows = pa.concat_tables(tables)
     command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
     with folder.taken(out), ThreadPoolExecutor(1) as pool:
         table = _merged(rows, out, pool)
@@ -60,6 +63,14 @@ def _experiment(source: Path) -> Experiment:
 def _rows(source: Path) -> pa.Table:
     table = folder.result_rows(source)
     return table.append_column("source", pa.array([str(source)] * table.num_rows))
+
+
+def _check_alike(first: Path, theirs: pa.Table, source: Path, ours: pa.Table) -> None:
+    """Raises ConfigError unless two tables agree in what a report says of all points."""
+    for name in ("model_version", "seed"):
+        before, now = (", ".join(map(str, pc.unique(table[name]).to_pylist())) for table in (theirs, ours))
+        if before != now:
+            raise ConfigError(f"{source}: {name} is {before} in {first} and {now} here")
 
 
 def _merged(rows: pa.Table, out: Path, ending: Executor) -> pa.Table:

@@ -123,7 +123,8 @@ def test_engines_may_differ(leave, quorisk, tmp_path):
         ([PART, "--set=run.first_run=40"], r"point [0-9a-f]{12}: runs 40 to 99 are both in a and in b"),
         ([PART], r"point [0-9a-f]{12}: runs 0 to 99 are both in a and in b"),
         ([PART, "--set=run.first_run=150"], r"point [0-9a-f]{12}: runs 100 to 149 are missing between two rows"),
-        ([PART, REST, "--set=run.seed=6"], r"point [0-9a-f]{12}: rows differ in seed: 5, 6"),
+        ([PART, REST, "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
+        ([PART, "--set=rates.broker_crash=2.0", "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
         ([PART, REST, "--set=run.confidence=0.9"], r"b: run.confidence is 0.95 in a and 0.9 here"),
     ],
 )
@@ -134,6 +135,16 @@ def test_what_does_not_belong_together_is_refused_in_a_line(leave, quorisk, tmp_
     assert (code, out) == (2, "")
     assert re.fullmatch(f"error: {said}\n", err)
     assert not (tmp_path / "both" / folder.RESULTS).exists()
+
+
+def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
+    leave("a", PART)
+    other = leave("b", PART, "--set=rates.broker_crash=2.0")
+    table = pq.read_table(other / folder.RESULTS)
+    place = table.schema.get_field_index("model_version")
+    older = table.set_column(place, table.schema.field(place), pa.array([0] * table.num_rows))
+    pq.write_table(older, other / folder.RESULTS)
+    assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 1 in a and 0 here\n")
 
 
 def test_folders_without_results_or_that_have_some_already_are_refused(leave, quorisk, tmp_path):
