@@ -35,11 +35,11 @@ def clopper_pearson(losses: int, runs: int, confidence: float, hidden: int = 0) 
 
 def _quantile(tail_of: Callable[..., float], inverse: Callable[..., float], a: int, b: int, tail: float) -> float:
     """The p with tail_of(a, b, p) = tail. `inverse` is not believed: SciPy 1.17's are wrong by up to a factor of 15
-    where a or b is just 1000 and the other is 10**8 or more.
+    where a or b is just 1000 and the other is 10**8 or more. NaN for more losses than runs.
     """
     p = float(inverse(a, b, tail))
-    if abs(tail_of(a, b, p) - tail) <= _OFF * tail:
+    if b <= 0 or abs(tail_of(a, b, p) - tail) <= _OFF * tail:
         return p
     from scipy.optimize import brentq  # here, since it takes its time to load
 
-    return float(brentq(lambda p: tail_of(a, b, p) - tail, 0.0, 1.0, xtol=1e-300, rtol=1e-15))
+    return float(brentq(lambda p: tail_of(a, b, p) - tail, 0.0, 1.0, xtol=1e-300, rtol=1e-15, maxiter=1000))
