@@ -10,6 +10,7 @@ import pytest
 from analysis import calibrate, config, intervals
 from analysis.calibrate import PROTOCOL, PROTOCOL_P, estimators
 from analysis.errors import ConfigError
+from kernels.numba_engine import simulate
 from tests.support import instances
 
 
@@ -71,10 +72,24 @@ def test_an_interval_that_is_too_narrow_is_found_out(monkeypatch, quorisk):
     assert "until" not in out.partition("warning")[2]
 
 
-def test_repetitions_are_pure_functions_and_share_no_runs():
+def test_repetitions_are_pure_functions_and_share_no_runs(monkeypatch):
     for estimator in estimators([0.3], 200, 0.95, 7):
         assert estimator.sample(4) == estimator.sample(4)
         assert len({estimator.sample(repetition)[1:3] for repetition in range(30)}) > 1
+    drawn = []
+
+    def noted(model, points, jobs, seed):
+        drawn.extend(jobs)
+        return simulate(model, points, jobs, seed)
+
+    monkeypatch.setattr(calibrate, "simulate", noted)
+    [leak] = [
+        each for each in estimators([], 200, 0.95, 7) if each[:2] == ("until half-width 0.05", "CompactedLedgerLeak")
+    ]
+    for repetition in range(3):
+        leak.sample(repetition)
+    runs = [run for job in drawn for run in range(job.first_run, job.first_run + job.num_runs)]
+    assert len(runs) == len(set(runs)) > 3 * 64
 
 
 @pytest.mark.parametrize("p", [0.001, 0.5, 0.999])

@@ -72,6 +72,20 @@ def test_margins_are_those_of_separate_estimates(file, limit, monkeypatch):
     assert sum(found.table.both > 0 for pair in result.pairs for found in pair.events.values()) > 2
 
 
+def test_runs_that_the_horizon_ends_are_cut_off_if_the_question_is_about_any_time(file):
+    options = [f"{ORDERINGS[1]}=true,false"]
+    by_then, at_any_time = (
+        compare.compare(compare.vary(file, ["horizon=6", f"at_any_time={which}"], options), 1)
+        for which in ("false", "true")
+    )
+    assert set(by_then.cut_off.values()) == {0}
+    ended = [alone(file, "horizon=6", f"{ORDERINGS[1]}={which}").outcomes["horizon"] for which in ("true", "false")]
+    assert min(ended) > 0
+    assert list(at_any_time.cut_off.values()) == ended
+    narrow, wide = (result.pairs[0].events[DATA_LOSS] for result in (by_then, at_any_time))
+    assert wide.difference_low < narrow.difference_low < narrow.difference_high < wide.difference_high
+
+
 def test_a_comparison_does_not_depend_on_threads_or_chunks(file, monkeypatch):
     plan = compare.vary(file, [], ["keys=1,2"])
     ended: list[int] = []

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from analysis import config, estimate
-from analysis.sequential import looks
+from analysis.sequential import confidence_sequence, looks
 from kernels.engines import Job, choose
 from kernels.tally import read
 from sparkjobs.ledger import Counts, Ledger
@@ -63,6 +63,24 @@ def test_a_point_stops_where_an_estimate_of_it_does_however_it_is_cut(rule, stop
         assert ledger.stops() == [(each.runs, each.stopped) for each in one_by_one]
         assert ledger.num_stopped == 4
     assert {each.stopped for each in one_by_one} == stopped
+
+
+def test_points_that_hold_together_stop_later_and_hidden_runs_hold_them_up():
+    def stops_at(num_points, counts, *overrides):
+        ledger = Ledger(experiment("precision=0.05", *overrides).run, num_points)
+        while not ledger.stops()[0].why:
+            for job in ledger.wanted():
+                ledger.add(job.point, job.first_run, Counts(job.num_runs, *counts(job.num_runs)))
+        return ledger.stops()[0]
+
+    alone = stops_at(3, lambda runs: (runs // 4, 0))
+    together = stops_at(3, lambda runs: (runs // 4, 0), "simultaneous=true")
+    assert alone.why == together.why == "precision"
+    assert alone.num_runs < together.num_runs
+    for stop, confidence in ((alone, 0.95), (together, 1 - 0.05 / 3)):
+        low, high = confidence_sequence(stop.num_runs // 4, stop.num_runs, confidence)
+        assert 0.045 < (high - low) / 2 <= 0.05
+    assert stops_at(1, lambda runs: (0, runs // 4)) == (20_000, "budget")  # what is hidden stays so, however many runs
 
 
 def test_rounds_go_where_the_width_is():

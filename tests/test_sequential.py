@@ -193,6 +193,22 @@ def test_runs_that_the_horizon_ends_hide_losses_if_the_question_is_about_any_tim
     assert "may be in any of these runs" in at_any_time.assumptions[-1]
 
 
+def test_hidden_losses_keep_an_estimate_from_its_precision():
+    result = estimate.estimate(build(TOPIC, "topic", ["runs=3000", "precision=0.1", "max_steps=10"]), 1)
+    assert (result.runs, result.stopped, result.outcomes["unfinished"]) == (3000, "budget", 3000)
+
+
+@pytest.mark.parametrize("rule", ["precision=inf", "precision=0.001"])
+def test_parts_of_an_estimate_add_up_to_the_whole(rule):
+    def outcomes(*overrides):
+        result = estimate.estimate(build(TOPIC, "topic", [rule, *overrides]), 1)
+        return [*result.outcomes.values(), result.steps, *(risk.losses for risk in result.invariants.values())]
+
+    first, rest = outcomes("runs=1000"), outcomes("runs=2000", "first_run=1000")
+    assert outcomes("runs=3000") == [a + b for a, b in zip(first, rest, strict=True)]
+    assert outcomes("runs=2000") != rest
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [

@@ -48,6 +48,15 @@ def test_a_folder_is_judged_as_its_experiment_was(folder):
     assert list(histograms.columns) == ["point_id", "quantity", "bin_low", "bin_high", "runs"]
 
 
+def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_any_time(folder):
+    results.write(table([3, 0], horizon=40, model__keys=[1, 2]), folder / tidy.RESULTS)
+    by_then = tidy.load(folder).frame
+    (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
+    at_any_time = tidy.load(folder).frame
+    assert (set(by_then["hidden"]), set(at_any_time["hidden"])) == ({0}, {40})
+    assert (at_any_time["high"] > by_then["high"]).all()
+
+
 def test_a_table_alone_has_95_percent_intervals(folder):
     (folder / tidy.EXPERIMENT).unlink()
     for path in (folder, str(folder), folder / tidy.RESULTS):

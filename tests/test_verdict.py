@@ -8,7 +8,7 @@ from analysis import intervals, sequential
 from analysis.intervals import clopper_pearson
 from analysis.results import frame as frame_of
 from analysis.sequential import confidence_sequence
-from plots import choose, verdict
+from plots import choose, text, verdict
 from plots.recommend import recommend
 from plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
 from tests.tables import RUNS, frame, table
@@ -45,6 +45,16 @@ def test_a_design_meets_under_all_faults_and_fails_under_any():
     assert (safe.at, mixed.at, bad.at) == ("", "message loss 0.2", "")
     assert mixed.mean("steps") == 8 + 2.5
     assert mixed.mean("messages") == 5
+
+
+def test_the_point_that_fails_need_not_be_the_one_whose_interval_reaches_highest():
+    def point(losses, runs):
+        low, high = clopper_pearson(losses, runs, 0.95)
+        return {"losses": losses, "runs": runs, "p": losses / runs, "low": low, "high": high}
+
+    few, many = point(0, 5), point(30, RUNS)
+    assert Design("", [few, many], few, "").verdict(0.01) == FAILS
+    assert Design("", [few, many], few, "").verdict(0.03) == UNDECIDED
 
 
 def test_the_rule_of_three_says_how_many_runs_settle_it():
@@ -139,6 +149,15 @@ def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
 def test_the_cheapest_that_meets_is_named():
     _, said = recommend(frame([0, 0, 30], model__keys=[1, 2, 3]), 0.01)
     assert said[0].startswith("Meeting it: keys 1; keys 2. Of these keys 1 costs least: 0.00 messages a run.")
+    _, said = recommend(frame([30, 0, 0], model__keys=[1, 2, 3]), 0.01)
+    assert said[0].startswith("Meeting it: keys 2; keys 3. Of these keys 2 costs least: 2.00 messages a run.")
+
+
+def test_the_runs_that_settle_are_those_of_the_hardest_to_settle():
+    given = frame([4, 6], model__keys=[1, 2])
+    easy, hard = (each.runs_to_settle(0.025, 0.01) for each in designs(choose.of(given, "data loss")))
+    assert RUNS < easy < hard
+    assert f"about {text.number(hard)} runs" in recommend(given, 0.01).sentences[0]
 
 
 def test_without_a_target_nothing_passes():
