@@ -83,8 +83,7 @@ def keys_of(model: Model) -> dict[str, Key]:
     rate = number("a finite number, 0 or greater", lambda v: 0 <= v <= _FINITE)
     horizon = number("a number greater than 0 (inf: none)", lambda v: 0 < v <= _FINITE or v == math.inf)
     confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
-    precision = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
-    target = number("a probability greater than 0 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
+    limit = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
     judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
     engine = choice(("auto", *ENGINES))
     keys = [
@@ -97,12 +96,12 @@ def keys_of(model: Model) -> dict[str, Key]:
         Key("run.first_run", integer(0, MAX_RUNS), 0, False),
         Key("run.seed", integer(0, MAX_SEED), 0, False),
         Key("run.confidence", confidence, 0.95, False),
-        Key("run.precision", precision, math.inf, False),
-        Key("run.relative_precision", precision, math.inf, False),
+        Key("run.precision", limit, math.inf, False),
+        Key("run.relative_precision", limit, math.inf, False),
         Key("run.precision_of", judged, DATA_LOSS, False),
         Key("run.simultaneous", SWITCH, False, False),
         Key("run.at_any_time", SWITCH, False, False),
-        Key("run.target", target, math.inf, False),
+        Key("run.target", limit, math.inf, False),
         Key("run.engine", engine, "auto", False),
     ]
     return {key.name: key for key in keys}

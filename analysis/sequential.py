@@ -119,6 +119,8 @@ def _end(losses: int, runs: int, confidence: float, side: int) -> float:
     With T = log 1/a - log M(k/n) that is n KL(k/n, p) = T. As n KL(k/n, p) >= k (log(k/n / p) - 1), and likewise for
     1 - p, it lies between k/n and log-odds of log(k/n) - 1 - T/k.
     """
+    if confidence == 1.0:  # as `simultaneous` rounds the highest there are
+        return 0.0 if side < 0 else 1.0
     reach = -math.log1p(-confidence) - _log_mixture_at_mode(losses, runs)
     others = runs - losses
     if losses == 0:

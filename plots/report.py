@@ -152,6 +152,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "core_s": text.number(points["wall_s"].sum()),
         "unfinished": int(points["unfinished"].sum()),
         "horizon": int(points["horizon"].sum()),
+        "at_any_time": bool((points["hidden"] > points["unfinished"]).any()),
         "out_of_time": int(points["stopped"].str.contains(OUT_OF_TIME, regex=False).sum()),
         "simultaneous": text.is_simultaneous(frame),
         "confidence": text.percent(frame["confidence"].iloc[0]),

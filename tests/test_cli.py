@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
         (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
         (["run", "FILE", "--out", "x", "--budget-s", "nan"], "Invalid value for '--budget-s'"),
         (["run", "FILE"], "Missing option '--out'"),
-        (["run", "FILE", "--out", "x", "--set", "run.target=2"], "FILE: run.target = 2: a probability greater than 0"),
+        (["run", "FILE", "--out", "x", "--set", "run.target=1"], "FILE: run.target = 1: a number between 0 and 1"),
         (["plot", "absent"], "absent: no results there; `quorisk run"),
         (["plot", "FILE"], "FILE: not a Parquet file that can be read"),
         (["plot", "FILE", "--format", "gif"], "--format gif: one of svg, png, pdf"),

@@ -69,6 +69,16 @@ def test_a_report_says_what_became_of_unfinished_runs():
     assert "14 runs reached the limit of steps" in html
 
 
+def test_a_report_says_what_became_of_runs_that_the_horizon_ended():
+    given = table([0, 30], unfinished=7, horizon=5, **LOST_AT)
+    by_then, at_any_time = (
+        " ".join(report(frame_of(given, 0.95, False, which), [], PROVENANCE).split()) for which in (False, True)
+    )
+    assert "10 runs were ended by the horizon. What they would have broken later is not counted." in by_then
+    assert "10 runs were ended by the horizon. The upper end of each interval takes every one of them" in at_any_time
+    assert "ended by the horizon" not in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+
+
 def test_a_report_says_whether_time_was_up():
     given = frame([0, 30], **LOST_AT)
     assert "give the same counts, bit for bit" in report(given, [], PROVENANCE)

@@ -147,6 +147,7 @@ def test_the_fixed_number_of_runs_is_hoeffdings():
 def test_simultaneous_confidence_shares_the_error():
     assert simultaneous(0.95, 1) == 0.95
     assert simultaneous(0.95, 10) == pytest.approx(0.995)
+    assert confidence_sequence(3, 100, simultaneous(1 - 1e-15, 100)) == (0.0, 1.0)
 
 
 def test_an_estimate_stops_at_the_precision():
