@@ -123,9 +123,10 @@ class Ledger:
         assert self._rule
         confidence = sequential.simultaneous(self._run.confidence, self._together)
         low, high = sequential.confidence_sequence(point.losses, point.runs, confidence, point.hidden)
-        aim = min(self._rule.half_width, self._rule.relative * point.losses / point.runs or math.inf)
+        share = point.losses / point.runs
+        aim = min(self._rule.half_width, self._rule.relative * (share or 1.0))
         growth = min(MOST_GROWTH, MARGIN * ((high - low) / 2 / aim) ** 2)
-        if aim == math.inf:  # no loss yet, and so no scale
+        if share == 0.0 and self._rule.relative < math.inf:  # no loss yet, and so no scale
             growth = MOST_GROWTH
         least = max(growth * point.runs, point.runs + 1)
         return next((look for look in self._looks if look >= least), self._run.runs)

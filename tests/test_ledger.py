@@ -94,6 +94,18 @@ def test_rounds_go_where_the_width_is():
     assert 0 == runs[0] < runs[1] < runs[2] <= 3 * 1024 + 1024 / 16
 
 
+@pytest.mark.parametrize("rule", [["relative_precision=0.1"], ["relative_precision=0.1", "precision=0.02"]])
+def test_without_a_loss_rounds_grow_as_fast_as_they_may(rule):
+    """A relative precision has no scale yet, however narrow the interval is in absolute terms."""
+    ledger, rounds = Ledger(experiment("runs=10_000_000", *rule).run, 1), 0
+    while jobs := ledger.wanted():
+        rounds += 1
+        for job in jobs:
+            ledger.add(0, job.first_run, Counts(job.num_runs, 0, 0))
+    assert ledger.stops() == [(10_000_000, "budget")]
+    assert rounds == 8  # 1024 times 4^7 are more than 10^7
+
+
 def test_rounds_are_cut_at_the_looks():
     ledger = Ledger(experiment("precision=0.001").run, 1)
     ends = set()
