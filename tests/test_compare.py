@@ -256,6 +256,16 @@ def test_compare_as_text_prints_no_zero(quorisk, file):
     assert "hold for all 4 pairs together" in out
     code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000", "--set", "max_steps=9")
     assert "warning: runs cut off that may hide a loss: all on 2,000" in out
+    assert (
+        "│ at most 1 │" in {line.split("│")[1].strip(): line for line in out.splitlines()[:8] if "│" in line}["all on"]
+    )
+
+
+def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
+    seen, least = table_of(0, 0, 0, 100), table_of(0, 0, 40, 100)  # 40 runs of the baseline were cut off
+    [found] = paired.compare([Counts(seen, least, seen)], 0.95)
+    assert -found.difference_low > 0.4 > found.difference_high
+    assert show._cells(found)[0].startswith(f"< {-found.difference_low:.2g} ")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from analysis import config
 from analysis.results import frame as frame_of
-from plots import text
+from plots import choose, text
 from plots.loss import loss_figure
 from plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
 from plots.style import save
@@ -62,6 +62,21 @@ def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
     assert "0.0300<small>" in html
     assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
     assert f"Not seen in the other 1: at most {high} there." in html
+
+
+def test_findings_are_of_the_likeliest_breach_and_of_the_weakest_bound():
+    given = frame([0, 3, 30, 0], faults__message_loss=[0.1, 0.2, 0.3, 0.4])
+    given.loc[given["point_id"] == "id3", "high"] = 0.5
+    html = report(given, [], PROVENANCE)
+    assert "Seen in 2 of 4 configurations. Highest probability: 0.0300" in html
+    assert "with message loss 0.3. Not seen in the other 2: at most 0.500 there." in html
+
+
+def test_of_a_large_grid_those_are_shown_whose_intervals_reach_highest():
+    given = choose.of(frame([0, 30, 0], model__keys=[1, 2, 3]), "data loss")
+    given.loc[given["point_id"] == "id2", "high"] = 0.5
+    assert list(choose.worst(given, 1)["point_id"]) == ["id2"]
+    assert list(choose.worst(given, 2)["point_id"]) == ["id1", "id2"]
 
 
 def test_a_report_says_what_became_of_unfinished_runs():
@@ -147,6 +162,8 @@ def test_a_report_says_whether_its_intervals_hold_together():
     assert "up to 0.1 may be expected to miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     together = frame_of(table([0, 30], faults__message_loss=[0.1, 0.2]), 0.95, simultaneous=True)
     assert "all 2 intervals hold together" in report(together, [], PROVENANCE)
+    assert text.intervals(together) == "95% simultaneous Clopper-Pearson intervals, all points together"
+    assert text.intervals(frame([0, 30], **LOST_AT)) == "95% Clopper-Pearson intervals, each for itself"
 
 
 def test_invariants_that_say_nothing_more_are_not_shown():

@@ -47,6 +47,21 @@ def test_a_design_meets_under_all_faults_and_fails_under_any():
     assert mixed.mean("messages") == 5
 
 
+def test_designs_are_ranked_by_the_upper_ends_of_their_worst_faults_rates_among_them():
+    varied = {"model__keys": [1, 2], "rates__broker_crash": [0.5, 1.0]}
+    given = rows([30, 3, 9, 9], **varied)
+    given.loc[given["point_id"] == "id1", "high"] = 0.5
+    assert [(each.settings, each.at) for each in designs(given)] == [("keys 2", ""), ("keys 1", "broker crash 1")]
+
+
+def test_no_more_is_known_than_the_weakest_bound_of_designs_without_a_loss_under_any_faults():
+    given = frame([0, 0, 0, 3, 0, 0], model__keys=[1, 2, 3], **FAULTS)
+    given.loc[given["point_id"] == "id2", "high"] = 0.6  # its design lost under other faults
+    given.loc[given["point_id"] == "id4", "high"] = 0.5
+    said = recommend(given, math.inf).sentences[0]
+    assert said == "No run of keys 1; keys 3 lost data: at most 0.500, no more is known."
+
+
 def test_the_point_that_fails_need_not_be_the_one_whose_interval_reaches_highest():
     def point(losses, runs):
         low, high = clopper_pearson(losses, runs, 0.95)
