@@ -3,16 +3,18 @@
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from scipy.stats import binom, binomtest
 
-from analysis import bench, estimate
+from analysis import bench, estimate, show
 from analysis.config import ConfigError, build, load
 from analysis.intervals import clopper_pearson
+from kernels import jax_engine, numba_engine
 from kernels.engines import RECORD, Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import record
 from kernels.points import pack
-from kernels.tally import TIME_TICK
+from kernels.tally import MOST_TICKS, TIME_TICK
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 TOPIC = {
@@ -93,6 +95,20 @@ def test_an_estimate_sums_up_the_engines_runs(topic):
     assert topic.mean_time_to_loss == pytest.approx(columns["time_ticks"][lost].mean() * TIME_TICK)
     assert topic.point_id == experiment.points[0].point_id
     assert topic.steps_per_s * topic.seconds == pytest.approx(topic.steps)
+
+
+def test_times_beyond_the_longest_that_is_counted_make_no_mean(capsys):
+    """Rates of 1e-8: losses come after some 6e8, and all count as 2**42 ticks on every engine."""
+    slow = {"rates": {action.name: 1e-8 for action in build(TOPIC, "topic").model.actions}}
+    experiment = build(TOPIC | slow, "slow")
+    late, soon = (estimate.estimate(each, 1) for each in (experiment, build(TOPIC, "topic")))
+    assert late.outcomes == soon.outcomes
+    assert (late.mean_time_to_loss, soon.mean_time_to_loss is None) == (None, False)
+    show.estimate(late, Console())
+    assert "mean model time to data loss: not known, as runs lost later than 4.19e+06" in capsys.readouterr().out
+    for engine in (numba_engine, jax_engine):
+        runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 2000), 5)
+        assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
 
 
 def test_progress_counts_every_run_once():
