@@ -19,6 +19,9 @@ from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from kernels.points import Point, Points, pack
 from kernels.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
 
+FEWEST_TICKS = 1000
+"""A mean of fewer ticks is not told: each time is cut down to a whole number of them."""
+
 
 class Risk(NamedTuple):
     """How often something was lost, and how often it may be."""
@@ -56,7 +59,7 @@ class Estimate(NamedTuple):
     invariants: dict[str, Risk]
     data_loss_invariants: list[str]
     mean_time_to_loss: float | None
-    """Of the runs that lost, in model time; None without any, and where one lost later than `tally.MOST_TICKS`."""
+    """Of the runs that lost, in model time; None without any, and where ticks are too coarse or too few for it."""
     """Model time of the runs that lost data; None if there were none."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
@@ -154,8 +157,9 @@ def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSetti
 
 
 def _mean_time_to_loss(tally: Tally) -> float | None:
-    lost, late = tally.outcomes[OUTCOMES[LOST]], sum(tally.loss_time_histogram[int(MOST_TICKS).bit_length() :])
-    return tally.loss_time_ticks * TIME_TICK / lost if lost and not late else None
+    lost, late = tally.outcomes[OUTCOMES[LOST]], any(tally.loss_time_histogram[int(MOST_TICKS).bit_length() :])
+    too_coarse = tally.loss_time_ticks < FEWEST_TICKS * lost
+    return None if lost == 0 or late or too_coarse else tally.loss_time_ticks * TIME_TICK / lost
 
 
 def _risk(invariant: str, tally: Tally, run: RunSettings) -> Risk:

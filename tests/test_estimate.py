@@ -97,15 +97,17 @@ def test_an_estimate_sums_up_the_engines_runs(topic):
     assert topic.steps_per_s * topic.seconds == pytest.approx(topic.steps)
 
 
-def test_times_beyond_the_longest_that_is_counted_make_no_mean(capsys):
-    """Rates of 1e-8: losses come after some 6e8, and all count as 2**42 ticks on every engine."""
-    slow = {"rates": {action.name: 1e-8 for action in build(TOPIC, "topic").model.actions}}
-    experiment = build(TOPIC | slow, "slow")
-    late, soon = (estimate.estimate(each, 1) for each in (experiment, build(TOPIC, "topic")))
-    assert late.outcomes == soon.outcomes
-    assert (late.mean_time_to_loss, soon.mean_time_to_loss is None) == (None, False)
-    show.estimate(late, Console())
-    assert "mean model time to data loss: not known, as runs lost later than 4.19e+06" in capsys.readouterr().out
+def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
+    """Losses come after some 6 by rates of 1, after 6e8 by rates of 1e-8: then all count as 2**42 ticks."""
+    names = [action.name for action in build(TOPIC, "topic").model.actions]
+    experiment, fast = (build(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-8, 1e8))
+    soon = estimate.estimate(build(TOPIC, "topic"), 1)
+    assert soon.mean_time_to_loss is not None
+    for scaled in (experiment, fast):
+        found = estimate.estimate(scaled, 1)
+        assert (found.outcomes, found.mean_time_to_loss) == (soon.outcomes, None)
+        show.estimate(found, Console())
+        assert "mean model time to data loss: not known: times are counted in 2^-20 up to" in capsys.readouterr().out
     for engine in (numba_engine, jax_engine):
         runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 2000), 5)
         assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
