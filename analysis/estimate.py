@@ -17,7 +17,10 @@ from kernels import engines
 from kernels.engines import Job
 from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from kernels.points import Point, Points, pack
-from kernels.tally import TIME_TICK, Tally, num_columns, read
+from kernels.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
+
+FEWEST_TICKS = 1000
+"""A mean of fewer ticks is not told: each time is cut down to a whole number of them."""
 
 
 class Risk(NamedTuple):
@@ -56,6 +59,7 @@ class Estimate(NamedTuple):
     invariants: dict[str, Risk]
     data_loss_invariants: list[str]
     mean_time_to_loss: float | None
+    """Of the runs that lost, in model time; None without any, and where ticks are too coarse or too few for it."""
     """Model time of the runs that lost data; None if there were none."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
@@ -97,7 +101,6 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
     compiled = time.perf_counter()
     tally, stopped = _run(engine, model, points, run, threads, progress)
     seconds = time.perf_counter() - compiled
-    lost = tally.outcomes[OUTCOMES[LOST]]
     return Estimate(
         protocol=experiment.protocol,
         point_id=point_id,
@@ -115,7 +118,7 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
         data_loss=_risk(DATA_LOSS, tally, run),
         invariants={name: _risk(name, tally, run) for name in tally.broken},
         data_loss_invariants=data_loss_invariants(model),
-        mean_time_to_loss=tally.loss_time_ticks * TIME_TICK / lost if lost else None,
+        mean_time_to_loss=_mean_time_to_loss(tally),
         compile_s=compiled - start,
         seconds=seconds,
         steps_per_s=tally.steps / seconds,
@@ -151,6 +154,12 @@ def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSetti
     """The losses that an experiment's precision is about, and the runs that may hide one."""
     losses = outcomes[OUTCOMES[LOST]] if run.precision_of == DATA_LOSS else broken[run.precision_of]
     return losses, sum(outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
+
+
+def _mean_time_to_loss(tally: Tally) -> float | None:
+    lost, late = tally.outcomes[OUTCOMES[LOST]], any(tally.loss_time_histogram[int(MOST_TICKS).bit_length() :])
+    too_coarse = tally.loss_time_ticks < FEWEST_TICKS * lost
+    return None if lost == 0 or late or too_coarse else tally.loss_time_ticks * TIME_TICK / lost
 
 
 def _risk(invariant: str, tally: Tally, run: RunSettings) -> Risk:

@@ -20,10 +20,12 @@ from analysis.estimate import assumptions, data_loss_invariants, only_point
 from analysis.identity import dotted_values
 from kernels import absorption
 from kernels.absorption import MAX_COMPONENT, Components
-from kernels.chain import Chain, ChainError, build
+from kernels.chain import Chain, ChainError, build, bytes_needed
 from kernels.model import Model
 
 PRECISION = 1e-10
+MOST_STATES = 2**31 - 2
+"""A chain numbers its states in 32 bits, whatever memory there is."""
 INSTEAD = "raise --memory, make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
 
 
@@ -124,7 +126,8 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
             f"--set run.horizon=inf, and ask for data loss by time {point.horizon:g}"
         )
     try:
-        return build(experiment.model, point, memory_bytes, progress)
+        most_bytes = bytes_needed(experiment.model, MOST_STATES, 0)
+        return build(experiment.model, point, min(memory_bytes, most_bytes), progress)
     except ChainError as error:
         raise ConfigError(f"--memory: {error}; {INSTEAD}") from None
     except MemoryError:

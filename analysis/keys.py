@@ -4,7 +4,6 @@ import difflib
 import json
 import math
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -72,16 +71,16 @@ def choice(names: tuple[str, ...], note: str = "") -> Kind:
 
 
 SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else None)
-_FINITE = sys.float_info.max
 
 
 def keys_of(model: Model) -> dict[str, Key]:
     """All keys that an experiment file of a model may set, by name."""
-    loss = number("a number from 0 to 1", lambda v: 0 <= v <= 1)
+    # engines draw losses in units of 2**-63, and floats hold all products of such losses, rates and times
+    loss = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
     if model.max_sends == 0:
         loss = number(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
-    rate = number("a finite number, 0 or greater", lambda v: 0 <= v <= _FINITE)
-    horizon = number("a number greater than 0 (inf: none)", lambda v: 0 < v <= _FINITE or v == math.inf)
+    rate = number("0, or a number from 1e-100 to 1e100", lambda v: v == 0 or 1e-100 <= v <= 1e100)
+    horizon = number("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
     confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
     limit = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
     judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))

@@ -71,6 +71,8 @@ def estimate(result: Estimate, out: Console) -> None:
     out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     if result.mean_time_to_loss is not None:
         out.print(f"mean model time to data loss: {result.mean_time_to_loss:.4g}")
+    elif result.outcomes["lost"]:
+        out.print("mean model time to data loss: not known: times are counted in 2^-20 up to 2^22; scale the rates")
     out.print(
         f"{result.mean_steps:.4g} steps a run; {result.steps_per_s:.3g} steps/s and {result.runs_per_s:.3g} runs/s "
         f"in {result.seconds:.3g} s on {result.threads} threads; compiled or loaded in {result.compile_s:.3g} s",

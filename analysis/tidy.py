@@ -18,7 +18,7 @@ import pyarrow as pa
 from analysis import config, results
 from analysis.config import Experiment
 from kernels.model import OUTCOMES
-from kernels.tally import STEP_BINS, TIME_BINS, TIME_TICK
+from kernels.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
@@ -101,9 +101,11 @@ def histograms(table: pa.Table) -> "pd.DataFrame":
 
     powers = np.exp2(np.arange(64))
     step_lows, time_lows = np.append(0, powers[: STEP_BINS - 1]), np.append(0, powers[: TIME_BINS - 1]) * TIME_TICK
+    # longer times count as MOST_TICKS, so that its bin has no end
+    time_highs = np.where(time_lows < MOST_TICKS * TIME_TICK, np.append(time_lows[1:], np.inf), np.inf)
     bins = [
         _bins(table, "step_histogram", "steps", step_lows, np.append(step_lows[1:] - 1, np.inf)),
-        _bins(table, "loss_time_histogram", "time to loss", time_lows, np.append(time_lows[1:], np.inf)),
+        _bins(table, "loss_time_histogram", "time to loss", time_lows, time_highs),
     ]
     return pd.concat([pd.DataFrame(columns) for columns in bins], ignore_index=True)
 

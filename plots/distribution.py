@@ -22,7 +22,9 @@ _TITLES = {STEPS: "Steps of a run", TIME_TO_LOSS: "Model time until data is lost
 def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure:
     """The figure of a result frame (`analysis.results.frame`) and its histograms (`analysis.tidy.histograms`)."""
     rows = choose.of(frame, text.ANY_LOSS)
-    quantities = [STEPS, TIME_TO_LOSS] if rows["losses"].any() else [STEPS]
+    timed = histograms[(histograms["quantity"] == TIME_TO_LOSS) & np.isfinite(histograms["bin_high"])]
+    has_times = timed["point_id"].isin(choose.worst(rows, MOST_LINES)["point_id"]).any()
+    quantities = [STEPS, TIME_TO_LOSS] if has_times else [STEPS]
     left_out = choose.left_out(min(len(rows), MOST_LINES), len(rows))
     with quorisk_style():
         title = "How long runs take, and how soon they lose data" if rows["losses"].any() else "How long runs take"

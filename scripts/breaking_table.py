@@ -82,7 +82,7 @@ def main(protocol: str, memory_gib: float = 4.0) -> None:
             values = defaults | dict(zip(names, sizes, strict=True)) | given
             if not all(condition.holds(values) for condition in model.conditions):
                 continue
-            print(f"\r{label(given)}: {sizes} ...", end="\033[K", file=sys.stderr, flush=True)
+            print(f"{label(given)}: {sizes} ...", end="\033[K\r", file=sys.stderr, flush=True)
             search = explore(model, model.make_params(values), int(memory_gib * 2**30))
             size = "/".join(map(str, sizes))
             if not search.complete:
@@ -91,10 +91,10 @@ def main(protocol: str, memory_gib: float = 4.0) -> None:
                 if depth and name not in found:
                     found.add(name)
                     states = f"{search.distinct_states:,}" + ("" if search.complete else " (memory ran out)")
-                    print(f"\r| {label(given)} | {name} | {size} | {depth} | {states} |", flush=True)
+                    print(f"| {label(given)} | {name} | {size} | {depth} | {states} |", flush=True)
         if not found:
             searched = "all of the above" + (f" ({', '.join(unfinished)} in part)" if unfinished else "")
-            print(f"\r| {label(given)} | nothing | {searched} | | |", flush=True)
+            print(f"| {label(given)} | nothing | {searched} | | |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,30 @@
 """BookKeeper against an independent, literal interpreter of its specification, and what its mechanisms are worth."""
 
+import random
 from collections import Counter
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import beta
 
 from kernels.bookkeeper import MODEL
+from kernels.bookkeeper.adding import select_ensemble, valid_ensembles
 from kernels.bookkeeper.describe import SpecState, spec_state
+from kernels.bookkeeper.layout import (
+    CLIENT_WITHDRAWN,
+    INITIAL,
+    MAX_FRAGMENTS,
+    ROWS,
+    STATUS_CLOSED,
+    STATUS_OPEN,
+    append_fragment,
+    ensembles_by_entry,
+    entry_row,
+)
 from kernels.compiled import leaves
+from kernels.paths import Path, Step, bits, replay
 from kernels.search import explore
 from tests import reference_bookkeeper as reference
 from tests.support import instances, params_of, point_of, random_walks, run
@@ -131,19 +146,98 @@ def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant)
             assert successors(state, params) == reference_successors(literal, constants)
 
 
+def test_states_that_runs_hardly_reach_equal_the_reference():
+    """Breaches are rare, and so are more than three fragments: invariants and ensembles of states made up at random."""
+    constants, chance = reference.Constants(6, 3, 3, 2, 4, 4), random.Random(4)
+    params = params_of(MODEL, **named(constants[:6]))
+    sets = [sum(1 << bookie for bookie in found) for found in combinations(range(6), 3)]
+    broken: Counter[tuple[bool, ...]] = Counter()
+    for _ in range(2000):
+        state = made_up(chance, sets)
+        literal = spec_state(state, params)
+        holds = [invariant.holds(state, params) for invariant in MODEL.invariants]
+        assert holds == list(reference.invariants(literal, constants).values())
+        broken[tuple(holds)] += 1
+        include = chance.choice([0, 1, 0b11, 0b100100])
+        exclude = chance.choice([0, 0b1000, 0b010010]) & ~include
+        view = reference.View(literal, constants, {})
+        wanted = reference.select_ensemble(view, frozenset(bits(include)), frozenset(bits(exclude)))
+        assert (valid_ensembles(state, params, include, exclude) != 0) == (wanted is not None)
+        if wanted is not None:
+            assert bits(select_ensemble(state, params, include, exclude)) == sorted(wanted)
+        for entry in range(1, 5):
+            ensemble = reference.fragment_of_entry_id(entry, literal.meta_fragments).ensemble
+            assert bits(entry_row(state.meta_ensembles, entry)) == sorted(ensemble)
+    assert len(broken) == 2**4  # each invariant with and without each other one, but for NoOutOfOrderEntries
+
+
+def made_up(chance, sets):
+    """A state in which the first client is the writer and the others recover, with up to MAX_FRAGMENTS fragments."""
+    fragments = append_fragment(INITIAL.meta_fragments, chance.choice(sets), 1)
+    for i in range(chance.choice([0, 1, 2, 4, MAX_FRAGMENTS - 1])):
+        next_first = i + 2 if chance.random() < 0.5 and i < 4 else chance.randint(1, 5)
+        fragments = append_fragment(fragments, chance.choice(sets), next_first)
+    last, closed = chance.randint(0, 4), chance.randrange(4)
+    lacs = [chance.choice([last, chance.randint(0, 4)]) for _ in range(3)]
+    return INITIAL._replace(
+        meta_status=STATUS_CLOSED if chance.random() < 0.8 else STATUS_OPEN,
+        meta_fragments=fragments,
+        meta_ensembles=ensembles_by_entry(fragments),
+        meta_last_entry=last,
+        b_entries=chance.getrandbits(24) | chance.choice([0, ROWS]),
+        creator=1,
+        writer_status=chance.choice([STATUS_OPEN, STATUS_CLOSED, CLIENT_WITHDRAWN]),
+        writer=INITIAL.writer._replace(lac=lacs[0], fragments=fragments),
+        recoverer_0=INITIAL.recoverer_0._replace(lac=lacs[1], fragments=fragments),
+        recoverer_1=INITIAL.recoverer_1._replace(lac=lacs[2], fragments=fragments),
+        started=0b11,
+        closed=closed,
+    )
+
+
+SENT_TWICE = (
+    # b1 gets entry 2 under LAC 0 and, once b2 has confirmed entry 1 and failed in its turn, under LAC 1
+    *(("client_creates_ledger", 0, 0), ("client_sends_add_entry_requests", 0, 1)),
+    *(("client_sends_add_entry_requests", 0, 0), ("client_changes_ensemble", 0, 0)),
+    *(("client_resends_pending_add_op", 0, 0), ("client_resends_pending_add_op", 6, 0b10)),
+    *(("bookie_sends_add_confirmed_response", 1, 0), ("client_receives_add_confirmed_response", 1, 0)),
+    *(("client_changes_ensemble", 0, 0), ("client_resends_pending_add_op", 6, 0)),
+)
+
+
+@pytest.mark.parametrize("semantics", ["intended", "literal"])
+def test_an_entry_sent_twice_to_a_bookie_equals_the_reference(semantics):
+    """From there on all that bookies and the start of a recovery can do: answered, refused, or one after the other."""
+    constants = reference.Constants(2, 2, 1, 1, 2, 2, semantics)
+    params = params_of(MODEL, **named(constants[:6]), semantics=semantics)
+    names = [action.name for action in MODEL.actions]
+    steps = tuple(Step(names.index(name), instance, lost) for name, instance, lost in SENT_TWICE)
+    left = replay(MODEL, params, Path(0, steps))[-1:]
+    seen, refused = set(left), set()
+    while left:
+        state = left.pop()
+        assert successors(state, params) == reference_successors(spec_state(state, params), constants)
+        for action, instance in instances(MODEL, state, params):
+            if action.name.startswith("bookie") or action.name == "client_starts_recovery":
+                refused |= {instance} if action.name == "bookie_sends_add_fenced_response" else set()
+                after = action.apply(state, params, instance, 0)
+                left += [after] if after not in seen else []
+                seen.add(after)
+    assert refused == {6, 12}
+
+
 def successors(state, params):
-    """Multiset of (action, successors by lost subset)."""
-    found: Counter[tuple[str, frozenset[SpecState]]] = Counter()
+    """Multiset of (action, number of lost subsets, successors)."""
+    found: Counter[tuple[str, int, frozenset[SpecState]]] = Counter()
     for action, instance in instances(MODEL, state, params):
         subsets = [lost for lost in range(64) if lost & ~action.sends(state, params, instance) == 0]
-        found[
-            action.name, frozenset(spec_state(action.apply(state, params, instance, s), params) for s in subsets)
-        ] += 1
+        after = frozenset(spec_state(action.apply(state, params, instance, s), params) for s in subsets)
+        found[action.name, len(subsets), after] += 1
     return found
 
 
 def reference_successors(literal, constants):
     return Counter(
-        (instance.action, frozenset(after for *_, after in instance.outcomes))
+        (instance.action, len(instance.outcomes), frozenset(after for *_, after in instance.outcomes))
         for instance in reference.instances(literal, constants)
     )

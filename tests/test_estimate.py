@@ -11,11 +11,12 @@ from scipy.stats import binom, binomtest
 from analysis import bench, estimate, show
 from analysis.config import ConfigError, build, load
 from analysis.intervals import clopper_pearson
+from kernels import jax_engine, numba_engine
 from kernels.engines import RECORD, Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import record
 from kernels.points import pack
-from kernels.tally import TIME_TICK
+from kernels.tally import MOST_TICKS, TIME_TICK
 from plots import text
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -127,6 +128,22 @@ def test_confidence_is_never_written_100_percent(topic):
     show.estimate(topic._replace(confidence=1 - 1e-12), Console(file=out, width=200))
     assert "99.9999999999% interval" in out.getvalue()
     assert text.percent(1 - 1e-12) == "99.9999999999%"
+
+
+def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
+    """Losses come after some 6 by rates of 1, after 6e8 by rates of 1e-8: then all count as 2**42 ticks."""
+    names = [action.name for action in build(TOPIC, "topic").model.actions]
+    experiment, fast = (build(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-8, 1e8))
+    soon = estimate.estimate(build(TOPIC, "topic"), 1)
+    assert soon.mean_time_to_loss is not None
+    for scaled in (experiment, fast):
+        found = estimate.estimate(scaled, 1)
+        assert (found.outcomes, found.mean_time_to_loss) == (soon.outcomes, None)
+        show.estimate(found, Console())
+        assert "mean model time to data loss: not known: times are counted in 2^-20 up to" in capsys.readouterr().out
+    for engine in (numba_engine, jax_engine):
+        runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 2000), 5)
+        assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
 
 
 def test_progress_counts_every_run_once():

@@ -102,6 +102,23 @@ def test_figure_of_the_design_and_the_keys_of_its_json():
     assert found["storm_difference"] < 1e-12
 
 
+def test_no_memory_is_so_large_that_states_outnumber_their_numbers(monkeypatch):
+    """Places are int32, and so is what elimination counts up to one beyond the number of states."""
+    given = []
+
+    def full(model, point, memory_bytes, progress):
+        given.append(memory_bytes)
+        raise chain.ChainError("full")
+
+    monkeypatch.setattr(exact, "build", full)
+    for asked in (1 << 30, 1 << 50):
+        with pytest.raises(ConfigError, match=r"^--memory: full; raise --memory"):
+            exact.exact(experiment(), asked)
+    capacities = [memory // chain.bytes_needed(BOOKKEEPER, 1, 0) for memory in given]
+    assert given[0] == 1 << 30
+    assert capacities[1] + 1 == np.iinfo(np.int32).max
+
+
 # Independent solutions of the protocols' chains
 
 

@@ -248,6 +248,13 @@ def test_without_losses_there_is_no_time_to_loss():
     assert len(all_axes(distribution.distribution_figure(*sweep([0, 0], model__keys=[1, 2])))) == 1
 
 
+def test_losses_later_than_times_are_counted_have_no_place_in_time():
+    frame, histograms = sweep([3])
+    assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 2
+    histograms.loc[histograms["quantity"] == distribution.TIME_TO_LOSS, "bin_high"] = np.inf
+    assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 1
+
+
 @pytest.mark.parametrize(
     ("costs", "risks", "expected"),
     [

@@ -267,6 +267,27 @@ def test_memory_of_committed_records_finds_losses_that_the_state_alone_forgets()
     assert without.breaking_states["CommittedRecordsSurvive"] < with_memory.breaking_states["CommittedRecordsSurvive"]
 
 
+def test_a_new_leader_exposes_what_it_has_below_its_high_watermark():
+    """KIP-101: r1 keeps its record x, which r0 lacks, at an offset that r0 commits, and learns of r0's high watermark
+    with the next record. x was below no presumed leader's high watermark until r1 leads again."""
+    values = values_of(MODEL, **named((2, 2, 3, 3)), truncation="kip101")
+    params = MODEL.make_params(values)
+    state, committed = MODEL.initial(params, 0), frozenset[int]()
+    apply = {action.name: action.apply for action in MODEL.actions}
+    for name, instance in (
+        *(("controller_elect_leader", 0), ("become_leader", 0), ("leader_write", 0)),
+        *(("controller_elect_leader", 1), ("become_leader", 6 + 1), ("leader_write", 1)),
+        *(("controller_elect_leader", 0), ("become_leader", 2), ("leader_write", 0)),
+        *(("become_follower_truncate_kip101", 6 + 2), ("leader_inc_high_watermark", 0), ("follower_replicate", 1)),
+        *(("controller_elect_leader", 1), ("become_leader", 6 + 3)),
+    ):
+        assert (name, instance) in [(action.name, i) for action, i in instances(MODEL, state, params)]
+        before, state = state, apply[name](state, params, instance, 0)
+        committed |= reference.committed_now(spec_state(state, params))
+        assert state.committed == sum(1 << record for record in committed)
+    assert (before.committed, state.committed) == (0b001, 0b011)
+
+
 def test_neither_strong_isr_nor_the_survival_of_committed_records_implies_the_other():
     params = params_of(MODEL, **named((2, 1, 1, 2)), truncation="high_watermark")
     start = MODEL.initial(params, 0)

@@ -77,6 +77,7 @@ def test_bins_are_where_they_say():
     time = found[(found["point_id"] == "id0") & (found["quantity"] == "time to loss")]
     assert list(time["bin_high"])[:3] == [2.0**-20, 2.0**-19, 2.0**-18]
     assert list(time["bin_low"])[20:23] == [0.5, 1.0, 2.0]
+    assert list(time["bin_high"])[42:] == [2.0**22] + [math.inf] * 21  # from 2**42 ticks on all count as that
     assert list(found[found["point_id"] == "id1"]["quantity"]) == ["steps"]  # no empty bins
 
 
