@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy.special import betainc
 from scipy.stats import binomtest, multinomial
 
@@ -235,7 +236,7 @@ def test_compare_as_text_prints_no_zero(quorisk, file):
     assert code == 0
     assert "baseline" in rows["all on"]
     assert "│ < 0.0018 │" in rows["all on"]
-    assert "< 0.0029 [-0.0029, +0.0029]" in rows["retain_null_key off"]
+    assert "< 0.00288 [-0.00288, +0.00288]" in rows["retain_null_key off"]
     assert "+0." in rows["publish_context_before_horizon off"]
     assert "hold for all 4 pairs together" in out
     code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000", "--set", "max_steps=9")
@@ -301,6 +302,13 @@ def test_a_forest_plot_shows_every_pair_once_and_no_zero(ablation):
     drawn = marks(figure, "apart") + marks(figure, "not apart")
     assert sorted(drawn) == pytest.approx(sorted(rows["difference"].drop(same.index)))
     assert 0.0 not in drawn + marks(figure, forest.NO_DIFFERENCE)
+
+
+def test_an_interval_in_figures_holds_its_estimate(ablation):
+    narrow = {"difference": 0.102, "difference_low": 0.1014, "difference_high": 0.1026, "only_variant": 9}
+    axes = forest.forest(ablation.assign(**narrow), ax=Figure().subplots())
+    [_, beside] = axes.figure.get_axes()
+    assert all(label.get_text().startswith("+0.102 [+0.101, +0.103]") for label in beside.get_yticklabels())
 
 
 def test_the_caption_says_model_faults_runs_and_intervals(ablation):
