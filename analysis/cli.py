@@ -95,7 +95,7 @@ def exact_verb(
 
     Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
 
-    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 20
+    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
     experiment = load(file, overrides)
     from analysis import exact, explore, show
@@ -164,7 +164,7 @@ def trace_verb(
     invariant: Annotated[str, typer.Option(help="to break; 'data loss': any whose breach is")] = "data loss",
     form: Annotated[
         Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
-        typer.Option("--format", help="words if not given, or what the name of --out ends in", show_default=False),
+        typer.Option("--format", help="words if not given, unless --out ends in .svg or .mmd", show_default=False),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write it to", dir_okay=False, show_default=False)] = None,
     run: Annotated[
