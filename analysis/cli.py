@@ -265,12 +265,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
+        sys.stdout.flush()
     except ConfigError as error:
         _exit(f"error: {error}", BAD_INPUT)
     except RunError as error:
         _exit(f"error: {error}", FAILED)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
+    except OSError as error:  # such as a full disk under stdout
+        _exit(f"error: {error}", FAILED)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except Exception as error:
