@@ -23,6 +23,7 @@ def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_
 
     How likely is a run to break each invariant, how far is that number to be trusted, and how do runs end?
 
+    \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
     experiment = load(file, overrides)
@@ -95,6 +96,7 @@ def exact_verb(
 
     Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
 
+    \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
     experiment = load(file, overrides)
@@ -138,6 +140,7 @@ def compare_verb(
     All variants see the same random numbers. Tells by how much they differ, how far that is to be trusted, and, with
     --ablation, what every safety mechanism is worth.
 
+    \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
     if ablation == bool(vary) or (ablation and all_pairs):
@@ -181,6 +184,7 @@ def trace_verb(
     A shortest counterexample if the search of all states finds one within the memory, else one from the random runs,
     minimised. Or any random run, or a saved trace. As words, TLC's states, Mermaid, sequencediagram.org or a picture.
 
+    \b
     Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
     """
     if run and saved:

@@ -259,11 +259,15 @@ def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
     assert err.startswith("error: --invariant Leak: one of data loss, ")
 
 
-@pytest.mark.parametrize("verb", ["run", "merge", "plot", "trace", "estimate", "explore", "bench"])
-def test_help_has_an_example(quorisk, verb):
+VERBS = ["run", "merge", "plot", "estimate", "explore", "exact", "compare", "trace", "calibrate", "bench"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example_that_can_be_copied(quorisk, verb):
     code, out, _ = quorisk(verb, "--help")
     assert code == 0
     assert f"Example: quorisk {verb}" in out
+    assert out.partition("Example:")[2].splitlines()[1] == ""  # it is one line
     assert "--json" in out
     assert verb in quorisk()[1]
 
