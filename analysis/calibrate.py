@@ -32,7 +32,7 @@ PROTOCOL: dict[str, Any] = {
     "model": {"messages": 1, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
 }
 PROTOCOL_P = {"DuplicateNullKeyMessage": 1 / 2, "CompactedLedgerLeak": 3 / 1024}
-"""With which probability PROTOCOL breaks what, by adding up its 258 states in exact fractions."""
+"""With which probability PROTOCOL breaks what, by adding up its 250 states in exact fractions."""
 
 
 class Sample(NamedTuple):

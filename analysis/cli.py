@@ -23,6 +23,7 @@ def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_
 
     How likely is a run to break each invariant, how far is that number to be trusted, and how do runs end?
 
+    \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
     experiment = load(file, overrides)
@@ -95,7 +96,8 @@ def exact_verb(
 
     Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
 
-    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 20
+    \b
+    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
     experiment = load(file, overrides)
     from analysis import exact, explore, show
@@ -138,6 +140,7 @@ def compare_verb(
     All variants see the same random numbers. Tells by how much they differ, how far that is to be trusted, and, with
     --ablation, what every safety mechanism is worth.
 
+    \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
     if ablation == bool(vary) or (ablation and all_pairs):
@@ -164,7 +167,7 @@ def trace_verb(
     invariant: Annotated[str, typer.Option(help="to break; 'data loss': any whose breach is")] = "data loss",
     form: Annotated[
         Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
-        typer.Option("--format", help="words if not given, or what the name of --out ends in", show_default=False),
+        typer.Option("--format", help="words if not given, unless --out ends in .svg or .mmd", show_default=False),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write it to", dir_okay=False, show_default=False)] = None,
     run: Annotated[
@@ -181,6 +184,7 @@ def trace_verb(
     A shortest counterexample if the search of all states finds one within the memory, else one from the random runs,
     minimised. Or any random run, or a saved trace. As words, TLC's states, Mermaid, sequencediagram.org or a picture.
 
+    \b
     Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
     """
     if run and saved:
@@ -265,12 +269,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
+        sys.stdout.flush()
     except ConfigError as error:
         _exit(f"error: {error}", BAD_INPUT)
     except RunError as error:
         _exit(f"error: {error}", FAILED)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
+    except OSError as error:  # such as a full disk under stdout
+        _exit(f"error: {error}", FAILED)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except Exception as error:

@@ -4,6 +4,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ class RunSettings(NamedTuple):
     seed: int
     confidence: float
     engine: str
-    """`auto` or `numba`."""
+    """`auto`, `numba` or `jax`."""
     precision: float
     """Half-width of the interval at which an estimate stops; infinite for none."""
     relative_precision: float
@@ -238,6 +239,6 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
     try:
         scale_rates(model, rates)
     except RateError as error:
-        given = {name: rate for name, rate in rates.items() if rate != 1.0}
-        raise ConfigError(f"rates = {show(given)}: {error}") from None
+        longest = max(rates, key=lambda name: max(Fraction(repr(rates[name])).as_integer_ratio()))
+        raise ConfigError(f"rates.{longest} = {show(rates[longest])}: {error}") from None
     return Point(parameters, rates, values["faults.message_loss"], values["run.max_steps"], values["run.horizon"])

@@ -122,7 +122,7 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
     point = only_point(experiment).point
     if point.horizon < math.inf:
         raise ConfigError(
-            f"run.horizon = {point.horizon:g}: exact numbers are of runs without a horizon; "
+            f"{experiment.path}: run.horizon = {point.horizon:g}: exact numbers are of runs without a horizon; "
             f"--set run.horizon=inf, and ask for data loss by time {point.horizon:g}"
         )
     try:

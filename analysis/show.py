@@ -192,11 +192,11 @@ def _cells(each: Comparison) -> list[str]:
     """Difference, ratio and p-value. Where no run differed the difference is an upper bound, never a 0."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline
-    difference = f"{each.difference:+.3g}" if differs else _bound(max(high, -low), 2)
+    difference = f"{each.difference:+.3g}" if differs else _bound(max(high, -low))
     most = "inf" if each.ratio_high is None else f"{each.ratio_high:.3g}"
     ratio = f"{each.ratio:.3g} " if each.ratio else ""
     return [
-        rf"{difference} \[{low:+.2g}, {high:+.2g}]",
+        rf"{difference} \[{low:+.3g}, {high:+.3g}]",
         rf"{ratio}\[{each.ratio_low:.3g}, {most}]",
         f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]

@@ -45,8 +45,9 @@ def solve(chain: Chain, acyclic: bool, model: Model, steps: Sequence[int], times
 
 
 def write_drn(chain: Chain, model: Model, path: Path, time: Time) -> None:
-    """Writes a chain in Storm's explicit format; labels and rewards as in `write_umb`. Raises ConfigError."""
+    """Writes a chain in Storm's explicit format; labels and rewards as in `write_umb`. Raises ConfigError, OSError."""
     storm = _stormpy()
+    path.open("wb").close()  # Storm would not say why it cannot
     options = storm.io.DirectEncodingExporterOptions()
     options.output_precision = DIGITS
     storm.io.export_to_drn(load(chain, model, time), path, options=options)

@@ -96,7 +96,8 @@ def _checked(answer: _Answer, model: Model, grid_point: GridPoint) -> Trace:
     for key in expected | given:
         if key not in given or key not in expected or given[key] != expected[key]:
             have, want = show(given.get(key)), show(expected.get(key))
-            raise ConfigError(f"{key} = {have}: the experiment file says {want}; --set can change that")
+            hint = "; --set can change that" if "." in key else ""
+            raise ConfigError(f"{key} = {have}: the experiment file says {want}{hint}")
     actions = {action.name: i for i, action in enumerate(model.actions)}
     unknown = [step.action for step in found.steps if step.action not in actions]
     if unknown:

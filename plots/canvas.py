@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from plots import text
 
@@ -72,7 +72,13 @@ def given_or_current(ax: Axes | None) -> Axes:
 
 
 def log_ticks(axis: Axis) -> None:
-    """Powers of ten in plain letters: no label is read as mathematics, whatever it holds."""
+    """Powers of ten in plain letters: no label is read as mathematics, whatever it holds.
+
+    Where less than two decades are in view there are more of them, as one label alone is no scale.
+    """
+    low, high = axis.get_view_interval()
+    few = MaxNLocator(5) if high < 10 * low else LogLocator(subs=(1, 2, 5))
+    axis.set_major_locator(few if high < 100 * low else LogLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: text.power(value)))
     axis.set_minor_formatter(NullFormatter())
 

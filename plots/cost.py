@@ -127,7 +127,8 @@ def _marks(axes: Axes, rows: pd.DataFrame, measure: str, look: Style, label: str
     if len(bounds):
         high = bounds["high"].to_numpy()
         at = _mean(bounds, measure)
-        bars = axes.errorbar(at, high, yerr=(1 - _ARROW) * high, uplims=True, mfc="white", label=label, **drawn)
+        face = "none" if label else "white"  # designs that cost the same are seen through each other
+        bars = axes.errorbar(at, high, yerr=(1 - _ARROW) * high, uplims=True, mfc=face, label=label, **drawn)
         bars.lines[0].set_gid(UPPER_BOUND)
 
 
@@ -137,5 +138,5 @@ def caption(rows: pd.DataFrame) -> str:
         f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
         "Hollow marks with an arrow: no breach seen, upper end of the interval. Named: configurations that no other "
         "one under the same faults beats in cost and in the upper end of the interval; small and grey: the others. A "
-        f"run that loses data ends there, and so costs less. {text.SCHEDULER}"
+        f"run that loses data ends there, and so costs less. {text.scheduler(rows)}"
     )

@@ -81,5 +81,5 @@ def caption(rows: pd.DataFrame) -> str:
         f"{text.terms(rows)} Marks: exact counts by runs, at the upper ends of bins that double from one to the next; "
         "what lies between two marks is not known, the lines only join them. Bars at the last marks: "
         f"{text.intervals(rows)}, of the probability of a loss. Model time: its mean in a step is 1 by the sum of the "
-        f"rates of all that may happen next. {text.SCHEDULER}"
+        f"rates of all that may happen next. {text.scheduler(rows)}"
     )

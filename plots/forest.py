@@ -114,7 +114,7 @@ def _number(row: dict[str, float]) -> str:
         return f"none seen: < {text.plain(max(high, -low))}"
     p = row["p_adjusted"]
     shown = f"p {text.plain(p)}" if p >= 1e-99 else "p < 1e-99"
-    return f"{row['difference']:+.3g} [{low:+.2g}, {high:+.2g}], {shown}"
+    return f"{row['difference']:+.3g} [{low:+.3g}, {high:+.3g}], {shown}"
 
 
 def _shown(frame: pd.DataFrame) -> Iterator[str]:
@@ -143,5 +143,5 @@ def caption(frame: pd.DataFrame) -> str:
         f"{text.terms(frame)} All variants see the same random numbers. "
         f"Bars: {text.percent(first['confidence'])} intervals of the difference, {together}. "
         "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed, upper end of the interval. "
-        f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.SCHEDULER}"
+        f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.scheduler(frame)}"
     )

@@ -11,7 +11,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator
 
 from plots import choose, text
 from plots.canvas import columns_of, framed, given_or_current, log_ticks
@@ -76,10 +75,8 @@ def heat_map_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figu
             axes.tick_params(labelbottom=True)
         canvas.supxlabel(text.name(pair[1]), fontsize=9)
         canvas.supylabel(text.name(pair[0]), fontsize=9)
-        low, high = _scale(rows)
-        ticks = LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,))
-        shades = ScalarMappable(LogNorm(low, high), _COLOURS)
-        bar = canvas.colorbar(shades, ax=grid, ticks=ticks, fraction=0.03, aspect=25, label="upper end of the interval")
+        shades = ScalarMappable(LogNorm(*_scale(rows)), _COLOURS)
+        bar = canvas.colorbar(shades, ax=grid, fraction=0.03, aspect=25, label="upper end of the interval")
         log_ticks(bar.ax.yaxis)
     return figure
 
@@ -169,5 +166,5 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         f"{text.terms(rows)} In each cell: the estimate, and "
         f"below it its interval; {text.intervals(rows)}. Shades: upper ends of the intervals, since an estimate "
-        f"does not compare with a bound. Dashed frame: no breach seen. Hatched: not in the grid. {text.SCHEDULER}"
+        f"does not compare with a bound. Dashed frame: no breach seen. Hatched: not in the grid. {text.scheduler(rows)}"
     )

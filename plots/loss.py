@@ -49,6 +49,7 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
     rows = _thinned(rows, axis_keys[0])
     _panel(axes, rows, axis_keys, _places(rows[axis_keys[0]], len(configurations)), configurations)
     axes.set(xlabel=_axis_label(axis_keys), ylabel="probability in a run", ylim=_limits(rows))
+    log_ticks(axes.yaxis)
     if len(configurations) > 1:
         axes.legend()
     return axes
@@ -98,6 +99,7 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -
         _panel(axes, choose.where(rows, panel), axis_keys, places, configurations)
         axes.set_title(text.settings(panel, panel_keys))
     grid[0, 0].set_ylim(_limits(rows))
+    log_ticks(grid[0, 0].yaxis)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
     for axes in grid.flat[len(panels) - num_columns : len(panels)]:
@@ -144,7 +146,6 @@ def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame,
     bounds.lines[0].set_gid(UPPER_BOUND)
     axes.plot([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5, label=label)
     axes.set(xscale="log", yscale="log")
-    log_ticks(axes.yaxis)
 
 
 def _bars(rows: pd.DataFrame) -> np.ndarray:
@@ -231,5 +232,5 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
         "Hollow marks with an arrow: no breach seen, upper end of the interval. "
-        f"{text.SCHEDULER}"
+        f"{text.scheduler(rows)}"
     )

@@ -84,5 +84,6 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         f"{text.terms(rows)} Shares are counts by runs, "
         f"without an interval; that of lost runs is in the table ({text.intervals(rows)}). Beside the bars: numbers "
-        f"of runs. Unfinished runs reached the limit of steps; they count neither as lost nor as safe. {text.SCHEDULER}"
+        "of runs. Unfinished runs reached the limit of steps; they count neither as lost nor as safe. "
+        f"{text.scheduler(rows)}"
     )

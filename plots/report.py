@@ -146,6 +146,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
     return {
         "first": points.iloc[0].to_dict(),
         "num_points": len(points),
+        "loses_messages": text.loses_messages(points),
         "runs": text.runs(frame),
         "total_runs": f"{points['runs'].sum():,}",
         "total_steps": text.number(points["steps"].sum()),

@@ -130,11 +130,13 @@ def fixed(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Choices, and which mechanisms are off."""
+    """Choices, and which mechanisms are off; `keys` are those that do not vary."""
     switches = [key for key in keys if isinstance(given[key], bool | np.bool_)]
     off = ", ".join(name(key) for key in switches if not given[key])
     choices = settings(given, [key for key in keys if key not in switches])
-    return "; ".join(filter(None, [choices, f"off: {off}; all others on" if off else "all others on"]))
+    some_vary = any(key.startswith("variant.") and key not in keys for key in given)
+    rest = "all others on" if off or choices or some_vary else "all on"
+    return "; ".join(filter(None, [choices, f"off: {off}" if off else "", rest]))
 
 
 def _rates(given: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -177,10 +179,15 @@ def event(invariant: str) -> str:
     return "loses data" if invariant == ANY_LOSS else f"breaks {_clean(invariant)}"
 
 
-SCHEDULER = (
-    "Of all actions that may happen next one is drawn in proportion to its rate; messages are lost independently of "
-    "each other."
-)
+def scheduler(frame: pd.DataFrame) -> str:
+    """How runs go: a sentence for a caption."""
+    lost = "; messages are lost independently of each other" if loses_messages(frame) else ""
+    return f"Of all actions that may happen next one is drawn in proportion to its rate{lost}."
+
+
+def loses_messages(frame: pd.DataFrame) -> bool:
+    """Whether messages may be lost at some point."""
+    return bool(frame[MESSAGE_LOSS].any())
 
 
 def terms(frame: pd.DataFrame) -> str:

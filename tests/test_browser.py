@@ -1,6 +1,7 @@
 """The report in a real browser: complete, quiet, self-contained; it sorts, fits and prints."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -155,3 +156,23 @@ def test_it_prints(page, tmp_path):
     pdf = page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
     assert pdf.startswith(b"%PDF")
     assert 3 <= pdf.count(b"/Type /Page\n") <= 20
+
+
+def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
+    given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID).frame
+    provenance = Provenance("quorisk run", "", [])
+    narrow, wide = tmp_path / "narrow.html", tmp_path / "wide.html"
+    narrow.write_text(report(given, [], provenance), "utf-8")
+    broken = given["invariant"].isin(["CompactedLedgerLeak", "DuplicateNullKeyMessage"])
+    given.loc[broken, ["losses", "p", "low", "high"]] = [7, 7.123e-6, 2.345e-6, 1.567e-5]
+    given[["completed", "stuck", "horizon"]] = 1_000_000
+    wide.write_text(report(given, [], provenance), "utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 700})  # A4, across, within its margins
+    for path, across in ((narrow, False), (wide, True)):
+        page.goto(path.as_uri())
+        page.emulate_media(media="print")
+        assert page.locator("section.landscape #results").count() == across
+        assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
+        sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
+        assert len(sizes) == 1 + across
+    page.close()

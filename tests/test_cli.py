@@ -259,11 +259,15 @@ def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
     assert err.startswith("error: --invariant Leak: one of data loss, ")
 
 
-@pytest.mark.parametrize("verb", ["run", "merge", "plot", "trace", "estimate", "explore", "bench"])
-def test_help_has_an_example(quorisk, verb):
+VERBS = ["run", "merge", "plot", "estimate", "explore", "exact", "compare", "trace", "calibrate", "bench"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example_that_can_be_copied(quorisk, verb):
     code, out, _ = quorisk(verb, "--help")
     assert code == 0
     assert f"Example: quorisk {verb}" in out
+    assert out.partition("Example:")[2].splitlines()[1] == ""  # it is one line
     assert "--json" in out
     assert verb in quorisk()[1]
 
@@ -290,3 +294,12 @@ def test_help_loads_next_to_nothing_and_an_estimate_no_more_than_it_needs(file):
     estimating = loaded_by("estimate", file, "--set", "runs=10")
     assert "numba" in estimating
     assert not estimating & heavy
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("explore", "FILE", "--json")])
+def test_output_that_finds_no_room_ends_with_1_and_one_line(file, arguments):
+    program = "import sys; from analysis.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, *(str(file) if each == "FILE" else each for each in arguments)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 from scipy.special import betainc
 from scipy.stats import binomtest, multinomial
@@ -251,7 +252,7 @@ def test_compare_as_text_prints_no_zero(quorisk, file):
     assert code == 0
     assert "baseline" in rows["all on"]
     assert "│ < 0.0018 │" in rows["all on"]
-    assert "< 0.0029 [-0.0029, +0.0029]" in rows["retain_null_key off"]
+    assert "< 0.00288 [-0.00288, +0.00288]" in rows["retain_null_key off"]
     assert "+0." in rows["publish_context_before_horizon off"]
     assert "hold for all 4 pairs together" in out
     code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000", "--set", "max_steps=9")
@@ -347,6 +348,13 @@ def test_on_screen_too(file):
     show.compare(result, Console(file=out, width=200))
     titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
     assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]
+
+
+def test_an_interval_in_figures_holds_its_estimate(ablation):
+    narrow = {"difference": 0.102, "difference_low": 0.1014, "difference_high": 0.1026, "only_variant": 9}
+    axes = forest.forest(ablation.assign(**narrow), ax=Figure().subplots())
+    [_, beside] = axes.figure.get_axes()
+    assert all(label.get_text().startswith("+0.102 [+0.101, +0.103]") for label in beside.get_yticklabels())
 
 
 def test_the_caption_says_model_faults_runs_and_intervals(ablation):

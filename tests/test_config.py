@@ -284,7 +284,10 @@ def test_a_bare_name_has_to_be_unambiguous():
 
 
 def test_rates_without_a_common_unit_are_refused(read):
-    with pytest.raises(ConfigError, match=r"^x.toml: rates = .*1e-18.*: the rates have no common unit .*; round them$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^x.toml: rates.client_creates_ledger = 1e-18: the rates have no common unit .*; round them$",
+    ):
         read(BOOKKEEPER, "client_creates_ledger=1e-18")
 
 

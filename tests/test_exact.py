@@ -222,6 +222,14 @@ def test_only_umb_and_drn_are_written(tmp_path):
         exact.export(found, herman.MODEL, tmp_path / "chain.txt", "dtmc")
 
 
+@pytest.mark.parametrize("suffix", ["umb", "drn"])
+def test_a_chain_that_cannot_be_written_says_why(tmp_path, suffix):
+    pytest.importorskip("stormpy")
+    found, _, _ = solved(*CHECKED[0])
+    with pytest.raises(ConfigError, match=rf"chain\.{suffix}: cannot be written: No such file or directory"):
+        exact.export(found, BOOKKEEPER, tmp_path / "absent" / f"chain.{suffix}", "dtmc")
+
+
 # Precision
 
 

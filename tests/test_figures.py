@@ -313,6 +313,18 @@ def test_a_caption_says_what_goes_with_what():
     assert "Not named" not in caption(frame([1, 2], rates__broker_crash=[0.1, 0.2]))
 
 
+def test_a_caption_speaks_of_lost_messages_only_where_some_may_be():
+    assert "messages are lost" in caption(frame([1, 2], faults__message_loss=[0.0, 0.1]))
+    assert "messages are lost" not in caption(frame([1, 2], model__keys=[1, 2]))
+
+
+def test_a_caption_says_which_mechanisms_are_off():
+    assert "Variant: all on." in caption(frame([1, 2], model__keys=[1, 2]))
+    assert "Variant: all others on." in caption(frame([1, 2], variant__model_producer=[True, False]))
+    off = frame([1, 2], model__keys=[1, 2], variant__model_producer=[False])
+    assert "Variant: off: model producer; all others on." in caption(off)
+
+
 def test_a_figure_for_a_report_ends_above_its_caption():
     [(_, figure)] = [each for each in figures(*sweep([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
     drawn = save(figure, "svg")
@@ -358,6 +370,36 @@ def test_a_function_for_notebooks_draws_into_the_current_axes():
 def test_styles_differ_in_marker_as_well_as_colour():
     looks = [style_of(index) for index in range(MOST_LINES)]
     assert len({look.marker for look in looks}) == len({look.colour for look in looks}) == MOST_LINES
+
+
+@pytest.mark.parametrize("losses", [(300, 700), (120, 140), (9, 880)])
+def test_a_logarithmic_axis_has_two_labels_at_least(losses):
+    given = sweep(losses, model__keys=[1, 2])
+    time_to_loss = distribution.distribution(*given, "time to loss", Figure().subplots())
+    for axes in (cost.cost(given.frame, ax=Figure().subplots()), time_to_loss):
+        low, high = axes.get_ylim()
+        assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
+
+
+def test_designs_that_cost_the_same_are_seen_through_each_other():
+    given = frame([0, 0], variant__model_producer=[True, False])
+    given[["steps", "messages"]] = 1000
+    marks = [line for line in cost.cost(given, ax=Figure().subplots()).lines if line.get_gid() == cost.UPPER_BOUND]
+    assert [mark.get_markerfacecolor() for mark in marks] == ["none"] * 2
+
+
+def test_bytes_do_not_tell_of_the_last_bits_of_the_layout():
+    def picture(nudge):
+        figure = heat_map.heat_map_figure(frame(range(1, 13), **QUORUMS))
+        assert figure is not None
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            box = axes.get_position()
+            axes.set_position((box.x0 + nudge, box.y0, box.width, box.height))
+        return save(figure, "svg")
+
+    assert picture(0.0) == picture(1e-14)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,13 @@ def test_a_report_of_a_large_grid_is_bounded_and_says_what_it_leaves_out():
     assert "Shown: the first 50 of 10,000" in " ".join(html.split())
 
 
+def test_a_report_speaks_of_lost_messages_only_where_some_may_be():
+    assert "lost independently" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    none = report(frame([0, 30], model__keys=[1, 2]), [], PROVENANCE)
+    assert "No message is lost in these runs" in none
+    assert "lost independently" not in none
+
+
 def test_a_report_says_whether_its_intervals_hold_together():
     assert "up to 0.1 may be expected to miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     together = frame_of(table([0, 30], faults__message_loss=[0.1, 0.2]), 0.95, simultaneous=True)
