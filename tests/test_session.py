@@ -1,5 +1,8 @@
 """Spark's start and end, and those of the Java that it runs in."""
 
+import os
+import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -55,6 +58,24 @@ def test_spark_that_does_not_start_leaves_no_java(log, monkeypatch):
         pass
     assert started[0].proc.poll() == 0
     assert SparkContext._gateway is None
+
+
+def test_an_interrupt_while_java_starts_leaves_none(log, monkeypatch):
+    started = []
+
+    def start(*given, **options):
+        started.append(subprocess.Popen(*given, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr("pyspark.java_gateway.Popen", start)
+    with pytest.raises(KeyboardInterrupt), session.spark("local[1]", {}, log):
+        pass
+    try:
+        assert started[0].wait(30) == 0
+    finally:
+        started[0].kill()
+    assert SparkContext._active_spark_context is None
 
 
 def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):

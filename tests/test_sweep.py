@@ -2,6 +2,8 @@
 
 import io
 import math
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -104,6 +106,24 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
             again = results.row(results.identity(row), experiment.model, 0, tally, "numba", 0.0)
             assert pa.Table.from_pylist([again | {"stopped": ["runs"]}], schema=results.SCHEMA).to_pylist() == [row]
         assert {each.attempt for each in done} == {0}
+
+
+def test_an_interrupt_does_not_stop_halfway_what_keeps_rows(spark, load):
+    experiment = load()
+    tasks = plan([Job(point, 0, RUNS) for point in range(4)], np.ones(4), 4)
+    given, kept = list[Done](), list[Done]()
+
+    def take(done):
+        if done and not given:
+            os.kill(os.getpid(), signal.SIGINT)
+        given.extend(done)
+        assert spark.defaultParallelism == 2  # Java is asked
+        kept.extend(done)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, take)
+    assert 0 < len(kept) == len(given) == len({each.job for each in kept})
+    assert sum(spark.parallelize([1, 2], 2).collect()) == 3
 
 
 def test_a_batch_of_mixed_points_is_each_point_alone(load):
