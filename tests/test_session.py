@@ -88,3 +88,15 @@ def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
     with session.spark("local[1]", settings, log):
         pass
     assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded.read_text()
+
+
+def test_what_java_did_not_finish_is_no_archive(tmp_path, monkeypatch):
+    end = session._end
+
+    def killed(java, context):
+        end(java, context)
+        java.proc.returncode = -9
+
+    monkeypatch.setattr(session, "_end", killed)
+    make(tmp_path / "spark.jsa")
+    assert (tmp_path / "spark.jsa").read_bytes() == b""
