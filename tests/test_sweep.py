@@ -208,6 +208,7 @@ def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
 
 def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypatch):
     experiment, out = load(), tmp_path / "out"
+    monkeypatch.setattr("sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).unlink()
@@ -264,8 +265,9 @@ def test_another_engine_may_go_on(load):
     assert folder.differences(load("run.engine=numba"), load("run.engine=auto")) == ""
 
 
-def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, console, tmp_path):
+def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, console, tmp_path, monkeypatch):
     experiment, out = load(), tmp_path / "out"
+    monkeypatch.setattr("sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).write_bytes(whole[:-100])  # made again from the tasks
