@@ -11,14 +11,17 @@ from sparkjobs import session
 
 
 def make(archive: Path) -> None:
-    """Makes an archive of the classes that a small job needs; an empty one if this Java makes none."""
+    """Makes an archive of the classes that a small job needs: an empty file if Java makes none, or dies of it."""
     with TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder, archive.name)
         settings = {"spark.driver.extraJavaOptions": session.classes("ArchiveClassesAtExit", made)}
         with session.spark("local[1]", settings, Path(folder, "spark.log")) as context:
+            java = context._gateway.proc
             count = context.accumulator(0)
             context.parallelize(range(2), 2).foreach(count.add)
             context.parallelize([(1, 2)], 1).groupByKey().collect()
+        if java.returncode != 0:
+            made.unlink(missing_ok=True)  # half of an archive makes every later Java crash
         made.touch()
         made.replace(archive)
 

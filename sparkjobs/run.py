@@ -10,11 +10,13 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numba
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
 from analysis import protocols, results
@@ -79,20 +81,27 @@ def run(
         return False
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
     tasks = jobs_by_task(plan)
-    with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(context.parallelize(tasks, len(tasks)).foreachPartition, _Task(work, finished))
+
+    def keep() -> None:
+        take(_drain(finished))
+
+    # Ctrl-C stops the main thread alone. It must not stop halfway what keeps rows, nor a call to Java, upon which Py4J
+    # breaks the calls of other threads, too, and makes them again: all tasks would run, and count, once more.
+    with ThreadPoolExecutor(1) as computing, ThreadPoolExecutor(1) as keeping:
+        job = computing.submit(context.parallelize(tasks, len(tasks)).foreachPartition, _Task(work, finished))
         try:
             while not wait([job], POLL_S).done and time.monotonic() < deadline:
-                take(_drain(finished))
+                keeping.submit(keep).result()
             in_time = job.done()
             if in_time:
                 job.result()
             return in_time
         finally:
             if not job.done():
-                context.cancelAllJobs()
+                with suppress(Py4JError, ConnectionError):
+                    keeping.submit(context.cancelAllJobs).result()
                 wait([job])
-            take(_drain(finished))
+            keeping.submit(keep).result()
 
 
 def jobs_by_task(plan: pa.Table) -> list[list[Job]]:

@@ -4,15 +4,17 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import current_thread, main_thread
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -199,20 +201,36 @@ def packed(folder: Path) -> Path:
 
 
 def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
-    gateway = None
+    interrupt, java = signal.getsignal(signal.SIGINT), None
     try:
-        with log.open("ab") as file:
-            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
-        context = SparkContext(conf=conf, gateway=gateway)
+        java = _launched(conf, log)
+        context = SparkContext(conf=conf, gateway=java)
     except (Py4JError, PySparkException) as error:
-        said = cause(error)
-        if gateway:
-            _end(gateway)
-        said = f"{said} (more in {log})"
+        said = f"{cause(error)} (more in {log})"
+        if java:
+            _end(java)
         raise ConfigError(f"Spark did not start with master {conf.get('spark.master')}: {said}") from None
+    except KeyboardInterrupt:
+        if java:
+            _end(java)
+        raise
+    if current_thread() is main_thread():
+        # PySpark's own handler calls Java, which in the middle of another call makes an error of Ctrl-C.
+        signal.signal(signal.SIGINT, interrupt)
     # What is lost with the connection to Java is told in a line where it matters, not by each end of it.
     context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
-    return context, gateway
+    return context, java
+
+
+def _launched(conf: SparkConf, log: Path) -> JavaGateway:
+    """Java, started in a thread, which Ctrl-C does not stop: left halfway, Java would wait for ever."""
+    with log.open("ab") as file, ThreadPoolExecutor(1) as pool:
+        launching = pool.submit(launch_gateway, conf, {"stdout": file, "stderr": file})
+        try:
+            return launching.result()
+        except KeyboardInterrupt:
+            _end(launching.result())
+            raise
 
 
 def cause(error: Exception) -> str:

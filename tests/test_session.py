@@ -1,5 +1,8 @@
 """Spark's start and end, and those of the Java that it runs in."""
 
+import os
+import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -57,6 +60,24 @@ def test_spark_that_does_not_start_leaves_no_java(log, monkeypatch):
     assert SparkContext._gateway is None
 
 
+def test_an_interrupt_while_java_starts_leaves_none(log, monkeypatch):
+    started = []
+
+    def start(*given, **options):
+        started.append(subprocess.Popen(*given, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr("pyspark.java_gateway.Popen", start)
+    with pytest.raises(KeyboardInterrupt), session.spark("local[1]", {}, log):
+        pass
+    try:
+        assert started[0].wait(30) == 0
+    finally:
+        started[0].kill()
+    assert SparkContext._active_spark_context is None
+
+
 def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
     archive, loaded = tmp_path / "a folder" / "spark.jsa", tmp_path / "loaded"
     archive.parent.mkdir()
@@ -67,3 +88,15 @@ def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
     with session.spark("local[1]", settings, log):
         pass
     assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded.read_text()
+
+
+def test_what_java_did_not_finish_is_no_archive(tmp_path, monkeypatch):
+    end = session._end
+
+    def killed(java, context):
+        end(java, context)
+        java.proc.returncode = -9
+
+    monkeypatch.setattr(session, "_end", killed)
+    make(tmp_path / "spark.jsa")
+    assert (tmp_path / "spark.jsa").read_bytes() == b""

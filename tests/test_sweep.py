@@ -2,6 +2,8 @@
 
 import io
 import math
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,6 +108,24 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
         assert {each.attempt for each in done} == {0}
 
 
+def test_an_interrupt_does_not_stop_halfway_what_keeps_rows(spark, load):
+    experiment = load()
+    tasks = plan([Job(point, 0, RUNS) for point in range(4)], np.ones(4), 4)
+    given, kept = list[Done](), list[Done]()
+
+    def take(done):
+        if done and not given:
+            os.kill(os.getpid(), signal.SIGINT)
+        given.extend(done)
+        assert spark.defaultParallelism == 2  # Java is asked
+        kept.extend(done)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, take)
+    assert 0 < len(kept) == len(given) == len({each.job for each in kept})
+    assert sum(spark.parallelize([1, 2], 2).collect()) == 3
+
+
 def test_a_batch_of_mixed_points_is_each_point_alone(load):
     experiment = load()
     together = directly(experiment).to_pylist()
@@ -188,6 +208,7 @@ def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
 
 def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypatch):
     experiment, out = load(), tmp_path / "out"
+    monkeypatch.setattr("sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).unlink()
@@ -244,8 +265,9 @@ def test_another_engine_may_go_on(load):
     assert folder.differences(load("run.engine=numba"), load("run.engine=auto")) == ""
 
 
-def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, console, tmp_path):
+def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, console, tmp_path, monkeypatch):
     experiment, out = load(), tmp_path / "out"
+    monkeypatch.setattr("sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).write_bytes(whole[:-100])  # made again from the tasks
