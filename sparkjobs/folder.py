@@ -45,7 +45,7 @@ def taken(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunError(f"--out {out}: {error}; --resume goes on from what was written before") from None
+        raise RunError(f"--out {out}: {_reason(error)}. What was written before is kept") from None
     finally:
         os.close(descriptor)
 
@@ -212,9 +212,10 @@ def _writing(path: Path) -> Iterator[Path]:
         yield part
         part.replace(path)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise RunError(
-            f"{path}: cannot be written: {reason}. What is there is kept; --resume goes on from it"
-        ) from None
+        raise RunError(f"{path}: cannot be written: {_reason(error)}. What was written before is kept") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -88,12 +88,9 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
                 spark = session.spark(options.master, settings, out / folder.SPARK_LOG, pool)
                 _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console)
-        except KeyboardInterrupt:
-            LOG.warning("interrupted")
+        except (KeyboardInterrupt, RunError) as error:
+            LOG.error("interrupted" if isinstance(error, KeyboardInterrupt) else f"failed: {error}")
             console.print(f"to go on: {_command(experiment, out)} --resume", soft_wrap=True, markup=False)
-            raise
-        except RunError as error:
-            LOG.error("failed: %s", error)
             raise
         LOG.info("finished: %s", summary)
     return summary

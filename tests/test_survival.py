@@ -23,7 +23,7 @@ from sparkjobs.sweep import Options, sweep
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 ROOT = Path(__file__).parent.parent
-RUNS = 500_000
+RUNS = 2_000_000
 FILE = f"""
 protocol = "compaction"
 [model]
@@ -102,6 +102,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing(experiment, whole, cons
         sweep(experiment, out, Options(), console)
     assert [path.name for path in (out / folder.TASKS).iterdir()] == ["000001.parquet"]
     assert "ERROR failed: " in (out / folder.LOG).read_text()
+    assert console.file.getvalue().endswith(f"to go on: quorisk run {experiment.path} --out {out} --resume\n")
     kept = sum(folder.tasks(out)["num_runs"].to_pylist())
     monkeypatch.undo()
     assert sweep(experiment, out, Options(resume=True), console).runs == 4 * RUNS
