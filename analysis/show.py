@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -19,6 +20,7 @@ from analysis.intervals import clopper_pearson
 from analysis.keys import DATA_LOSS
 from analysis.paired import Comparison
 from kernels.search import Search
+from plots import numbers
 
 PIPED_WIDTH = 120
 STOPPED = {"runs": "", "precision": " (the precision is reached)", "budget": " (spent without reaching the precision)"}
@@ -62,10 +64,9 @@ def estimate(result: Estimate, out: Console) -> None:
     """Prints an estimate."""
     marked = set(result.data_loss_invariants)
     rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
-    table = _table("broken", "losses", "P", f"{_percent(result.confidence)} interval")
+    table = _table("broken", "losses", "P", f"{numbers.percent(result.confidence)} interval")
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
-        interval = rf"\[{_short(risk.low)}, {_short(risk.high)}]"
-        table.add_row(name, f"{risk.losses:,}", probability(risk), interval)
+        table.add_row(name, f"{risk.losses:,}", probability(risk), escape(numbers.span(risk.low, risk.high)))
     out.print(table)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
     out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
@@ -85,21 +86,7 @@ def estimate(result: Estimate, out: Console) -> None:
 
 def probability(risk: Risk) -> str:
     """A probability; an upper bound if nothing was lost."""
-    return _short(risk.p, 4) if risk.losses else _bound(risk.high)
-
-
-def _bound(high: float, digits: int = 3) -> str:
-    """An upper bound where nothing was seen."""
-    return f"< {_short(high, digits)}" if high < 1.0 else "at most 1"
-
-
-def _short(p: float, digits: int = 3) -> str:
-    """So many significant digits; close to 1 as many as it takes, so that only 1 is written 1."""
-    return f"{p:.{1 - math.floor(math.log10(1.0 - p))}f}" if 0.995 < p < 1.0 else f"{p:.{digits}g}"
-
-
-def _percent(confidence: float) -> str:
-    return f"{100 * confidence:.14g}%"
+    return numbers.plain(risk.p, 4) if risk.losses else numbers.bound(risk.high, numbers.plain)
 
 
 def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
@@ -163,7 +150,7 @@ def compare(result: Result, out: Console) -> None:
     if cut_off:
         _warn(out, f"runs cut off that may hide a loss: {cut_off}. Intervals and p allow for them.")
     hold = f"hold for all {len(result.pairs)} pairs together" if len(result.pairs) > 1 else "hold"
-    note = f"The intervals of a column {hold} with {_percent(result.confidence)} confidence."
+    note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
     out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
 
@@ -185,26 +172,26 @@ def _comparisons(event: str, result: Result) -> Table:
 
 def _probability(p: float, label: str, result: Result) -> str:
     high = clopper_pearson(0, result.runs, result.confidence, result.cut_off[label])[1]
-    return _short(p) if p else _bound(high, 2)
+    return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 
 
 def _cells(each: Comparison) -> list[str]:
     """Difference, ratio and p-value. Where no run differed the difference is an upper bound, never a 0."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline
-    difference = f"{each.difference:+.3g}" if differs else _bound(max(high, -low))
-    most = "inf" if each.ratio_high is None else f"{each.ratio_high:.3g}"
-    ratio = f"{each.ratio:.3g} " if each.ratio else ""
+    difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
+    most = math.inf if each.ratio_high is None else each.ratio_high
+    ratio = f"{numbers.plain(each.ratio)} " if each.ratio else ""
     return [
-        rf"{difference} \[{low:+.3g}, {high:+.3g}]",
-        rf"{ratio}\[{each.ratio_low:.3g}, {most}]",
+        escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
+        escape(f"{ratio}{numbers.span(each.ratio_low, most)}"),
         f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]
 
 
 def calibrate(result: Calibrated, out: Console) -> None:
     """Prints a calibration."""
-    percent, brackets = _percent(result.confidence), _percent(result.coverage_confidence)
+    percent, brackets = numbers.percent(result.confidence), numbers.percent(result.coverage_confidence)
     table = _table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
     for row in result.rows:
         width = "-" if row.mean_width is None else f"{row.mean_width:.3g}"

@@ -10,7 +10,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from plots import text
+from plots import numbers
 
 _LINE_IN, _CHARACTERS_IN = 0.16, 18
 """Of the caption: inches a line, characters an inch."""
@@ -79,7 +79,7 @@ def log_ticks(axis: Axis) -> None:
     low, high = axis.get_view_interval()
     few = MaxNLocator(5) if high < 10 * low else LogLocator(subs=(1, 2, 5))
     axis.set_major_locator(few if high < 100 * low else LogLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text.power(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: numbers.power(value)))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from plots import choose, text
+from plots import choose, numbers, text
 from plots.canvas import framed, given_or_current, legend_columns, log_ticks
 from plots.style import MOST_LINES, quorisk_style, style_of
 
@@ -70,7 +70,7 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
         log_ticks(axes.yaxis)
     ticks = counts.index[:: -(-len(counts.index) // _MOST_TICKS)]
-    axes.set_xticks(ticks, [text.power(tick) for tick in ticks])
+    axes.set_xticks(ticks, [numbers.power(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return axes
 

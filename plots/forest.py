@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from plots import choose, text
+from plots import choose, numbers, text
 from plots.canvas import framed, given_or_current
 from plots.style import FAINT, INK, quorisk_style, style_of
 
@@ -111,10 +111,10 @@ def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
 def _number(row: dict[str, float]) -> str:
     low, high = row["difference_low"], row["difference_high"]
     if row["only_variant"] + row["only_baseline"] == 0:
-        return f"none seen: < {text.plain(max(high, -low))}"
+        return f"none seen: {numbers.bound(max(high, -low), numbers.plain)}"
     p = row["p_adjusted"]
-    shown = f"p {text.plain(p)}" if p >= 1e-99 else "p < 1e-99"
-    return f"{row['difference']:+.3g} [{low:+.3g}, {high:+.3g}], {shown}"
+    shown = f"p {numbers.plain(p)}" if p >= 1e-99 else "p < 1e-99"
+    return f"{numbers.signed(row['difference'])} {numbers.span(low, high, numbers.signed)}, {shown}"
 
 
 def _shown(frame: pd.DataFrame) -> Iterator[str]:
@@ -141,7 +141,7 @@ def caption(frame: pd.DataFrame) -> str:
     together = f"holding for all {len(pairs)} pairs together" if len(pairs) > 1 else "from Clopper-Pearson bounds"
     return (
         f"{text.terms(frame)} All variants see the same random numbers. "
-        f"Bars: {text.percent(first['confidence'])} intervals of the difference, {together}. "
+        f"Bars: {numbers.percent(first['confidence'])} intervals of the difference, {together}. "
         "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed, upper end of the interval. "
         f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.scheduler(frame)}"
     )

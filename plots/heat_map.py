@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from plots import choose, text
+from plots import choose, numbers, text
 from plots.canvas import columns_of, framed, given_or_current, log_ticks
 from plots.style import FAINT, quorisk_style
 
@@ -149,7 +149,7 @@ def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, 
 
 
 def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> None:
-    estimate, below = text.probability(each, text.plain), text.interval(each, text.plain) or "none seen"
+    estimate, below = numbers.probability(each, numbers.plain), numbers.interval(each, numbers.plain) or "none seen"
     axes.text(x, y - 0.14, estimate, ha="center", va="center", color=ink, size=8.5, weight="bold")
     axes.text(x, y + 0.2, below, ha="center", va="center", color=ink, size=6.5)
 

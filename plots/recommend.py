@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from plots import choose, text, verdict
+from plots import choose, numbers, text, verdict
 from plots.verdict import FAILS, MEETS, UNDECIDED, Design
 
 _MOST_NAMED = 4
@@ -39,14 +39,14 @@ def recommend(frame: pd.DataFrame, target: float, without_runs: int = 0) -> Reco
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
-    goal = f"a probability of data loss of at most {text.power(target)} a run"
+    goal = f"a probability of data loss of at most {numbers.power(target)} a run"
     said = []
     if meets:
         measure = "messages" if any(each.mean("messages") for each in meets) else "steps"
         cheapest = min(meets, key=lambda each: each.mean(measure))
         headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
         if len(found) > 1:
-            mean = text.number(cheapest.mean(measure))
+            mean = numbers.number(cheapest.mean(measure))
             said.append(
                 f"Meeting it: {_names(meets)}. Of these {cheapest.settings} costs least: {mean} {measure} a run."
             )
@@ -60,7 +60,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         runs = max(each.runs_to_settle(tail, target) for each in undecided)
         made = max(point["runs"] for each in undecided for point in each.points)
         needed = (
-            f"about {text.number(runs)} runs a configuration would settle them, against {made:,} made"
+            f"about {numbers.number(runs)} runs a configuration would settle them, against {made:,} made"
             if runs < math.inf
             else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
         )
@@ -74,9 +74,8 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
     unseen = [each for each in found if not any(point["losses"] for point in each.points)]
     said = []
     if unseen:
-        said.append(
-            f"No run of {_names(unseen)} lost data: at most {text.number(unseen[-1].worst['high'])}, no more is known."
-        )
+        most = numbers.number(numbers.above(unseen[-1].worst["high"]))
+        said.append(f"No run of {_names(unseen)} lost data: at most {most}, no more is known.")
     else:
         said.append(f"The lowest upper end: {_worst(best)}.")
     if worst.worst["losses"] and len(found) > 1:
@@ -86,7 +85,7 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
 
 def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     """What all of these sentences are subject to."""
-    said, confidence = [], text.percent(rows["confidence"].iloc[0])
+    said, confidence = [], numbers.percent(rows["confidence"].iloc[0])
     if len(rows) > 1 and text.is_simultaneous(rows):
         said.append(f"With {confidence} confidence all {len(rows):,} intervals hold together, and so do all verdicts.")
     elif len(rows) > 1:
@@ -119,5 +118,5 @@ def _names(some: Sequence[Design]) -> str:
 def _worst(design: Design) -> str:
     row = design.worst
     at = f" (at {design.at})" if design.at else ""
-    interval = text.interval(row)
-    return f"{design.settings}: {text.probability(row)}{f', interval {interval}' if interval else ''}{at}"
+    interval = numbers.interval(row)
+    return f"{design.settings}: {numbers.probability(row)}{f', interval {interval}' if interval else ''}{at}"

@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from plots import choose, tables, text, verdict
+from plots import choose, numbers, tables, text, verdict
 from plots.recommend import recommend
 from plots.verdict import UNDECIDED, Design
 
@@ -81,7 +81,7 @@ def report(
         policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}",
         style=Markup(style),
         script=Markup(script),
-        number=text.number,
+        number=numbers.number,
         recommendation=recommend(frame, target, without_runs),
         pictures=[picture._asdict() | {"uri": _uri(picture.svg)} for picture in pictures],
         counterexample=_counterexample(frame, counterexample),
@@ -96,14 +96,14 @@ def _designs(frame: pd.DataFrame, target: float) -> dict[str, Any]:
     rows = choose.of(frame, text.ANY_LOSS)
     found, tail = verdict.designs(rows), verdict.tail(rows)
     return {
-        "target": text.power(target) if target < math.inf else "",
+        "target": numbers.power(target) if target < math.inf else "",
         "num_designs": len(found),
         "some_messages": bool(rows["messages"].any()),
         "some_faults": any(design.at for design in found),
         "designs": [_design(design, tail, target) for design in found[:MOST_DESIGNS]],
         "decades": [
             {
-                "target": text.power(decade.target),
+                "target": numbers.power(decade.target),
                 "num_meets": len(decade.meets),
                 "fails": decade.fails,
                 "undecided": decade.undecided,
@@ -120,11 +120,11 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
     return {
         "settings": design.settings,
         "verdict": said,
-        "p": text.probability(design.worst),
-        "interval": text.interval(design.worst),
+        "p": numbers.probability(design.worst),
+        "interval": numbers.interval(design.worst),
         "high": design.worst["high"],
         "at": design.at,
-        "runs": "" if runs == 0 else f"about {text.number(runs)}" if runs < math.inf else "not by runs alone",
+        "runs": "" if runs == 0 else f"about {numbers.number(runs)}" if runs < math.inf else "not by runs alone",
         "runs_sort": "Infinity" if runs == math.inf else runs,
         "messages": f"{design.mean('messages'):.3g}",
         "steps": f"{design.mean('steps'):.3g}",
@@ -149,14 +149,14 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "loses_messages": text.loses_messages(points),
         "runs": text.runs(frame),
         "total_runs": f"{points['runs'].sum():,}",
-        "total_steps": text.number(points["steps"].sum()),
-        "core_s": text.number(points["wall_s"].sum()),
+        "total_steps": numbers.number(points["steps"].sum()),
+        "core_s": numbers.number(points["wall_s"].sum()),
         "unfinished": int(points["unfinished"].sum()),
         "horizon": int(points["horizon"].sum()),
         "at_any_time": bool((points["hidden"] > points["unfinished"]).any()),
         "out_of_time": int(points["stopped"].str.contains(OUT_OF_TIME, regex=False).sum()),
         "simultaneous": text.is_simultaneous(frame),
-        "confidence": text.percent(frame["confidence"].iloc[0]),
+        "confidence": numbers.percent(frame["confidence"].iloc[0]),
         "varied": {text.name(key): _values(frame[key].unique()) for key in text.varied(frame)},
         "fixed": text.fixed(frame),
         "findings": [_finding(frame, invariant) for invariant in shown],
@@ -199,10 +199,10 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
     if len(broke):
         most = broke.loc[broke["p"].idxmax()]
         where = f", with {text.settings(most, keys)}" if keys else ""
-        p = f"{text.number(most['p'])} ({text.interval(most)})"
+        p = f"{numbers.number(most['p'])} ({numbers.interval(most)})"
         said.append(f"Seen in {len(broke):,} of {len(rows):,} configurations. Highest probability: {p}{where}.")
     if len(broke) < len(rows):
-        bound = text.number(rows["high"][rows["losses"] == 0].max())
+        bound = numbers.number(numbers.above(rows["high"][rows["losses"] == 0].max()))
         where = f"in the other {len(rows) - len(broke):,}" if len(broke) else "in any configuration"
         said.append(f"Not seen {where}: at most {bound} there.")
     return Finding(text.event(invariant), " ".join(said))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from plots import choose, text
+from plots import choose, numbers, text
 
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     steps_per_run: float
 
 
-def lines(frame: pd.DataFrame, most: int, number: Callable[[float], str] = text.number) -> list[Line]:
+def lines(frame: pd.DataFrame, most: int, number: Callable[[float], str] = numbers.number) -> list[Line]:
     """A line for each point of a result frame, in its order: for the `most` points whose intervals of any data loss
     reach highest. `number` writes probabilities.
     """
@@ -70,4 +70,4 @@ def _sortable(value: Any) -> Any:
 
 
 def _risk(row: Mapping[str, Any], number: Callable[[float], str]) -> Risk:
-    return Risk(f"{row['losses']:,}", text.probability(row, number), text.interval(row, number), row["high"])
+    return Risk(f"{row['losses']:,}", numbers.probability(row, number), numbers.interval(row, number), row["high"])

@@ -1,4 +1,4 @@
-"""How numbers and settings read, in figures, reports and on screen."""
+"""How settings and results read, in figures, reports and on screen."""
 
 import math
 import re
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from plots import numbers
 
 MESSAGE_LOSS = "faults.message_loss"
 ANY_LOSS = "data loss"
@@ -18,50 +20,6 @@ _SHORT = {
 }
 _LONGEST = 60
 """Characters of a name or a value."""
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def number(value: float) -> str:
-    """Three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 as many as it takes: 0.99982."""
-    if 0.995 < value < 1:
-        return f"{value:.{1 - math.floor(math.log10(1 - value))}f}"
-    mantissa, _, power = f"{value:.2e}".partition("e")
-    exponent = int(power)
-    if value == 0 or -3 <= exponent < 4:
-        return f"{value:.{max(2 - exponent, 0)}f}"
-    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
-
-
-def plain(value: float) -> str:
-    """Three significant digits in few characters: 0.0123, 1.23e-05; close to 1 as many as it takes: 0.99982."""
-    return number(value) if 0.995 < value < 1 else f"{value:.3g}"
-
-
-def probability(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
-    """The estimate; without losses its upper bound, since nothing seen is not nothing there."""
-    if risk["losses"]:
-        return number(risk["p"])
-    return f"< {number(risk['high'])}" if risk["high"] < 1 else "at most 1"
-
-
-def interval(risk: Mapping[str, Any], number: Callable[[float], str] = number) -> str:
-    """Both ends of the interval; empty without losses, where `probability` says it all."""
-    return f"{number(risk['low'])} to {number(risk['high'])}" if risk["losses"] else ""
-
-
-def power(value: float) -> str:
-    """A number for the ticks of a logarithmic axis: 10⁻³, 1, 10, 200."""
-    exponent = math.log10(value) if value > 0 else math.nan
-    if -2 < exponent < 4 or math.isnan(exponent):
-        return f"{value:g}"
-    whole = math.floor(exponent + 1e-9)
-    mantissa = "" if math.isclose(exponent, whole, abs_tol=1e-9) else f"{value / 10.0**whole:.3g} × "
-    return f"{mantissa}10{str(whole).translate(_SUPERSCRIPTS)}"
-
-
-def percent(confidence: float) -> str:
-    """A confidence level: 95%, 99.9%."""
-    return f"{100 * confidence:.14g}%"
 
 
 def name(key: str) -> str:
@@ -205,7 +163,7 @@ def intervals(frame: pd.DataFrame) -> str:
     first = frame.iloc[0]
     together = "all points together" if is_simultaneous(frame) else "each for itself"
     methods = " or ".join(frame["method"].unique())
-    return f"{percent(first['confidence'])} {methods} intervals, {together}"
+    return f"{numbers.percent(first['confidence'])} {methods} intervals, {together}"
 
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:

@@ -71,9 +71,9 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
 
 def summary(frame: "pd.DataFrame") -> Table:
     """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES."""
-    from plots import tables, text  # pandas takes its time to load
+    from plots import numbers, tables, text  # pandas takes its time to load
 
-    lines, keys = tables.lines(frame, MOST_LINES, text.plain), text.varied(frame)
+    lines, keys = tables.lines(frame, MOST_LINES, numbers.plain), text.varied(frame)
     more = frame["point_id"].nunique() - len(lines)
     table = Table(caption=f"{more:,} more configurations in {RESULTS}" if more > 0 else None)
     for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):

@@ -17,7 +17,7 @@ from kernels.model import OUTCOMES
 from kernels.numba_engine import record
 from kernels.points import pack
 from kernels.tally import MOST_TICKS, TIME_TICK
-from plots import text
+from plots import numbers
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 TOPIC = {
@@ -119,7 +119,7 @@ def test_only_1_is_written_1():
     assert shown(999_980, 1_000_000) == "0.999980"
     assert shown(545_382, 1_000_000) == "0.5454"
     assert shown(10, 10) == "1"
-    assert shown(0, 10) == "< 0.308"
+    assert shown(0, 10) == "< 0.309"
     assert shown(0, 10, hidden=10) == "at most 1"
 
 
@@ -127,7 +127,7 @@ def test_confidence_is_never_written_100_percent(topic):
     out = io.StringIO()
     show.estimate(topic._replace(confidence=1 - 1e-12), Console(file=out, width=200))
     assert "99.9999999999% interval" in out.getvalue()
-    assert text.percent(1 - 1e-12) == "99.9999999999%"
+    assert numbers.percent(1 - 1e-12) == "99.9999999999%"
 
 
 def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):

@@ -16,7 +16,7 @@ from matplotlib.markers import CARETDOWNBASE
 from matplotlib.patches import Rectangle
 from matplotlib.typing import ColorType
 
-from plots import canvas, choose, cost, distribution, heat_map, loss, outcomes, text
+from plots import canvas, choose, cost, distribution, heat_map, loss, numbers, outcomes
 from plots.figures import figures
 from plots.loss import UPPER_BOUND, caption, loss_figure
 from plots.style import KINDS, MOST_LINES, save, style_of
@@ -151,10 +151,10 @@ def test_a_heat_map_has_a_cell_with_its_interval_for_each_configuration():
     assert cells(axes, heat_map.BOUND) == [(0, 0)]
     assert cells(axes, None) == [(0, 1), (1, 0), (1, 1)]
     said = words(axes)
-    assert f"< {text.plain(rows['high'].iloc[0])}" in said
+    assert numbers.bound(rows["high"].iloc[0], numbers.plain) in said
     for row in rows.to_dict("records")[1:]:
-        assert text.plain(row["p"]) in said
-        assert f"{text.plain(row['low'])} to {text.plain(row['high'])}" in said
+        assert numbers.plain(row["p"]) in said
+        assert numbers.interval(row, numbers.plain) in said
     assert "0" not in said
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2"]
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("keys", "values")
@@ -406,4 +406,4 @@ def test_bytes_do_not_tell_of_the_last_bits_of_the_layout():
     ("value", "written"), [(1e-3, "10⁻³"), (2e-5, "2 × 10⁻⁵"), (0.5, "0.5"), (1.0, "1"), (63, "63"), (1e6, "10⁶")]
 )
 def test_ticks_are_in_plain_letters(value, written):
-    assert text.power(value) == written
+    assert numbers.power(value) == written

@@ -8,7 +8,7 @@ import pytest
 
 from analysis import config
 from analysis.results import frame as frame_of
-from plots import choose, text
+from plots import choose, numbers, text
 from plots.loss import loss_figure
 from plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
 from plots.style import save
@@ -57,7 +57,7 @@ def test_a_report_needs_and_runs_nothing_but_its_own():
 def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
     given = frame([0, 30], faults__message_loss=[0.1, 0.2])
     html = report(given, [], PROVENANCE)
-    high = text.number(given["high"][0])
+    high = numbers.number(numbers.above(given["high"][0]))
     assert f'data-value="{given["high"][0]}">&lt; {high}</td><td>0</td>' in html
     assert "0.0300<small>" in html
     assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
@@ -125,7 +125,7 @@ def test_a_report_says_what_a_probability_is_before_any_number():
 
 
 def test_a_report_judges_by_the_target():
-    # 1000 runs: no losses are below 0.00368; 30 are 0.0203 to 0.0426
+    # 1000 runs: no losses are below 0.00369; 30 are 0.0203 to 0.0426
     given = frame([0, 0, 30, 30], model__keys=[1, 2], faults__message_loss=[0.1, 0.2])
     html = report(given, [], PROVENANCE, 0.01)
     verdicts = re.findall(r'class="verdict ([a-z-]+)">([a-z ]+)<', html)
@@ -202,7 +202,30 @@ def test_invariants_that_say_nothing_more_are_not_shown():
     ],
 )
 def test_numbers_have_three_digits(value, written):
-    assert text.number(value) == written
+    assert numbers.number(value) == written
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "written"),
+    [
+        (0.0123456, 0.0123456, "0.0123 to 0.0124"),
+        (3.6888e-6, 3.6888e-6, "3.68 × 10⁻⁶ to 3.69 × 10⁻⁶"),
+        (0.05, 0.05, "0.0500 to 0.0500"),
+        (0.99491, 0.99499, "0.994 to 0.995"),
+        (0.999123, 0.999128, "0.99912 to 0.99913"),
+        (0.0, 1.0, "0.00 to 1.00"),
+    ],
+)
+def test_ends_of_intervals_are_rounded_away_from_what_they_hold(low, high, written):
+    assert numbers.interval({"losses": 1, "low": low, "high": high}) == written
+    bound = f"< {written.rpartition(' to ')[2]}" if high < 1 else "at most 1"
+    assert numbers.probability({"losses": 0, "high": high}) == bound
+
+
+def test_differences_have_signs_and_their_intervals_hold_them():
+    assert numbers.signed(0.99996) == "+0.999960"
+    assert numbers.span(-0.0123456, 0.0123456, numbers.signed) == "[-0.0124, +0.0124]"
+    assert numbers.span(0.99961, float("inf")) == "[0.99961, inf]"
 
 
 def test_a_summary_on_screen_ends_before_it_fills_the_screen():

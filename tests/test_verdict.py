@@ -8,7 +8,7 @@ from analysis import intervals, sequential
 from analysis.intervals import clopper_pearson
 from analysis.results import frame as frame_of
 from analysis.sequential import confidence_sequence
-from plots import choose, text, verdict
+from plots import choose, numbers, verdict
 from plots.recommend import recommend
 from plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
 from tests.tables import RUNS, frame, table
@@ -172,13 +172,13 @@ def test_the_runs_that_settle_are_those_of_the_hardest_to_settle():
     given = frame([4, 6], model__keys=[1, 2])
     easy, hard = (each.runs_to_settle(0.025, 0.01) for each in designs(choose.of(given, "data loss")))
     assert RUNS < easy < hard
-    assert f"about {text.number(hard)} runs" in recommend(given, 0.01).sentences[0]
+    assert f"about {numbers.number(hard)} runs" in recommend(given, 0.01).sentences[0]
 
 
 def test_without_a_target_nothing_passes():
     headline, said = recommend(frame([0, 30], model__keys=[1, 2]), math.inf)
     assert headline.startswith("No target was set (run.target)")
-    assert said[0] == "No run of keys 1 lost data: at most 0.00368, no more is known."
+    assert said[0] == "No run of keys 1 lost data: at most 0.00369, no more is known."
     assert said[1].startswith("The highest: keys 2: 0.0300")
     assert not any("meet" in each for each in [headline, *said])
 
@@ -191,7 +191,7 @@ def test_hidden_runs_are_told_of():
 def test_a_single_design_reads_well():
     headline, said = recommend(frame([0]), 0.01)
     assert headline.startswith("The one design meets the target")
-    assert said == ["In its worst case, the one design: < 0.00368."]
+    assert said == ["In its worst case, the one design: < 0.00369."]
     assert recommend(frame([30]), math.inf).sentences == [
         "The lowest upper end: the one design: 0.0300, interval 0.0203 to 0.0426."
     ]

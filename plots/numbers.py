@@ -1,0 +1,90 @@
+"""How numbers read, in figures, reports and on screen. Ends of intervals are rounded away from what they hold."""
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+_DIGITS = 3
+_NEAR_1 = 0.995
+"""From here on a number has as many digits as it takes, so that only 1 is written 1."""
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """Three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 as many as it takes: 0.99982."""
+    if _NEAR_1 < value < 1:
+        return f"{value:.{-_last_place(value)}f}"
+    mantissa, _, power = f"{value:.{_DIGITS - 1}e}".partition("e")
+    exponent = int(power)
+    if value == 0 or -3 <= exponent < 4:
+        return f"{value:.{max(_DIGITS - 1 - exponent, 0)}f}"
+    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def plain(value: float, digits: int = _DIGITS) -> str:
+    """So many significant digits in few characters: 0.0123, 1.23e-05; close to 1 as many as it takes: 0.99982."""
+    return number(value) if _NEAR_1 < value < 1 else f"{value:.{digits}g}"
+
+
+def signed(value: float) -> str:
+    """As `plain`, with its sign."""
+    return f"{'+' if value >= 0 else ''}{plain(value)}"
+
+
+def span(low: float, high: float, write: Callable[[float], str] = plain) -> str:
+    """An interval in brackets."""
+    return f"[{write(below(low))}, {write(above(high))}]"
+
+
+def above(value: float) -> float:
+    """The next number up that `number` and `plain` write as it is."""
+    return _rounded(value, ROUND_CEILING)
+
+
+def below(value: float) -> float:
+    """The next number down that `number` and `plain` write as it is."""
+    return _rounded(value, ROUND_FLOOR)
+
+
+def _rounded(value: float, rounding: str) -> float:
+    if value == 0 or not math.isfinite(value):
+        return value
+    return float(Decimal(repr(float(value))).quantize(Decimal((0, (1,), _last_place(value))), rounding))
+
+
+def _last_place(value: float) -> int:
+    """The power of ten of the last digit that is written."""
+    if _NEAR_1 < value < 1:
+        return math.floor(math.log10(1 - value)) - 1
+    return Decimal(value).adjusted() - _DIGITS + 1
+
+
+def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
+    """The estimate; without losses its upper bound, since nothing seen is not nothing there."""
+    return write(risk["p"]) if risk["losses"] else bound(risk["high"], write)
+
+
+def bound(high: float, write: Callable[[float], str] = number) -> str:
+    """The upper bound of what was not seen."""
+    return f"< {write(above(high))}" if high < 1 else "at most 1"
+
+
+def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
+    """Both ends of the interval; empty without losses, where `probability` says it all."""
+    return f"{write(below(risk['low']))} to {write(above(risk['high']))}" if risk["losses"] else ""
+
+
+def power(value: float) -> str:
+    """A number for the ticks of a logarithmic axis: 10⁻³, 1, 10, 200."""
+    exponent = math.log10(value) if value > 0 else math.nan
+    if -2 < exponent < 4 or math.isnan(exponent):
+        return f"{value:g}"
+    whole = math.floor(exponent + 1e-9)
+    mantissa = "" if math.isclose(exponent, whole, abs_tol=1e-9) else f"{value / 10.0**whole:.3g} × "
+    return f"{mantissa}10{str(whole).translate(_SUPERSCRIPTS)}"
+
+
+def percent(confidence: float) -> str:
+    """A confidence level: 95%, 99.9%."""
+    return f"{100 * confidence:.14g}%"
