@@ -18,8 +18,9 @@ from plots.verdict import UNDECIDED, Design
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""
 _MOST_NAMED, _MOST_VALUES = 6, 12
-OUT_OF_TIME = "time"
-"""In `stopped` of a result frame: how many runs there are depends on the machines' speed."""
+OUT_OF_TIME, SPENT = "time", "budget"
+"""In `stopped` of a result frame: how many runs there are depends on the machines' speed; they were all made, and the
+interval is wider than was asked for."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -154,7 +155,8 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "unfinished": int(points["unfinished"].sum()),
         "horizon": int(points["horizon"].sum()),
         "at_any_time": bool((points["hidden"] > points["unfinished"]).any()),
-        "out_of_time": int(points["stopped"].str.contains(OUT_OF_TIME, regex=False).sum()),
+        "out_of_time": _num_stopped(points, OUT_OF_TIME),
+        "spent": _num_stopped(points, SPENT),
         "simultaneous": text.is_simultaneous(frame),
         "confidence": numbers.percent(frame["confidence"].iloc[0]),
         "varied": {text.name(key): _values(frame[key].unique()) for key in text.varied(frame)},
@@ -167,6 +169,10 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "lines": lines,
         "left_out": choose.left_out(len(lines), len(points)),
     }
+
+
+def _num_stopped(points: pd.DataFrame, why: str) -> int:
+    return int(points["stopped"].str.contains(why, regex=False).sum())
 
 
 def _values(values: Sequence[Any]) -> list[str]:

@@ -22,6 +22,8 @@ MOST_GROWTH, MARGIN = 4.0, 1.05
 """From round to round a point's runs grow fourfold at the most; predicted numbers of runs are raised by 5%."""
 PASSES = (1 / 64, 1 / 16, 1 / 4, 1.0)
 """Parts of the runs after which every point has as many, if time may run out before the end."""
+SPENT = "budget"
+"""Why a point stopped: it has made all its runs, and its interval is wider than was asked for."""
 
 
 class Counts(NamedTuple):
@@ -113,7 +115,7 @@ class Ledger:
         if sequential.is_precise(self._run, point.runs, point.losses, point.hidden, self._together):
             return "precision"
         if point.runs == self._run.runs:
-            return "budget" if self._rule else results.BY_RUNS
+            return SPENT if self._rule else results.BY_RUNS
         return ""
 
     def _target(self, point: _Point) -> int:

@@ -24,7 +24,7 @@ from analysis.estimate import num_cores
 from kernels.model import LOST, OUTCOMES
 from kernels.points import pack
 from sparkjobs import folder, screen, session
-from sparkjobs.ledger import Stop
+from sparkjobs.ledger import SPENT, Stop
 from sparkjobs.merge import merge
 from sparkjobs.plan import pilot, plan
 from sparkjobs.run import Done, Work, run
@@ -224,6 +224,10 @@ def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
     with console.status("drawing"):
         frame = draw(table, [experiment], source, out)
     console.print(screen.summary(frame))
+    if SPENT in summary.stopped:
+        warning = f"{summary.stopped[SPENT]} points made all their runs without reaching the precision"
+        LOG.warning(warning)
+        console.print(f"warning: {warning}: run.runs bounds them", style="yellow", soft_wrap=True)
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summary
 

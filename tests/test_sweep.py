@@ -192,10 +192,22 @@ def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, 
         }
         for name, risk in {"data loss": expected.data_loss, **expected.invariants}.items():
             assert tuple(rows.loc[name, ["losses", "p", "low", "high"]]) == risk
+    assert 'id="spent"' not in (out / folder.REPORT).read_text()
+    assert "warning" not in console.file.getvalue()
     first, *_ = sorted((out / folder.TASKS).iterdir())
     first.unlink()
     sweep(experiment, out, RESUMED, console)
     assert (out / folder.RESULTS).read_bytes() == whole
+
+
+def test_a_precision_that_is_not_reached_is_told(spark, load, console, tmp_path):
+    out = tmp_path / "out"
+    summary = sweep(load("run.runs=200", "run.precision=0.001"), out, Options(), console)
+    assert summary.stopped == {"budget": 4}
+    said = "4 points made all their runs without reaching the precision"
+    assert f"warning: {said}: run.runs bounds them\n" in console.file.getvalue()
+    assert f"WARNING {said}\n" in (out / folder.LOG).read_text()
+    assert "At 4 of 4 configurations all runs were made before" in (out / folder.REPORT).read_text()
 
 
 def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
