@@ -105,9 +105,7 @@ def exact_verb(
     memory_bytes = explore.parse_memory(memory)
     with show.status() as tell:
         progress = _chain_line(tell) if tell else None
-        if export:
-            exact.export(exact.chain_of(experiment, memory_bytes, progress), experiment.model, export, "ctmc")
-        result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress)
+        result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)
     if as_json:
         print_json(exact.as_json(result))
     else:

@@ -78,14 +78,20 @@ def exact(
     times: Sequence[float] = (),
     ask_storm: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    export_to: Path | None = None,
 ) -> ExactResult:
     """Solves the one point of an experiment, also for data loss within each of `steps` and by each of `times`.
 
-    `progress` is called with the numbers of states and transitions found. Raises ConfigError.
+    `progress` is called with the numbers of states and transitions found. The chain, with rates, is written to
+    `export_to`. Raises ConfigError.
     """
     model, grid_point = experiment.model, only_point(experiment)
+    if export_to:
+        _writer(export_to)
     start = time.perf_counter()
     chain = chain_of(experiment, memory_bytes, progress)
+    if export_to:
+        export(chain, model, export_to, "ctmc")
     built = time.perf_counter()
     parts = _components(chain)
     try:
@@ -139,13 +145,18 @@ def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]
 
     A dtmc counts steps; a ctmc has the rates at which states are left as well.
     """
-    write = {".umb": umb.write_umb, ".drn": storm.write_drn}.get(path.suffix)
-    if write is None:
-        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb or .drn")
     try:
-        write(chain, model, path, "discrete" if kind == "dtmc" else "stochastic")
+        _writer(path)(chain, model, path, "discrete" if kind == "dtmc" else "stochastic")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _writer(path: Path) -> Callable[[Chain, Model, Path, umb.Time], None]:
+    """What writes a file of this name. Raises ConfigError."""
+    try:
+        return {".umb": umb.write_umb, ".drn": storm.write_drn}[path.suffix]
+    except KeyError:
+        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb or .drn") from None
 
 
 def as_json(result: ExactResult) -> dict[str, Any]:

@@ -222,6 +222,16 @@ def test_only_umb_and_drn_are_written(tmp_path):
         exact.export(found, herman.MODEL, tmp_path / "chain.txt", "dtmc")
 
 
+def test_an_answer_comes_with_its_chain_whose_name_is_looked_at_first(tmp_path, monkeypatch):
+    asked, path = experiment(), tmp_path / "chain.umb"
+    exact.exact(asked, MEMORY, export_to=path)
+    exact.export(exact.chain_of(asked, MEMORY), asked.model, tmp_path / "again.umb", "ctmc")
+    assert path.read_bytes() == (tmp_path / "again.umb").read_bytes()
+    monkeypatch.setattr(exact, "chain_of", None)
+    with pytest.raises(ConfigError, match=r"chain\.txt: a chain is written to a file that ends in \.umb or \.drn"):
+        exact.exact(asked, MEMORY, export_to=tmp_path / "chain.txt")
+
+
 @pytest.mark.parametrize("suffix", ["umb", "drn"])
 def test_a_chain_that_cannot_be_written_says_why(tmp_path, suffix):
     pytest.importorskip("stormpy")
