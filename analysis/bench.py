@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from analysis import config
 from analysis.estimate import num_cores
-from kernels.engines import Engine, Job, choose
+from kernels.engines import Engine, choose
+from kernels.job import Job
 from kernels.model import Model
 from kernels.points import Point, pack
 from kernels.search import explore

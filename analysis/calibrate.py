@@ -11,7 +11,7 @@ from analysis import config, intervals, paired
 from analysis.errors import ConfigError
 from analysis.intervals import clopper_pearson
 from analysis.sequential import Rule, confidence_sequence, fixed_size, looks
-from kernels.engines import Job
+from kernels.job import Job
 from kernels.model import Model
 from kernels.numba_engine import simulate
 from kernels.points import Points, pack

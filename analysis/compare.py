@@ -23,7 +23,8 @@ from analysis.keys import DATA_LOSS, find, keys_of
 from analysis.paired import METHOD, Comparison, Counts, Table
 from analysis.paired import compare as compare_pairs
 from analysis.sequential import fixed_runs
-from kernels.engines import RECORD, Job, choose
+from kernels.engines import choose
+from kernels.job import RECORD, Job
 from kernels.model import LOST
 from kernels.points import Point, Points, pack
 

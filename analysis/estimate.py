@@ -14,7 +14,7 @@ from analysis.intervals import METHOD, clopper_pearson
 from analysis.keys import DATA_LOSS
 from analysis.sums import run_sums
 from kernels import engines
-from kernels.engines import Job
+from kernels.job import Job
 from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from kernels.points import Point, Points, pack
 from kernels.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read

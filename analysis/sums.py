@@ -5,7 +5,8 @@ from itertools import islice
 
 import numpy as np
 
-from kernels.engines import Engine, Job
+from kernels.engines import Engine
+from kernels.job import Job
 from kernels.model import Model
 from kernels.points import Points
 from kernels.tally import MOST_TICKS, num_columns

@@ -13,7 +13,7 @@ from analysis.estimate import only_point
 from analysis.keys import DATA_LOSS, MAX_RUNS
 from analysis.trace import Kind, Trace, of_run
 from kernels import engines, paths, points
-from kernels.engines import RECORD, Job
+from kernels.job import RECORD, Job
 from kernels.model import Model
 from kernels.rerun import rerun
 from kernels.search import SearchError

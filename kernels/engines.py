@@ -5,27 +5,18 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from kernels.errors import EngineError
+from kernels.job import Job
 from kernels.model import Model
 from kernels.points import Points
 
-RECORD = ("outcome", "broken_mask", "steps", "messages", "time_ticks")
-"""Columns of the records that `Engine.record` returns."""
 ENGINES = {"numba": "kernels.numba_engine", "jax": "kernels.jax_engine"}
 """The module that is an engine, by name."""
 _CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
-
-
-class Job(NamedTuple):
-    """Runs first_run to first_run + num_runs - 1 of one point."""
-
-    point: int
-    first_run: int
-    num_runs: int
 
 
 class Engine(Protocol):

@@ -15,8 +15,8 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from kernels import jax_step
-from kernels.engines import RECORD
 from kernels.jax_step import IDLE, RUNNING, Lane, Settings
+from kernels.job import RECORD
 from kernels.model import LOST, OUTCOMES, Model
 from kernels.ops import as_int64, as_uint64, leading_zeros
 from kernels.tally import (

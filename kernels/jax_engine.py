@@ -16,10 +16,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from kernels import jax_batch
 from kernels.compiled import cache_folder
-from kernels.engines import RECORD, Job
 from kernels.errors import EngineError
 from kernels.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
 from kernels.jax_step import Settings
+from kernels.job import RECORD, Job
 from kernels.model import Model
 from kernels.points import Points
 from kernels.tally import num_columns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernels.compiled import bind, load_words, num_words, stepper
-from kernels.engines import RECORD, Job
+from kernels.job import RECORD, Job
 from kernels.model import HORIZON, LOST, UNFINISHED, Model, smallest_params
 from kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
 from kernels.philox import draw_pair, minus_log2, multiply_high

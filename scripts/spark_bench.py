@@ -78,7 +78,8 @@ def _direct_s(runs: int) -> float:
 import time
 from pathlib import Path
 from analysis import config
-from kernels.engines import Job, choose
+from kernels.engines import choose
+from kernels.job import Job
 from sparkjobs.sweep import work_of
 experiment = config.load(Path({str(DEMO)!r}))
 work, engine = work_of(experiment), choose("numba")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from analysis import results, sequential
 from analysis.config import RunSettings
-from kernels.engines import Job
+from kernels.job import Job
 
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
 """Runs of each point before anything is known of it, if a precision is asked for: a look."""

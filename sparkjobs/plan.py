@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from analysis import protocols
 from analysis.estimate import num_cores
-from kernels.engines import Job, choose
+from kernels.engines import choose
+from kernels.job import Job
 from kernels.tally import STEPS
 from sparkjobs.run import Work
 

@@ -21,7 +21,8 @@ from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, Task
 
 from analysis import protocols, results
 from analysis.sums import run_sums
-from kernels.engines import Engine, Job, choose
+from kernels.engines import Engine, choose
+from kernels.job import Job
 from kernels.points import Points
 from sparkjobs.gpu import assigned
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from kernels import engines, numba_engine, paths, points, tally
+from kernels import numba_engine, paths, points, tally
+from kernels.job import Job
 from kernels.model import Model
 from kernels.paths import bits
 
@@ -52,7 +53,7 @@ def run(
     model: Model, point: points.Point, runs: int, seed: int = 1, first_run: int = 0, threads: int = 1
 ) -> tally.Tally:
     """The tally of some runs of one point."""
-    job = engines.Job(0, first_run, runs)
+    job = Job(0, first_run, runs)
     return tally.read(model, numba_engine.simulate(model, points.pack(model, [point]), [job], seed, threads)[0])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kernels import numba_engine, points, tally
 from kernels.bookkeeper import MODEL
-from kernels.engines import RECORD, Job
+from kernels.job import RECORD, Job
 from tests.support import point_of, run
 
 POINTS = (

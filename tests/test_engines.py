@@ -15,8 +15,8 @@ from pyspark.resource import ResourceInformation
 
 from analysis import config
 from kernels import engines, jax_engine
-from kernels.engines import Job
 from kernels.errors import EngineError
+from kernels.job import Job
 from sparkjobs import folder, gpu, session
 from sparkjobs.plan import plan
 from sparkjobs.run import Done, run

@@ -12,7 +12,7 @@ from analysis import bench, estimate, show
 from analysis.config import ConfigError, build, load
 from analysis.intervals import clopper_pearson
 from kernels import jax_engine, numba_engine
-from kernels.engines import RECORD, Job
+from kernels.job import RECORD, Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import record
 from kernels.points import pack

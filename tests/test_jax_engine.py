@@ -14,8 +14,8 @@ from jax.sharding import Mesh
 
 from kernels import jax_batch, jax_engine, numba_engine, points, tally
 from kernels.compaction import MODEL as TOPIC
-from kernels.engines import RECORD, Job
 from kernels.errors import EngineError
+from kernels.job import RECORD, Job
 from kernels.model import OUTCOMES
 from tests.support import point_of
 

@@ -7,7 +7,8 @@ import pytest
 
 from analysis import config, estimate
 from analysis.sequential import confidence_sequence, looks
-from kernels.engines import Job, choose
+from kernels.engines import choose
+from kernels.job import Job
 from kernels.tally import read
 from sparkjobs.ledger import Counts, Ledger
 from sparkjobs.sweep import work_of

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis import config, results
-from kernels.engines import Job
+from kernels.job import Job
 from kernels.numba_engine import simulate
 from kernels.tally import read
 from sparkjobs import folder, session

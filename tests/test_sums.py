@@ -10,7 +10,8 @@ from analysis.config import build
 from analysis.keys import MAX_STEPS
 from analysis.sums import most_runs, run_sums
 from kernels import tally as columns
-from kernels.engines import Job, choose
+from kernels.engines import choose
+from kernels.job import Job
 from kernels.points import pack
 from kernels.tally import LOSS_TIME, STEPS_SQUARED, num_columns
 from tests.support import point_of

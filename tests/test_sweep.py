@@ -20,7 +20,7 @@ from analysis import config, results
 from analysis.errors import ConfigError, RunError
 from analysis.estimate import estimate
 from analysis.identity import point_id
-from kernels.engines import Job
+from kernels.job import Job
 from kernels.model import OUTCOMES
 from kernels.numba_engine import simulate
 from kernels.points import pack

@@ -17,7 +17,7 @@ from kernels import numba_engine, paths, points
 from kernels.bookkeeper import MODEL as BOOKKEEPER
 from kernels.compaction import MODEL as COMPACTION
 from kernels.compiled import num_words, stepper
-from kernels.engines import RECORD, Job
+from kernels.job import RECORD, Job
 from kernels.kafka import MODEL as KAFKA
 from kernels.model import COMPLETED, LOST, OUTCOMES
 from kernels.packing import num_packed_words
