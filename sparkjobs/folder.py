@@ -45,7 +45,7 @@ def taken(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise RunError(f"--out {out}: {_reason(error)}. What was written before is kept") from None
+        raise RunError(f"--out {out}: {_reason(error)}") from None
     finally:
         os.close(descriptor)
 
@@ -212,7 +212,7 @@ def _writing(path: Path) -> Iterator[Path]:
         yield part
         part.replace(path)
     except OSError as error:
-        raise RunError(f"{path}: cannot be written: {_reason(error)}. What was written before is kept") from None
+        raise RunError(f"{path}: cannot be written: {_reason(error)}") from None
     finally:
         part.unlink(missing_ok=True)
 

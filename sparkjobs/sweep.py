@@ -88,10 +88,13 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
                 spark = session.spark(options.master, settings, out / folder.SPARK_LOG, pool)
                 _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console)
-        except (KeyboardInterrupt, RunError) as error:
-            LOG.error("interrupted" if isinstance(error, KeyboardInterrupt) else f"failed: {error}")
+        except KeyboardInterrupt:
+            LOG.warning("interrupted")
             console.print(f"to go on: {_command(experiment, out)} --resume", soft_wrap=True, markup=False)
             raise
+        except RunError as error:
+            LOG.error("failed: %s", error)
+            raise RunError(f"{error}; --resume goes on from what is there") from None
         LOG.info("finished: %s", summary)
     return summary
 
@@ -148,7 +151,7 @@ def _compute(
         LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
         ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
         if not any(end.num_runs for end in ends.values()):
-            raise RunError("--budget-s: no point has any runs yet; --resume with more goes on from here")
+            raise RunError("--budget-s: no point has any runs yet")
         rows = _within(folder.tasks(out), ends, experiment.run.first_run)
         table = _in_order(merge(context, rows), ends)
     folder.write_results(out, table)
