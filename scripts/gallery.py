@@ -22,7 +22,9 @@ ABLATION, ABLATION_RUNS = "configs/defect1.toml", 1_000_000
 
 
 def quorisk(*arguments: str) -> None:
-    subprocess.run([Path(sys.executable).with_name("quorisk"), *arguments], cwd=ROOT, check=True)
+    done = subprocess.run([Path(sys.executable).with_name("quorisk"), *arguments], cwd=ROOT)
+    if done.returncode:  # it has said why
+        sys.exit(done.returncode)
 
 
 def main(runs: int = 0) -> None:
