@@ -59,8 +59,7 @@ class Estimate(NamedTuple):
     invariants: dict[str, Risk]
     data_loss_invariants: list[str]
     mean_time_to_loss: float | None
-    """Of the runs that lost, in model time; None without any, and where ticks are too coarse or too few for it."""
-    """Model time of the runs that lost data; None if there were none."""
+    """Model time of the runs that lost data; None if there were none, or ticks are too coarse or too few for it."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
     seconds: float

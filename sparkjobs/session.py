@@ -110,8 +110,8 @@ def spark(
     """Yields Spark on `master` (all cores here if None), which writes what it has to say to `log`.
 
     Spark takes a second to end: it does so in `ending`, if given. Spark that is already active is used as it is, and
-    left running. Raises ConfigError if it does not start, or if a
-    job in the body fails because rows do not belong together, and RunError if one fails otherwise; each in a line.
+    left running. Raises ConfigError if it does not start, or if a job in the body fails because rows do not belong
+    together, and RunError if one fails otherwise; each in a line.
     """
     active = SparkContext._active_spark_context
     with ExitStack() as stack:
