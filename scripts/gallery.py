@@ -22,7 +22,7 @@ ABLATION, ABLATION_RUNS = "configs/defect1.toml", 1_000_000
 
 
 def quorisk(*arguments: str) -> None:
-    done = subprocess.run([Path(sys.executable).with_name("quorisk"), *arguments], cwd=ROOT)
+    done = subprocess.run([Path(sys.executable).with_name("quorisk"), *arguments], cwd=ROOT, check=False)
     if done.returncode:  # it has said why
         sys.exit(done.returncode)
 
