@@ -1,8 +1,8 @@
 """What a report recommends: sentences from the verdicts on a sweep's designs, no more than the numbers hold."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -53,9 +53,10 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     else:
         headline = f"No design is shown to meet the target: {goal}."
     if len(found) == 1:
-        said.append(f"In its worst case, {_worst(found[0])}.")
+        said.append(f"In its worst case, {_told(found[0], found[0].telling(target))}.")
     elif fails:
-        said.append(f"Not meeting it: {_names(fails)}. The worst: {_worst(fails[-1])}.")
+        worst = _told(fails[-1], fails[-1].telling(target))
+        said.append(f"Not meeting it: {_names(fails)}. The worst: {worst}.")
     if undecided:
         runs = max(each.runs_to_settle(tail, target) for each in undecided)
         made = max(point["runs"] for each in undecided for point in each.points)
@@ -77,9 +78,9 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
         most = numbers.number(numbers.above(unseen[-1].worst["high"]))
         said.append(f"No run of {_names(unseen)} lost data: at most {most}, no more is known.")
     else:
-        said.append(f"The lowest upper end: {_worst(best)}.")
+        said.append(f"The lowest upper end: {_told(best, best.worst)}.")
     if worst.worst["losses"] and len(found) > 1:
-        said.append(f"The highest: {_worst(worst)}.")
+        said.append(f"The highest: {_told(worst, worst.worst)}.")
     return headline, said
 
 
@@ -115,8 +116,7 @@ def _names(some: Sequence[Design]) -> str:
     return "; ".join(each.settings for each in some[:_MOST_NAMED]) + more
 
 
-def _worst(design: Design) -> str:
-    row = design.worst
-    at = f" (at {design.at})" if design.at else ""
-    interval = numbers.interval(row)
-    return f"{design.settings}: {numbers.probability(row)}{f', interval {interval}' if interval else ''}{at}"
+def _told(design: Design, point: Mapping[str, Any]) -> str:
+    at = f" (at {point['at']})" if point["at"] else ""
+    interval = numbers.interval(point)
+    return f"{design.settings}: {numbers.probability(point)}{f', interval {interval}' if interval else ''}{at}"

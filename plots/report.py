@@ -100,7 +100,7 @@ def _designs(frame: pd.DataFrame, target: float) -> dict[str, Any]:
         "target": numbers.power(target) if target < math.inf else "",
         "num_designs": len(found),
         "some_messages": bool(rows["messages"].any()),
-        "some_faults": any(design.at for design in found),
+        "some_faults": any(design.worst["at"] for design in found),
         "designs": [_design(design, tail, target) for design in found[:MOST_DESIGNS]],
         "decades": [
             {
@@ -118,13 +118,14 @@ def _designs(frame: pd.DataFrame, target: float) -> dict[str, Any]:
 def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
     said = design.verdict(target)
     runs = design.runs_to_settle(tail, target) if said == UNDECIDED else 0.0
+    point = design.telling(target)
     return {
         "settings": design.settings,
         "verdict": said,
-        "p": numbers.probability(design.worst),
-        "interval": numbers.interval(design.worst),
-        "high": design.worst["high"],
-        "at": design.at,
+        "p": numbers.probability(point),
+        "interval": numbers.interval(point),
+        "high": point["high"],
+        "at": point["at"],
         "runs": "" if runs == 0 else f"about {numbers.number(runs)}" if runs < math.inf else "not by runs alone",
         "runs_sort": "Infinity" if runs == math.inf else runs,
         "messages": f"{design.mean('messages'):.3g}",

@@ -21,15 +21,18 @@ class Design(NamedTuple):
 
     settings: str
     points: list[dict[str, Any]]
-    """Rows of a result frame, of one invariant."""
+    """Rows of a result frame, of one invariant, and `at`: the faults of a row, empty if none differs from the worst."""
     worst: dict[str, Any]
     """The point whose interval reaches highest."""
-    at: str
-    """The faults of that point; empty if no other point differs from it."""
 
     def verdict(self, target: float) -> str:
         """Whether the target is met under all faults; not, if it is surely not met under any."""
         return judge(max(point["low"] for point in self.points), self.worst["high"], target)
+
+    def telling(self, target: float) -> dict[str, Any]:
+        """The point that the verdict rests on: the worst, or where that one alone decides nothing, one that fails."""
+        fails = self.verdict(target) == FAILS and self.worst["low"] <= target
+        return max(self.points, key=lambda point: point["low"]) if fails else self.worst
 
     def mean(self, measure: str) -> float:
         """What a run costs on average: "messages" or "steps". All faults count alike, however many runs each had."""
@@ -63,8 +66,9 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     for points in groups.values():
         worst = max(points, key=lambda point: point["high"])
         differ = any(point["high"] < worst["high"] for point in points)
-        at = text.settings(worst, fault_keys) if differ else ""
-        found.append(Design(text.settings(worst, design_keys) or "the one design", points, worst, at))
+        for point in points:
+            point["at"] = text.settings(point, fault_keys) if differ else ""
+        found.append(Design(text.settings(worst, design_keys) or "the one design", points, worst))
     return sorted(found, key=lambda design: design.worst["high"])
 
 

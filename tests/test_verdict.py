@@ -10,6 +10,7 @@ from analysis.results import frame as frame_of
 from analysis.sequential import confidence_sequence
 from plots import choose, numbers, verdict
 from plots.recommend import recommend
+from plots.report import Provenance, report
 from plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
 from tests.tables import RUNS, frame, table
 
@@ -42,7 +43,7 @@ def test_a_design_meets_under_all_faults_and_fails_under_any():
     assert [each.verdict(0.01) for each in (safe, mixed, bad)] == [MEETS, FAILS, FAILS]
     assert [each.verdict(0.03) for each in (safe, mixed, bad)] == [MEETS, UNDECIDED, UNDECIDED]
     assert [each.verdict(0.05) for each in (safe, mixed, bad)] == [MEETS] * 3
-    assert (safe.at, mixed.at, bad.at) == ("", "message loss 0.2", "")
+    assert (safe.worst["at"], mixed.worst["at"], bad.worst["at"]) == ("", "message loss 0.2", "")
     assert mixed.mean("steps") == 8 + 2.5
     assert mixed.mean("messages") == 5
 
@@ -51,7 +52,8 @@ def test_designs_are_ranked_by_the_upper_ends_of_their_worst_faults_rates_among_
     varied = {"model__keys": [1, 2], "rates__broker_crash": [0.5, 1.0]}
     given = rows([30, 3, 9, 9], **varied)
     given.loc[given["point_id"] == "id1", "high"] = 0.5
-    assert [(each.settings, each.at) for each in designs(given)] == [("keys 2", ""), ("keys 1", "broker crash 1")]
+    found = [(each.settings, each.worst["at"]) for each in designs(given)]
+    assert found == [("keys 2", ""), ("keys 1", "broker crash 1")]
 
 
 def test_no_more_is_known_than_the_weakest_bound_of_designs_without_a_loss_under_any_faults():
@@ -68,8 +70,24 @@ def test_the_point_that_fails_need_not_be_the_one_whose_interval_reaches_highest
         return {"losses": losses, "runs": runs, "p": losses / runs, "low": low, "high": high}
 
     few, many = point(0, 5), point(30, RUNS)
-    assert Design("", [few, many], few, "").verdict(0.01) == FAILS
-    assert Design("", [few, many], few, "").verdict(0.03) == UNDECIDED
+    design = Design("", [few, many], few)
+    assert design.verdict(0.01) == FAILS
+    assert design.telling(0.01) is many
+    assert design.verdict(0.03) == UNDECIDED
+    assert design.telling(0.03) is few
+    assert Design("", [many, point(31, RUNS)], many).telling(0.01) is many
+
+
+def test_where_a_design_fails_the_faults_are_told_under_which_it_does():
+    given = frame([0, 30, 0, 0], model__keys=[1, 2], **FAULTS)
+    given.loc[given["point_id"] == "id0", "high"] = 0.6  # few runs, say, which decide nothing
+    keys = next(each for each in designs(given[given["invariant"] == "data loss"]) if each.worst["high"] == 0.6)
+    assert keys.worst["at"] != keys.telling(0.01)["at"]
+    said = recommend(given, 0.01).sentences
+    assert any(f"0.0300, interval 0.0203 to 0.0426 (at {keys.telling(0.01)['at']})" in sentence for sentence in said)
+    assert not any("0.6" in sentence for sentence in said)
+    html = report(given, [], Provenance("", "", []), 0.01)
+    assert "0.600" not in html[html.index("Designs, the safest first") : html.index("Which targets are met")]
 
 
 def test_the_rule_of_three_says_how_many_runs_settle_it():
@@ -122,7 +140,7 @@ def test_a_design_is_settled_by_the_first_point_that_fails_or_the_last_that_meet
 
 def test_what_a_run_costs_is_its_mean_over_faults_whatever_the_numbers_of_runs():
     points = [{"runs": 10, "steps": 50}, {"runs": 1000, "steps": 7000}]
-    assert Design("", points, points[0], "").mean("steps") == 6.0
+    assert Design("", points, points[0]).mean("steps") == 6.0
 
 
 def test_the_tail_is_that_of_each_interval():
@@ -144,7 +162,7 @@ def test_decades_go_from_what_all_meet_to_what_none_does():
 
 def test_decades_are_ten_at_the_most():
     def reaching(high):
-        return Design("", [], {"high": high}, "")
+        return Design("", [], {"high": high})
 
     found = [reaching(1.0)._replace(points=[{"low": 0.5}]), reaching(1e-12)._replace(points=[{"low": 0.0}])]
     assert [each.target for each in decades(found)] == pytest.approx([10.0**-i for i in range(10)])
