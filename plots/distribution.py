@@ -45,7 +45,8 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
     """Draws a line for each configuration, for the MOST_LINES worst of many.
 
     Steps: the share of all runs that took so many steps at the most. Model time: the share of all runs that had lost
-    data by then. Marks stand at the upper ends of the histograms' bins, where these shares are exact.
+    data by then. Marks stand at the upper ends of the histograms' bins, where these shares are exact. Without any loss
+    whose time is known the lines are empty.
     """
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
     keys = text.independent(rows, text.varied(rows))
@@ -59,7 +60,7 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         look = style_of(index)
         drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 4}
         axes.plot(counts.index, shares, linestyle=look.dashes, linewidth=1.2, label=label, **drawn)
-        if quantity == TIME_TO_LOSS and row["losses"]:
+        if quantity == TIME_TO_LOSS and row["losses"] and len(counts):
             reach = [[row["p"] - row["low"]], [row["high"] - row["p"]]]
             axes.errorbar(counts.index[-1], row["p"], yerr=reach, capsize=2, elinewidth=1, **drawn)
     axes.set_title(_TITLES[quantity])
@@ -69,7 +70,7 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
     else:
         axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
         log_ticks(axes.yaxis)
-    ticks = counts.index[:: -(-len(counts.index) // _MOST_TICKS)]
+    ticks = counts.index[:: max(1, -(-len(counts) // _MOST_TICKS))]
     axes.set_xticks(ticks, [numbers.power(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return axes
