@@ -253,8 +253,8 @@ def test_losses_later_than_times_are_counted_have_no_place_in_time():
     assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 2
     histograms.loc[histograms["quantity"] == distribution.TIME_TO_LOSS, "bin_high"] = np.inf
     assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 1
-    axes = distribution.distribution(frame, histograms, distribution.TIME_TO_LOSS, Figure().subplots())
-    assert not any(len(line.get_xdata()) for line in axes.get_lines())
+    alone = distribution.distribution(frame, histograms, distribution.TIME_TO_LOSS, Figure().subplots())
+    assert not any(np.size(line.get_xdata()) for line in alone.get_lines())
 
 
 @pytest.mark.parametrize(
