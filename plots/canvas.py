@@ -56,7 +56,7 @@ def without_caption(svg: bytes, figure: Figure) -> bytes:
     *corner, width, height = map(float, root.attrib["viewBox"].split())
     height -= _POINTS_AN_INCH * (below_in - _GAP_IN)
     root.attrib |= {"viewBox": " ".join(f"{each:g}" for each in (*corner, width, height)), "height": f"{height:g}pt"}
-    for parent in root.iter():
+    for parent in list(root.iter()):
         for caption in parent.findall(f"{{{_SVG}}}g[@id='{_CAPTION}']"):
             parent.remove(caption)
     return ElementTree.tostring(root, "utf-8")

@@ -143,6 +143,7 @@ def _end(java: JavaGateway, context: SparkContext | None = None) -> None:
         java.proc.wait(_ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
         java.proc.kill()
+        java.proc.wait()
 
 
 @contextmanager

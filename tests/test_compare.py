@@ -20,16 +20,9 @@ from analysis.keys import DATA_LOSS
 from analysis.paired import Counts, Table
 from plots import forest
 from plots.style import save
+from tests.support import SMALL_FILE
 
-TOPIC = """
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
-[run]
+TOPIC = f"""{SMALL_FILE}[run]
 runs = 20000
 seed = 5
 """

@@ -19,20 +19,13 @@ from analysis import config, results, sequential
 from analysis.errors import RunError
 from sparkjobs import folder, session
 from sparkjobs.sweep import Options, sweep
+from tests.support import SMALL_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 ROOT = Path(__file__).parent.parent
 RUNS = 2_000_000
-FILE = f"""
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
-[run]
+FILE = f"""{SMALL_FILE}[run]
 runs = {RUNS}
 seed = 5
 [grid]
