@@ -18,7 +18,7 @@ from sparkjobs import folder
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parent.parent
-RUNS = 100_000
+RUNS = 200_000
 POINTS = 40
 WAIT_S = 300.0
 
