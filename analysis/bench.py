@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from analysis import config
-from analysis.estimate import num_cores
-from kernels.engines import Engine, choose
-from kernels.job import Job
-from kernels.model import Model
-from kernels.points import Point, pack
-from kernels.search import explore
-from kernels.tally import STEPS
+from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.experiment import config
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.registry import Engine, choose
+from quorisk.kernels.engines.tally import STEPS
+from quorisk.kernels.model import Model
+from quorisk.kernels.states.search import explore
 
 RANDOM_RUNS: dict[str, dict[str, Any]] = {
     "bookkeeper": {
@@ -117,7 +117,7 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
     """XLA takes all cores of a CPU; a GPU is driven by one thread."""
     engine = choose("jax")
-    from kernels import jax_engine
+    from quorisk.kernels.engines import jax_engine
 
     device, num_devices = jax_engine.devices()[0], len(jax_engine.devices())
     threads = num_cores() if device.platform == "cpu" else 1

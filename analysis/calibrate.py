@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis import config, intervals, paired
-from analysis.errors import ConfigError
-from analysis.intervals import clopper_pearson
-from analysis.sequential import Rule, confidence_sequence, fixed_size, looks
-from kernels.job import Job
-from kernels.model import Model
-from kernels.numba_engine import simulate
-from kernels.points import Points, pack
-from kernels.tally import BROKEN
+from quorisk.analysis.experiment import config
+from quorisk.analysis.statistics import intervals, paired
+from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.analysis.statistics.sequential import Rule, confidence_sequence, fixed_size, looks
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.numba_engine import simulate
+from quorisk.kernels.engines.points import Points, pack
+from quorisk.kernels.engines.tally import BROKEN
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import Model
 
 RULES = {
     "until half-width 0.05": Rule(0.05, math.inf),

@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis import config
-from analysis.config import Experiment, GridPoint
-from analysis.errors import ConfigError
-from analysis.estimate import assumptions, data_loss_invariants, only_point, unknown_outcomes
-from analysis.identity import dotted_values
-from analysis.keys import DATA_LOSS, find, keys_of
-from analysis.paired import METHOD, Comparison, Counts, Table
-from analysis.paired import compare as compare_pairs
-from analysis.sequential import fixed_runs
-from kernels.engines import choose
-from kernels.job import RECORD, Job
-from kernels.model import LOST
-from kernels.points import Point, Points, pack
+from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point, unknown_outcomes
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
+from quorisk.analysis.statistics.paired import METHOD, Comparison, Counts, Table
+from quorisk.analysis.statistics.paired import compare as compare_pairs
+from quorisk.analysis.statistics.sequential import fixed_runs
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.points import Point, Points, pack
+from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import LOST
 
 CHUNK_RUNS = 1 << 16
 """Runs of each variant that are held at a time."""

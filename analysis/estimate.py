@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from analysis import sequential
-from analysis.config import Experiment, GridPoint, RunSettings
-from analysis.errors import ConfigError
-from analysis.identity import dotted_values
-from analysis.intervals import METHOD, clopper_pearson
-from analysis.keys import DATA_LOSS
-from analysis.sums import run_sums
-from kernels import engines
-from kernels.job import Job
-from kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
-from kernels.points import Point, Points, pack
-from kernels.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
+from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.statistics import sequential
+from quorisk.analysis.statistics.intervals import METHOD, clopper_pearson
+from quorisk.analysis.sums import run_sums
+from quorisk.kernels.engines import registry
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Point, Points, pack
+from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 
 FEWEST_TICKS = 1000
 """A mean of fewer ticks is not told: each time is cut down to a whole number of them."""
@@ -95,7 +95,7 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
     model, run = experiment.model, experiment.run
     points = pack(model, [point])
     start = time.perf_counter()
-    engine = engines.choose(run.engine)
+    engine = registry.choose(run.engine)
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
     tally, stopped = _run(engine, model, points, run, threads, progress)
@@ -127,7 +127,7 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
 
 
 def _run(
-    engine: engines.Engine,
+    engine: registry.Engine,
     model: Model,
     points: Points,
     run: RunSettings,

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from analysis.config import Experiment
-from analysis.errors import ConfigError
-from analysis.estimate import only_point
-from kernels import search
-from kernels.search import Search, SearchError
+from quorisk.analysis.estimate import only_point
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.states import search
+from quorisk.kernels.states.search import Search, SearchError
 
 MAX_BYTES = 2**50
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.keys import DATA_LOSS
-from kernels.model import OUTCOMES, Model
-from kernels.tally import Tally
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.kernels.engines.tally import Tally
+from quorisk.kernels.model import OUTCOMES, Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,10 +49,10 @@ class Column(NamedTuple):
 WIDE = pa.decimal128(38, 0)
 INVARIANT = pa.struct({"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": WIDE})
 COLUMNS = (
-    Column("point_id", pa.string(), IDENTITY, "SHA-256, in hex; see analysis.identity"),
+    Column("point_id", pa.string(), IDENTITY, "SHA-256, in hex; see analysis.experiment.identity"),
     Column("protocol", pa.string(), IDENTITY, "the model's name"),
     Column("model_version", pa.int64(), IDENTITY, "the model's version: counted up with every change of behaviour"),
-    Column("parameters", pa.string(), IDENTITY, "canonical JSON by dotted key; see analysis.identity"),
+    Column("parameters", pa.string(), IDENTITY, "canonical JSON by dotted key; see analysis.experiment.identity"),
     Column("seed", pa.int64(), IDENTITY, "a run is a function of the parameters, the seed and its index"),
     Column("first_run", pa.int64(), RANGE, "index of the first run"),
     Column("num_runs", pa.int64(), RANGE, "number of runs"),
@@ -241,7 +241,7 @@ class Judgement(NamedTuple):
 
 
 def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Judgement) -> dict[str, Any]:
-    from analysis import intervals, sequential
+    from quorisk.analysis.statistics import intervals, sequential
 
     losses, runs = invariant["broken"], each["num_runs"]
     confidence = sequential.simultaneous(judged.confidence, judged.together)

@@ -5,11 +5,11 @@ from itertools import islice
 
 import numpy as np
 
-from kernels.engines import Engine
-from kernels.job import Job
-from kernels.model import Model
-from kernels.points import Points
-from kernels.tally import MOST_TICKS, num_columns
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.registry import Engine
+from quorisk.kernels.engines.tally import MOST_TICKS, num_columns
+from quorisk.kernels.model import Model
 
 _JOBS_AT_ONCE = 256
 

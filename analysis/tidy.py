@@ -1,7 +1,7 @@
 """Results for notebooks: what a sweep left behind, as pandas frames with tidy columns.
 
-from analysis.tidy import load
-from plots.loss import loss
+from quorisk.analysis.tidy import load
+from quorisk.plots.loss import loss
 
 sweep = load("results/demo")
 sweep.frame.groupby("model.ack_quorum")["p"].max()
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from analysis import config, results
-from analysis.config import Experiment
-from kernels.model import OUTCOMES
-from kernels.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
+from quorisk.analysis import results
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.engines.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
+from quorisk.kernels.model import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time

@@ -19,8 +19,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from kernels.model import Model, smallest_params
-from kernels.ops import INLINED, deposit, popcount
+from quorisk.kernels.model import Model, smallest_params
+from quorisk.kernels.ops import INLINED, deposit, popcount
 
 
 def _source_hash() -> str:

@@ -1,4 +1,12 @@
-"""What goes wrong because of the machine."""
+"""What goes wrong, in words for the person who asked for it."""
+
+
+class ConfigError(ValueError):
+    """Input that cannot be used; the text is one line naming file, key, value and what is allowed."""
+
+
+class RunError(RuntimeError):
+    """A computation that cannot go on; the text is one line naming what failed. What it had computed before is kept."""
 
 
 class EngineError(RuntimeError):

@@ -7,7 +7,7 @@ exhaustive search enumerates it, a trace records it. Nothing outside a protocol'
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from kernels.ops import jitable
+from quorisk.kernels.ops import jitable
 
 COMPLETED, STUCK, LOST, HORIZON, UNFINISHED = range(5)
 """How a run ended; the first two are what a model's `outcome` may say."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from plots import text
+from quorisk.plots import text
 
 FULL_TABLE = "all of them are in results.parquet"
 _LONGEST = 100

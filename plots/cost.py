@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plots import choose, text
-from plots.canvas import framed, given_or_current, legend_columns, log_ticks
-from plots.style import MOST_LINES, Style, quorisk_style, style_of
+from quorisk.plots import choose, text
+from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks
+from quorisk.plots.style import MOST_LINES, Style, quorisk_style, style_of
 
 MESSAGES, STEPS = "messages", "steps"
 """What a run costs: columns of a result frame."""

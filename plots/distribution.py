@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from plots import choose, numbers, text
-from plots.canvas import framed, given_or_current, legend_columns, log_ticks
-from plots.style import MOST_LINES, quorisk_style, style_of
+from quorisk.plots import choose, numbers, text
+from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks
+from quorisk.plots.style import MOST_LINES, quorisk_style, style_of
 
 STEPS, TIME_TO_LOSS = "steps", "time to loss"
 """Quantities that there are histograms of (`analysis.tidy.histograms`)."""

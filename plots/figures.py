@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from plots import text
-from plots.cost import cost_figure
-from plots.distribution import distribution_figure
-from plots.heat_map import heat_map_figure
-from plots.loss import loss_figure
-from plots.outcomes import outcomes_figure
+from quorisk.plots import text
+from quorisk.plots.cost import cost_figure
+from quorisk.plots.distribution import distribution_figure
+from quorisk.plots.heat_map import heat_map_figure
+from quorisk.plots.loss import loss_figure
+from quorisk.plots.outcomes import outcomes_figure
 
 
 def figures(

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from plots import choose, numbers, text
-from plots.canvas import framed, given_or_current
-from plots.style import FAINT, INK, quorisk_style, style_of
+from quorisk.plots import choose, numbers, text
+from quorisk.plots.canvas import framed, given_or_current
+from quorisk.plots.style import FAINT, INK, quorisk_style, style_of
 
 NO_DIFFERENCE = "no difference seen"
 """Group id of the marks for pairs of which no run differed."""

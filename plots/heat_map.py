@@ -12,9 +12,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from plots import choose, numbers, text
-from plots.canvas import columns_of, framed, given_or_current, log_ticks
-from plots.style import FAINT, quorisk_style
+from quorisk.plots import choose, numbers, text
+from quorisk.plots.canvas import columns_of, framed, given_or_current, log_ticks
+from quorisk.plots.style import FAINT, quorisk_style
 
 BOUND, MISSING = "upper bound", "no such configuration"
 """Group ids of the cells without losses, and of those that the grid leaves out."""

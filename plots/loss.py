@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
-from plots import choose, text
-from plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks, width_beside
-from plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
+from quorisk.plots import choose, text
+from quorisk.plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks, width_beside
+from quorisk.plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
 
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""

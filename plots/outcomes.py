@@ -5,10 +5,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots import choose, text
-from plots.canvas import framed, given_or_current, width_beside
-from plots.style import INK, MOST_ROWS, quorisk_style
-from plots.tables import OUTCOMES
+from quorisk.plots import choose, text
+from quorisk.plots.canvas import framed, given_or_current, width_beside
+from quorisk.plots.style import INK, MOST_ROWS, quorisk_style
+from quorisk.plots.tables import OUTCOMES
 
 _LOOKS = {
     "completed": ("white", ""),

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from plots import choose, numbers, text, verdict
-from plots.verdict import FAILS, MEETS, UNDECIDED, Design
+from quorisk.plots import choose, numbers, text, verdict
+from quorisk.plots.verdict import FAILS, MEETS, UNDECIDED, Design
 
 _MOST_NAMED = 4
 

@@ -11,9 +11,9 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from plots import choose, numbers, tables, text, verdict
-from plots.recommend import recommend
-from plots.verdict import UNDECIDED, Design
+from quorisk.plots import choose, numbers, tables, text, verdict
+from quorisk.plots.recommend import recommend
+from quorisk.plots.verdict import UNDECIDED, Design
 
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""

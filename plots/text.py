@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plots import numbers
+from quorisk.plots import numbers
 
 MESSAGE_LOSS = "faults.message_loss"
 ANY_LOSS = "data loss"

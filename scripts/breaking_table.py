@@ -12,9 +12,9 @@ from typing import Any
 
 import typer
 
-from analysis import protocols
-from kernels.model import Model
-from kernels.search import explore
+from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states.search import explore
 
 LADDERS: dict[str, tuple[tuple[str, ...], list[tuple[int, ...]]]] = {
     "bookkeeper": (
@@ -69,7 +69,7 @@ def label(given: dict[str, Any]) -> str:
 
 def main(protocol: str, memory_gib: float = 4.0) -> None:
     """Prints the table for one protocol."""
-    model = protocols.load(protocol)
+    model = registry.load(protocol)
     names, ladder = LADDERS[protocol]
     defaults = {p.name: True if p.allowed is None else p.allowed[0] for p in model.parameters}
     print(f"Configurations tried ({', '.join(names)}): {', '.join('/'.join(map(str, c)) for c in ladder)}\n")

@@ -6,9 +6,10 @@ The same pictures, byte for byte, each time.
 import sys
 from pathlib import Path
 
-from analysis import config, trace_find
-from analysis.estimate import only_point
-from analysis.trace_formats import picture
+from quorisk.analysis.estimate import only_point
+from quorisk.analysis.experiment import config
+from quorisk.analysis.traces import find
+from quorisk.analysis.traces.formats import picture
 
 ROOT = Path(__file__).parent.parent
 MEMORY = 64 << 20
@@ -29,7 +30,7 @@ def main(folder: Path) -> None:
     for name, (file, invariant, overrides) in SHOWCASES.items():
         experiment = config.load(ROOT / "configs" / file, overrides)
         run = experiment.run
-        found = trace_find.find(experiment.model, only_point(experiment), [invariant], MEMORY, run.seed, run.runs)
+        found = find.find(experiment.model, only_point(experiment), [invariant], MEMORY, run.seed, run.runs)
         if not found.trace:
             sys.exit(f"{name}: {found.reason}")
         (folder / f"{name}.svg").write_text(picture(found.trace), "utf-8")

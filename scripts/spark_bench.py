@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from scripts import cluster  # noqa: E402
 
 DEMO, MANY = ROOT / "configs" / "demo.toml", ROOT / "configs" / "ten_thousand.toml"
-QUORISK = (sys.executable, "-c", "from analysis.cli import main; main()")
+QUORISK = (sys.executable, "-c", "from quorisk.command.main import main; main()")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
 POLL_S = 0.2
 
@@ -78,9 +78,9 @@ def _direct_s(runs: int) -> float:
 import time
 from pathlib import Path
 from analysis import config
-from kernels.engines import choose
-from kernels.job import Job
-from sparkjobs.sweep import work_of
+from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.job import Job
+from quorisk.sparkjobs.sweep import work_of
 experiment = config.load(Path({str(DEMO)!r}))
 work, engine = work_of(experiment), choose("numba")
 jobs = [Job(point, 0, {runs}) for point in range(len(experiment.points))]

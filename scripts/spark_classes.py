@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from sparkjobs import session
+from quorisk.sparkjobs import session
 
 
 def make(archive: Path) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from analysis import trace_find, trace_formats
-from analysis.config import Experiment
-from analysis.keys import DATA_LOSS
-from analysis.trace import replay
-from plots.report import Counterexample
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.traces import find, formats
+from quorisk.analysis.traces.trace import replay
+from quorisk.plots.report import Counterexample
 
 MOST_RUNS = 1 << 20
 """Runs that are computed again to find one that lost data: about a second's."""
@@ -27,14 +27,14 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
     if worst["lost"] == 0 or experiment is None or point is None:
         return None
     model, first_run = experiment.model, worst["first_run"]
-    wanted = trace_find.wanted_invariants(model, DATA_LOSS)
+    wanted = find.wanted_invariants(model, DATA_LOSS)
     runs = range(first_run, first_run + min(worst["num_runs"], MOST_RUNS))
-    trace = trace_find.find_in_runs(model, point, wanted, worst["seed"], runs).trace
+    trace = find.find_in_runs(model, point, wanted, worst["seed"], runs).trace
     if trace is None:
         return None
     changed = [*experiment.overrides, *(f"{key}={json.dumps(value)}" for key, value in point.varied.items())]
     settings = [word for override in changed for word in ("--set", override)]
     command = shlex.join(["quorisk", "trace", experiment.path, *settings, "--run", f"{trace.seed}:{trace.run}"])
     caption = f"From the configuration that loses data most often. The run as it was, unshortened: {command}"
-    story = trace_formats.words(trace, replay(trace))
-    return Counterexample(trace_formats.picture(trace).encode(), caption, story)
+    story = formats.words(trace, replay(trace))
+    return Counterexample(formats.picture(trace).encode(), caption, story)

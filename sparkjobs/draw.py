@@ -7,15 +7,15 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from analysis import results, tidy
-from analysis.config import Experiment
-from analysis.errors import ConfigError
-from plots import canvas
-from plots.figures import figures
-from plots.report import Picture, Provenance, report
-from plots.style import KINDS, save
-from sparkjobs import folder
-from sparkjobs.counterexample import counterexample
+from quorisk.analysis import results, tidy
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.errors import ConfigError
+from quorisk.plots import canvas
+from quorisk.plots.figures import figures
+from quorisk.plots.report import Picture, Provenance, report
+from quorisk.plots.style import KINDS, save
+from quorisk.sparkjobs import folder
+from quorisk.sparkjobs.counterexample import counterexample
 
 
 def draw(

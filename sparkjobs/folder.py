@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis import config, results, tidy
-from analysis.config import Experiment
-from analysis.errors import ConfigError, RunError
-from analysis.identity import dotted_values
-from analysis.keys import show
+from quorisk.analysis import results, tidy
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.keys import show
+from quorisk.kernels.errors import ConfigError, RunError
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", "tasks", tidy.RESULTS, tidy.EXPERIMENT
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pyspark import TaskContext
 
-from kernels.errors import EngineError
+from quorisk.kernels.errors import EngineError
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def assigned(engine: str) -> Iterator[None]:
     if "gpu" not in resources:
         yield
         return
-    from kernels import jax_engine
+    from quorisk.kernels.engines import jax_engine
 
     addresses = resources["gpu"].addresses
     ids = ordinals(addresses, os.environ.get("CUDA_VISIBLE_DEVICES"))

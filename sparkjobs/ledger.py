@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from analysis import results, sequential
-from analysis.config import RunSettings
-from kernels.job import Job
+from quorisk.analysis import results
+from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.statistics import sequential
+from quorisk.kernels.engines.job import Job
 
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
 """Runs of each point before anything is known of it, if a precision is asked for: a look."""

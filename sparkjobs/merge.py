@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import SparkContext
 
-from analysis import results
+from quorisk.analysis import results
 
 ROWS_A_BATCH = 2048
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from analysis import protocols
-from analysis.estimate import num_cores
-from kernels.engines import choose
-from kernels.job import Job
-from kernels.tally import STEPS
-from sparkjobs.run import Work
+from quorisk.analysis.estimate import num_cores
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.tally import STEPS
+from quorisk.kernels.protocols import registry
+from quorisk.sparkjobs.run import Work
 
 SHORTEST_S, LONGEST_S = 0.25, 10.0
 """Seconds that a task takes, about. Spark spends a hundredth of a second on each."""
@@ -36,7 +36,7 @@ def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
     """
-    model, threads = protocols.load(work.protocol), num_cores()
+    model, threads = registry.load(work.protocol), num_cores()
     simulate = choose(work.engine).simulate
     simulate(model, work.points, [Job(0, first_run, 1)], work.seed)
     hundredth = -(-num_runs // 100)

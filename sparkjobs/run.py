@@ -19,12 +19,13 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
-from analysis import protocols, results
-from analysis.sums import run_sums
-from kernels.engines import Engine, choose
-from kernels.job import Job
-from kernels.points import Points
-from sparkjobs.gpu import assigned
+from quorisk.analysis import results
+from quorisk.analysis.sums import run_sums
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.registry import Engine, choose
+from quorisk.kernels.protocols import registry
+from quorisk.sparkjobs.gpu import assigned
 
 POLL_S = 0.25
 _COMPILED: set[tuple[str, str]] = set()
@@ -46,7 +47,7 @@ class Done(NamedTuple):
 
     job: Job
     sums: list[int]
-    """Its tally; see `kernels.tally.read`."""
+    """Its tally; see `kernels.engines.tally.read`."""
     attempt: int
     """0 if the task's first attempt did it."""
     host: str
@@ -137,7 +138,7 @@ class _Task:
 
 def run_job(work: Work, job: Job, attempt: int) -> Done:
     """Runs a job on one thread."""
-    model, engine = protocols.load(work.protocol), choose(work.engine)
+    model, engine = registry.load(work.protocol), choose(work.engine)
     with assigned(engine.NAME):
         _compile_once(engine, work)
         start = time.perf_counter()
@@ -157,7 +158,7 @@ def _compile_once(engine: Engine, work: Work) -> None:
     with ready.with_suffix(".lock").open("w") as lock:
         if not ready.exists():
             fcntl.flock(lock, fcntl.LOCK_EX)
-        engine.simulate(protocols.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
+        engine.simulate(registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
     ready.touch()
     gc.freeze()  # Spark has a worker collect garbage after every task: it need not go through Numba's objects, in 80 ms
     _COMPILED.add(key)

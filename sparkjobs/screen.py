@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from analysis.config import Experiment
-from sparkjobs.folder import PLAN, RESULTS
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.sparkjobs.folder import PLAN, RESULTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ class Bar:
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     """The costliest points of a plan, the first MOST_LINES."""
-    from plots import text
+    from quorisk.plots import text
 
     by_point = table.group_by("point").aggregate(
         [("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")]
@@ -71,7 +71,11 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
 
 def summary(frame: "pd.DataFrame") -> Table:
     """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES."""
-    from plots import numbers, tables, text  # pandas takes its time to load
+    from quorisk.plots import (
+        numbers,
+        tables,
+        text,  # pandas takes its time to load
+    )
 
     lines, keys = tables.lines(frame, MOST_LINES, numbers.plain), text.varied(frame)
     more = frame["point_id"].nunique() - len(lines)

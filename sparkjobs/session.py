@@ -22,9 +22,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-import analysis
-from analysis.errors import ConfigError, RunError
-from analysis.keys import show
+import quorisk
+from quorisk.analysis.experiment.keys import show
+from quorisk.kernels.errors import ConfigError, RunError
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 
@@ -193,11 +193,12 @@ def packed(folder: Path) -> Path:
 
     Not a .zip or .egg on Python's path: what is compiled is kept by the source files' content, which has to be there.
     """
-    root = Path(analysis.__file__).parent.parent
+    root = Path(quorisk.__file__).parent
     path = folder / f"{_UNPACKED}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(file for package in PACKAGES for file in (root / package).rglob("*.py")):
-            archive.write(file, file.relative_to(root))
+        sources = [root / "__init__.py", *(file for name in PACKAGES for file in (root / name).rglob("*.py"))]
+        for file in sorted(sources):
+            archive.write(file, file.relative_to(root.parent))
     return path
 
 

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis import results
-from analysis.config import Experiment
-from analysis.errors import ConfigError, RunError
-from analysis.estimate import judged
-from analysis.identity import canonical_parameters
-from kernels.model import OUTCOMES
-from kernels.tally import read
-from sparkjobs import folder
-from sparkjobs.ledger import Counts, Ledger, Stop
-from sparkjobs.run import Done
+from quorisk.analysis import results
+from quorisk.analysis.estimate import judged
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.identity import canonical_parameters
+from quorisk.kernels.engines.tally import read
+from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.kernels.model import OUTCOMES
+from quorisk.sparkjobs import folder
+from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
+from quorisk.sparkjobs.run import Done
 
 OUT_OF_TIME = "time"
 """In the column `stopped` of results: the time was spent before the runs were done."""

@@ -17,19 +17,19 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from rich.console import Console
 
-from analysis import results
-from analysis.config import Experiment
-from analysis.errors import RunError
-from analysis.estimate import num_cores
-from kernels.model import LOST, OUTCOMES
-from kernels.points import pack
-from sparkjobs import folder, screen, session
-from sparkjobs.ledger import SPENT, Stop
-from sparkjobs.merge import merge
-from sparkjobs.plan import pilot, plan
-from sparkjobs.run import Done, Work, run
-from sparkjobs.state import OUT_OF_TIME, State
-from sparkjobs.watch import LOG, Watch, log_to
+from quorisk.analysis import results
+from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.errors import RunError
+from quorisk.kernels.model import LOST, OUTCOMES
+from quorisk.sparkjobs import folder, screen, session
+from quorisk.sparkjobs.ledger import SPENT, Stop
+from quorisk.sparkjobs.merge import merge
+from quorisk.sparkjobs.plan import pilot, plan
+from quorisk.sparkjobs.run import Done, Work, run
+from quorisk.sparkjobs.state import OUT_OF_TIME, State
+from quorisk.sparkjobs.watch import LOG, Watch, log_to
 
 
 class Options(NamedTuple):
@@ -140,7 +140,7 @@ def _compute(
     """Runs what is wanted until nothing is, or time is up; leaves the merged results in the folder."""
     work = work_of(experiment)
     timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
-    pool.submit(import_module, "sparkjobs.draw")  # takes its time, too
+    pool.submit(import_module, "quorisk.sparkjobs.draw")  # takes its time, too
     with spark as context:
         if context.uiWebUrl:
             console.print(f"Spark UI: {context.uiWebUrl}", soft_wrap=True, markup=False)
@@ -211,7 +211,7 @@ def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
 
 def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
     """Draws what the folder's results show, and says it on screen."""
-    from sparkjobs.draw import draw
+    from quorisk.sparkjobs.draw import draw
 
     table = folder.result_rows(out)
     summary = summarized(table)

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from analysis.config import Experiment
-from analysis.errors import ConfigError
-from sparkjobs import folder, screen, session
-from sparkjobs.draw import draw
-from sparkjobs.merge import merge
-from sparkjobs.sweep import Summary, summarized
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.errors import ConfigError
+from quorisk.sparkjobs import folder, screen, session
+from quorisk.sparkjobs.draw import draw
+from quorisk.sparkjobs.merge import merge
+from quorisk.sparkjobs.sweep import Summary, summarized
 
 JUDGED = tuple(
     f"run.{name}"

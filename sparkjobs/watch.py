@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from sparkjobs.run import Done
+from quorisk.sparkjobs.run import Done
 
 LOG = logging.getLogger("quorisk")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis import cli
+from quorisk.command import main
 
 
 @pytest.fixture
@@ -11,7 +11,7 @@ def quorisk(capsys):
 
     def quorisk(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
+            main.main(arguments)
         captured = capsys.readouterr()
         assert isinstance(ended.value.code, int | None)
         return ended.value.code or 0, captured.out, captured.err

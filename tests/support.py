@@ -4,12 +4,17 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from kernels import numba_engine, paths, points, tally
-from kernels.job import Job
-from kernels.model import Model
-from kernels.paths import bits
+from quorisk.kernels.engines import numba_engine, points, tally
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.model import Model
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.paths import bits
+
+ROOT = Path(__file__).parent.parent
+"""The repository."""
 
 SMALL = {
     "bookkeeper": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},

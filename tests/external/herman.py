@@ -6,8 +6,8 @@ The ring is stable with one token. The random bits are messages: one that is los
 
 from typing import NamedTuple
 
-from kernels.model import COMPLETED, Action, Invariant, Model
-from kernels.ops import jitable, popcount, where
+from quorisk.kernels.model import COMPLETED, Action, Invariant, Model
+from quorisk.kernels.ops import jitable, popcount, where
 
 NUM_PROCESSES = 3
 ALL = (1 << NUM_PROCESSES) - 1

@@ -6,8 +6,8 @@ repeats a frame that is not acknowledged in time, but not more often than MAX ti
 
 from typing import NamedTuple
 
-from kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing, sends_one
-from kernels.ops import jitable, where
+from quorisk.kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing, sends_one
+from quorisk.kernels.ops import jitable, where
 
 FRAME_LOSS = 0.02
 RATES = {"ack_arrives": 0.99, "ack_is_lost": 0.01}

@@ -5,8 +5,8 @@ Starts with nobody in the first queue and one in the second, and ends when the s
 
 from typing import NamedTuple
 
-from kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing
-from kernels.ops import jitable, where
+from quorisk.kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing
+from quorisk.kernels.ops import jitable, where
 
 RATES = {"arrive": 3.0, "serve_first": 2.0, "serve_second": 6.0}
 FIGURES = {8: "5.602364e-06", 10: "3.147278e-07", 12: "1.860151e-08", 14: "1.138931e-09"}

@@ -1,0 +1,132 @@
+"""What is asked of a chain, and the answers by elimination (`kernels.states.absorption`).
+
+From how often a run visits each state follow
+
+    P(a data-loss invariant is broken)  = sum of the visits of the ends that break it
+    P(outcome)                          = sum of the visits of the ends of that kind
+    expected steps                      = sum of the visits of all other states
+    expected model time                 = sum of the visits of all other states / W
+
+and, with runs that end where an invariant is first broken that is no data loss, P(it is ever broken) as for the others.
+With l[k] = P(the run loses data with step k), P(within n steps) = l[1] + ... + l[n]. For model time, jumps come at the
+rate q = max W and leave a state with probability W / q; with l[k] of those jumps,
+P(by time t) = sum over k of l[k] * P(a Poisson number with mean q t is at least k).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammainc
+
+from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, STUCK, UNFINISHED, Model
+from quorisk.kernels.states import absorption
+from quorisk.kernels.states.absorption import Components
+from quorisk.kernels.states.chain import Chain
+
+ENDS = (COMPLETED, STUCK, LOST)
+TRUNCATION = 1e-13
+"""What the numbers by steps and time leave out, relative to what they count."""
+MOST_JUMPS = 10_000_000
+
+
+class Answers(NamedTuple):
+    """Numbers of runs that go on until they end by themselves."""
+
+    data_loss: float
+    """P(any data-loss invariant is broken)."""
+    invariants: dict[str, float]
+    """P(a run breaks it), by name."""
+    outcomes: dict[str, float]
+    """P by how a run ends; `unfinished`: it never does."""
+    expected_steps: float
+    """Infinite if a run may go on for ever; so is the time."""
+    expected_time: float
+    p_by_steps: dict[int, float]
+    """P(data is lost within so many steps)."""
+    p_by_time: dict[float, float]
+    """P(data is lost by this model time)."""
+
+
+class TooLong(ValueError):
+    """A model time that takes more than MOST_JUMPS jumps to follow."""
+
+
+def solve(chain: Chain, parts: Components, model: Model, steps: Sequence[int], times: Sequence[float]) -> Answers:
+    """The answers, each to a relative error below 1e-10. Raises TooLong."""
+    visits = absorption.visits(chain, parts)
+    lost, goes_on = chain.ends == LOST, chain.ends == UNFINISHED
+    p_endless = _p_endless(chain, visits)
+    return Answers(
+        data_loss=float(visits[lost].sum()),
+        invariants=_invariants(chain, parts, model, visits),
+        outcomes={OUTCOMES[i]: float(visits[chain.ends == i].sum()) for i in ENDS} | {OUTCOMES[UNFINISHED]: p_endless},
+        expected_steps=float(visits[goes_on].sum()),
+        expected_time=float((visits[goes_on] / chain.total_rate[goes_on]).sum()),
+        p_by_steps=_by_steps(chain, lost, steps),
+        p_by_time=_by_time(chain, lost, times),
+    )
+
+
+def breaks(chain: Chain, model: Model) -> dict[str, np.ndarray]:
+    """By name of an invariant, the states that break it (bool)."""
+    return {invariant.name: chain.broken >> i & 1 == 1 for i, invariant in enumerate(model.invariants)}
+
+
+def _invariants(chain: Chain, parts: Components, model: Model, visits: np.ndarray) -> dict[str, float]:
+    ends_there = {invariant.name for invariant in model.invariants if invariant.data_loss}
+    result = {}
+    for name, where in breaks(chain, model).items():
+        if name in ends_there or not where.any():
+            result[name] = float(visits[where].sum())
+        else:
+            result[name] = float(absorption.visits(chain, parts, where)[where].sum())
+    return result
+
+
+def _p_endless(chain: Chain, visits: np.ndarray) -> float:
+    """P(a run comes to where it never ends)."""
+    endless = np.isinf(visits)
+    if not endless.any():
+        return 0.0
+    source = np.repeat(np.arange(len(visits)), np.diff(chain.first))
+    enters = endless[chain.target] & ~endless[source]
+    return float(chain.initial[endless].sum() + (visits[source[enters]] * chain.p[enters]).sum())
+
+
+def _by_steps(chain: Chain, lost: np.ndarray, steps: Sequence[int]) -> dict[int, float]:
+    sums, jumps = np.full(len(steps), chain.initial[lost].sum()), 0
+    for found, rest in _blocks(chain, lost, np.ones(len(lost)), max(steps, default=0) if lost.any() else 0):
+        sums += [found[: max(0, n - jumps)].sum() for n in steps]
+        jumps += len(found)
+        if rest <= TRUNCATION * sums.min():
+            break
+    return dict(zip(steps, sums.tolist(), strict=True))
+
+
+def _by_time(chain: Chain, lost: np.ndarray, times: Sequence[float]) -> dict[float, float]:
+    sums, jumps = np.full(len(times), chain.initial[lost].sum()), 0
+    top = float(chain.total_rate.max())
+    means = top * np.array(times)
+    for found, rest in _blocks(chain, lost, chain.total_rate / top, MOST_JUMPS if times and lost.any() else 0):
+        at_least = gammainc(np.arange(jumps + 1, jumps + len(found) + 1)[:, None], means)
+        sums += found @ at_least
+        jumps += len(found)
+        if (rest * at_least[-1] <= TRUNCATION * sums).all():
+            break
+        if jumps == MOST_JUMPS:
+            raise TooLong(
+                f"model time {max(times):g} is too long to follow: {MOST_JUMPS:,} times the shortest mean time between "
+                f"steps, {1 / top:.3g}, are the most"
+            )
+    return dict(zip(times, sums.tolist(), strict=True))
+
+
+def _blocks(chain: Chain, lost: np.ndarray, leave: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, float]]:
+    """By block of jumps, `most` in all: P(data is lost with just that jump), P(the run goes on after the block)."""
+    mass = np.where(chain.ends == UNFINISHED, chain.initial, 0.0)
+    size = 16
+    while most > 0:
+        size = min(2 * size, most, 4096)
+        yield absorption.arrivals(chain, lost, leave, mass, size)
+        most -= size

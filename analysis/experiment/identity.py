@@ -1,0 +1,39 @@
+"""What makes two runs the same run: everything that they depend on besides their seed and index."""
+
+import hashlib
+import json
+import math
+from typing import Any
+
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.model import Model
+
+
+def dotted_values(model: Model, point: Point) -> dict[str, Any]:
+    """Every key of an experiment file that the point depends on, defaults filled in, in the file's order.
+
+    Numbers that may be fractions are floats; `run.horizon` is None if there is none.
+    """
+    horizon = None if math.isinf(point.horizon) else float(point.horizon)
+    return {
+        **{f"{p.table}.{p.name}": point.values[p.name] for p in model.parameters},
+        "faults.message_loss": float(point.message_loss),
+        **{f"rates.{action.name}": float(point.rates.get(action.name, 1.0)) for action in model.actions},
+        "run.max_steps": point.max_steps,
+        "run.horizon": horizon,
+    }
+
+
+def canonical_parameters(model: Model, point: Point) -> str:
+    """`dotted_values` as JSON: keys sorted, no white space, floats as their shortest exact decimals (`repr`)."""
+    return _canonical(dotted_values(model, point))
+
+
+def point_id(model: Model, point: Point) -> str:
+    """SHA-256, in hex, of the canonical JSON of {"model", "parameters": `dotted_values`, "version"}."""
+    identity = {"model": model.name, "version": model.version, "parameters": dotted_values(model, point)}
+    return hashlib.sha256(_canonical(identity).encode()).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

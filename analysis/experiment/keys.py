@@ -1,0 +1,164 @@
+"""The keys of an experiment file: what each may be set to, and what it is when it is not set."""
+
+import difflib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from quorisk.kernels.engines.registry import ENGINES
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import Model, Parameter
+
+MAX_RUNS, MAX_STEPS = 10**12, 10**9
+MAX_SEED = 2**63 - 1
+"""Also where result tables keep it: Spark has no unsigned integers."""
+DATA_LOSS = "data loss"
+"""Stands for an invariant: the breach of any whose breach is data loss."""
+
+
+class Kind(NamedTuple):
+    """A set of values."""
+
+    type: type
+    """float for all numbers, bool or str."""
+    allowed: str
+    read: Callable[[Any], Any]
+    """The value in the form that the program uses, or None if it is not in the set."""
+
+
+class Key(NamedTuple):
+    """A key of an experiment file, such as model.ack_quorum."""
+
+    name: str
+    kind: Kind
+    default: Any
+    """None if the file has to give a value."""
+    in_grid: bool
+    """Whether a run depends on it, so that [grid] may vary it."""
+
+    def read(self, value: object) -> Any:
+        """The value as the program uses it. Raises ConfigError."""
+        result = self.kind.read(value)
+        if result is None:
+            raise ConfigError(f"{self.name} = {show(value)}: {self.kind.allowed}")
+        return result
+
+
+def integer(low: int, high: int) -> Kind:
+    """Integers from low to high; true and 3.0 are none."""
+    allowed = f"an integer from {low} to {high}"
+    return Kind(float, allowed, lambda v: v if type(v) is int and low <= v <= high else None)
+
+
+def number(allowed: str, holds: Callable[[float], bool]) -> Kind:
+    """Integers and floats for which `holds`, all read as floats (-0.0 as 0.0)."""
+
+    def read(value: object) -> float | None:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not holds(value):
+            return None
+        return float(value) + 0.0
+
+    return Kind(float, allowed, read)
+
+
+def choice(names: tuple[str, ...], note: str = "") -> Kind:
+    """One of these names."""
+    allowed = f"one of {', '.join(show(name) for name in names)}{note}"
+    return Kind(str, allowed, lambda v: v if isinstance(v, str) and v in names else None)
+
+
+SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else None)
+
+
+def keys_of(model: Model) -> dict[str, Key]:
+    """All keys that an experiment file of a model may set, by name."""
+    # engines draw losses in units of 2**-63, and floats hold all products of such losses, rates and times
+    loss = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
+    if model.max_sends == 0:
+        loss = number(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
+    rate = number("0, or a number from 1e-100 to 1e100", lambda v: v == 0 or 1e-100 <= v <= 1e100)
+    horizon = number("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
+    confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
+    limit = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
+    judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
+    engine = choice(("auto", *ENGINES))
+    keys = [
+        *(_parameter_key(parameter) for parameter in model.parameters),
+        Key("faults.message_loss", loss, 0.0, True),
+        *(Key(f"rates.{action.name}", rate, 1.0, True) for action in model.actions),
+        Key("run.max_steps", integer(1, MAX_STEPS), 100_000, True),
+        Key("run.horizon", horizon, math.inf, True),
+        Key("run.runs", integer(1, MAX_RUNS), 1_000_000, False),
+        Key("run.first_run", integer(0, MAX_RUNS), 0, False),
+        Key("run.seed", integer(0, MAX_SEED), 0, False),
+        Key("run.confidence", confidence, 0.95, False),
+        Key("run.precision", limit, math.inf, False),
+        Key("run.relative_precision", limit, math.inf, False),
+        Key("run.precision_of", judged, DATA_LOSS, False),
+        Key("run.simultaneous", SWITCH, False, False),
+        Key("run.at_any_time", SWITCH, False, False),
+        Key("run.target", limit, math.inf, False),
+        Key("run.engine", engine, "auto", False),
+    ]
+    return {key.name: key for key in keys}
+
+
+def _parameter_key(parameter: Parameter) -> Key:
+    name = f"{parameter.table}.{parameter.name}"
+    match parameter.allowed:
+        case None:
+            return Key(name, SWITCH, True, True)
+        case (int(low), int(high)):
+            return Key(name, integer(low, high), None, True)
+        case names:
+            return Key(name, choice(names), names[0], True)
+
+
+def find(name: str, keys: Mapping[str, Key]) -> Key:
+    """The key of a dotted name, or of a last part that only one key has. Raises ConfigError."""
+    if name in keys:
+        return keys[name]
+    same = [key for key in keys if key.partition(".")[2] == name]
+    if len(same) > 1:
+        raise ConfigError(f"{show_key(name)} may be {' or '.join(same)}; write the dotted name")
+    if not same:
+        raise ConfigError(f"there is no key {show_key(name)}; {suggest(name, keys)}")
+    return keys[same[0]]
+
+
+def suggest(name: str, keys: Mapping[str, Key]) -> str:
+    """What somebody who wrote `name` may have meant."""
+    table, _, last = name.rpartition(".")
+    by_last = {key.partition(".")[2]: key for key in keys}
+    near = difflib.get_close_matches(name, keys, 1, 0.75) or [
+        by_last[match] for match in difflib.get_close_matches(last, by_last, 1, 0.75)
+    ]
+    if near:
+        return f"did you mean {near[0]}?"
+    siblings = [key.partition(".")[2] for key in keys if key.startswith(f"{table}.")]
+    return f"[{table}] has {', '.join(siblings)}" if siblings else "use table.key, such as run.runs"
+
+
+def show(value: object) -> str:
+    """A value as TOML writes it, on one line, cut short."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def show_key(name: str) -> str:
+    """A key that may be anything, on one line."""
+    return name if re.fullmatch(r"[\w.-]{1,80}", name) else show(name)
+
+
+def toml_value(text: str) -> Any:
+    """The value that a piece of TOML spells. Raises ConfigError."""
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # TOMLDecodeError, and numbers or nesting beyond Python's limits
+        document = {}
+    if set(document) != {"value"}:
+        raise ConfigError(f"{show(text)}: not a TOML value (numbers, true, false, [lists] and quoted strings are)")
+    return document["value"]

@@ -1,0 +1,70 @@
+"""Conditions on grid points: `ack_quorum <= write_quorum`. A tiny grammar, NAME OP (NAME | literal); never `eval`."""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from quorisk.analysis.experiment.keys import Key, Kind, find, show, toml_value
+from quorisk.kernels.errors import ConfigError
+
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne, **_ORDER}
+_GRAMMAR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*")
+_NAME = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z_][\w.]*")
+
+
+class Condition(NamedTuple):
+    """A comparison of a key with another key, or with a value."""
+
+    left: str
+    operator: str
+    right: str | None
+    """A key, or None: `value` is the right-hand side."""
+    value: Any
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it holds of these values, by dotted key."""
+        right = self.value if self.right is None else values[self.right]
+        return _OPERATORS[self.operator](values[self.left], right)
+
+
+def parse(text: object, keys: Mapping[str, Key]) -> Condition:
+    """The condition that `text` spells. Raises ConfigError."""
+    match = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
+    if not match:
+        raise ConfigError(f'grid.where = {show(text)}: conditions look like "ack_quorum <= write_quorum"')
+    try:
+        return _condition(match[1], match[2], match[3], keys)
+    except ConfigError as error:
+        raise ConfigError(f"grid.where = {show(text)}: {error}") from None
+
+
+def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> Condition:
+    left = find(name, keys)
+    kind = left.kind
+    if _NAME.fullmatch(other):
+        right = find(other, keys)
+        condition, said = Condition(left.name, symbol, right.name, None), other
+        comparable = right.kind.type is kind.type
+    else:
+        value = toml_value(other)
+        condition, said = Condition(left.name, symbol, None, value), show(value)
+        comparable = _may_equal(kind, value)
+    if not comparable:
+        raise ConfigError(f"{left.name} is {kind.allowed}; {said} is not")
+    if symbol in _ORDER and kind.type is not float:
+        raise ConfigError(f"{left.name} is {kind.allowed}; compare with == or !=")
+    return condition
+
+
+def _may_equal(kind: Kind, value: object) -> bool:
+    """Whether a value can be compared: any number with a number, else only what the key may be set to."""
+    if kind.type is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return kind.read(value) is not None

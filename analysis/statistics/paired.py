@@ -1,0 +1,153 @@
+"""Two configurations under common random numbers: how far their difference and their ratio can be trusted.
+
+Every run is one of four: lost under both, under the variant alone, under the baseline alone, or under neither.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scipy.special import betainc
+
+from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.analysis.statistics.sequential import simultaneous
+
+METHOD = (
+    "Clopper-Pearson bounds of the runs lost under one of the two alone, combined by Bonferroni; exact McNemar test"
+)
+
+
+class Table(NamedTuple):
+    """How many of some pairs of runs were lost under which of the two."""
+
+    both: int
+    only_variant: int
+    only_baseline: int
+    neither: int
+
+
+class Counts(NamedTuple):
+    """What was seen, and the two ways in which runs that were cut off may distort it the most."""
+
+    seen: Table
+    """Runs cut off count as not lost."""
+    least: Table
+    """Those of the baseline count as lost, those of the variant as not."""
+    most: Table
+    """Those of the variant count as lost, those of the baseline as not."""
+
+
+class Comparison(NamedTuple):
+    """A variant against a baseline in one event."""
+
+    table: Table
+    p_variant: float
+    p_baseline: float
+    difference: float
+    """p_variant - p_baseline."""
+    difference_low: float
+    difference_high: float
+    ratio: float | None
+    """p_variant / p_baseline; None if the baseline never lost."""
+    ratio_low: float
+    ratio_high: float | None
+    """None if there is no limit."""
+    p_value: float
+    """Of the exact test that both lose equally often."""
+    p_adjusted: float
+    """The same, adjusted for how many pairs are compared (Holm)."""
+
+
+def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:
+    """Some pairs compared in one event; with `confidence` the intervals of one kind hold for all pairs together.
+
+    Each end of an interval grows with the variant's losses and shrinks with the baseline's, so that the low ends of
+    `Counts.least` and the high ends of `Counts.most` hold whatever the runs that were cut off hide.
+    """
+    each = simultaneous(confidence, len(counts))
+    p_values = [_worst_p_value(count) for count in counts]
+    return [
+        _comparison(count, each, p_value, p_adjusted)
+        for count, p_value, p_adjusted in zip(counts, p_values, holm(p_values), strict=True)
+    ]
+
+
+def _comparison(counts: Counts, confidence: float, p_value: float, p_adjusted: float) -> Comparison:
+    table, runs = counts.seen, sum(counts.seen)
+    of_variant, of_baseline = table.both + table.only_variant, table.both + table.only_baseline
+    ratio_high = ratio_interval(counts.most, confidence)[1]
+    return Comparison(
+        table=table,
+        p_variant=of_variant / runs,
+        p_baseline=of_baseline / runs,
+        difference=(table.only_variant - table.only_baseline) / runs,
+        difference_low=difference_interval(counts.least, confidence)[0],
+        difference_high=difference_interval(counts.most, confidence)[1],
+        ratio=of_variant / of_baseline if of_baseline else None,
+        ratio_low=ratio_interval(counts.least, confidence)[0],
+        ratio_high=ratio_high if ratio_high < math.inf else None,
+        p_value=p_value,
+        p_adjusted=p_adjusted,
+    )
+
+
+def difference_interval(table: Table, confidence: float) -> tuple[float, float]:
+    """The interval that holds p_variant - p_baseline with at least this confidence.
+
+    The difference is that of the probabilities v and b that a run is lost under the variant alone and under the
+    baseline alone. Let [v1, v2] and [b1, b2] be their Clopper-Pearson intervals with confidence 1 - a/2 each, so that
+    with 1 - a both hold: then v - b is in [v1 - b2, v2 - b1]. Runs lost under both do not widen it.
+    """
+    each, runs = simultaneous(confidence, 2), sum(table)
+    variant_low, variant_high = clopper_pearson(table.only_variant, runs, each)
+    baseline_low, baseline_high = clopper_pearson(table.only_baseline, runs, each)
+    return variant_low - baseline_high, variant_high - baseline_low
+
+
+def ratio_interval(table: Table, confidence: float) -> tuple[float, float]:
+    """The interval that holds p_variant / p_baseline with at least this confidence; from 0 to infinity at the worst.
+
+    Of the m runs lost under either, let shares v and b in expectation be lost under the variant alone and the baseline
+    alone: the ratio is (1 - b) / (1 - v). Given m, both are binomial; as for the difference, intervals [v1, v2] and
+    [b1, b2] with confidence 1 - a/2 each give [(1 - b2) / (1 - v1), (1 - b1) / (1 - v2)].
+    """
+    lost = sum(table) - table.neither
+    if lost == 0:
+        return 0.0, math.inf
+    each = simultaneous(confidence, 2)
+    variant_low, variant_high = clopper_pearson(table.only_variant, lost, each)
+    baseline_low, baseline_high = clopper_pearson(table.only_baseline, lost, each)
+    low = (1.0 - baseline_high) / (1.0 - variant_low) if variant_low < 1.0 else math.inf
+    return low, (1.0 - baseline_low) / (1.0 - variant_high) if variant_high < 1.0 else math.inf
+
+
+def mcnemar(table: Table) -> float:
+    """Two-sided p-value of McNemar's exact test that variant and baseline lose equally often.
+
+    If they do, each of the m runs lost under one alone is as likely one of the variant's as one of the baseline's:
+    p = min(1, 2 P(X <= k)), X binomial of m and 1/2, k the smaller of the two counts. Source: Q. McNemar, "Note on the
+    sampling error of the difference between correlated proportions or percentages", Psychometrika 12 (1947) 153-157.
+    """
+    few, many = sorted((table.only_variant, table.only_baseline))
+    return min(1.0, 2.0 * float(betainc(many, few + 1, 0.5))) if many > 0 else 1.0
+
+
+def _worst_p_value(counts: Counts) -> float:
+    """The largest p-value that runs which were cut off allow; 1 if they could turn the difference round."""
+    if counts.least.only_variant > counts.least.only_baseline:
+        return mcnemar(counts.least)
+    return mcnemar(counts.most) if counts.most.only_variant < counts.most.only_baseline else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of m tests adjusted for their number, whatever they depend on.
+
+    In ascending order, p(i) becomes the largest of min(1, (m - j + 1) p(j)) over j <= i. Source: S. Holm, "A simple
+    sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979) 65-70.
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted

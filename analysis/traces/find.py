@@ -1,0 +1,136 @@
+"""Counterexamples: the shortest that a search of all states finds, or a random run minimised."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from quorisk.analysis.estimate import only_point
+from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.keys import DATA_LOSS, MAX_RUNS
+from quorisk.analysis.traces import json_file, minimise
+from quorisk.analysis.traces.trace import Kind, Trace, of_run
+from quorisk.kernels.engines import points, registry
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import Model
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.rerun import rerun
+from quorisk.kernels.states.search import SearchError
+
+Tell = Callable[[str], None]
+_BATCH = 1 << 14
+"""Random runs of which the shortest that breaks an invariant is taken."""
+
+
+class Found(NamedTuple):
+    """What a search for a counterexample came to."""
+
+    trace: Trace | None
+    proved: bool
+    """There is none, whatever happens: every reachable state was visited."""
+    reason: str
+    """How the trace was found, or why there is none: a sentence."""
+
+
+def wanted_invariants(model: Model, name: str) -> list[str]:
+    """The invariants that a name stands for: one, or all whose breach is data loss. Raises ConfigError."""
+    known = [invariant.name for invariant in model.invariants]
+    if name not in (DATA_LOSS, *known):
+        raise ConfigError(f"--invariant {name!r}: {', '.join(known)}, or {DATA_LOSS!r} for any whose breach is")
+    return [i.name for i in model.invariants if i.name == name or (name == DATA_LOSS and i.data_loss)]
+
+
+def find(
+    model: Model,
+    grid_point: GridPoint,
+    wanted: Sequence[str],
+    memory_bytes: int,
+    seed: int,
+    max_runs: int,
+    tell: Tell | None = None,
+) -> Found:
+    """A counterexample to any wanted invariant: a shortest one if the search of all states finds it within the memory,
+    else one from the first `max_runs` random runs, minimised.
+
+    The search goes on behind states that break another invariant and follows every action and loss whatever their
+    rates; random runs end at data loss. `tell` is called with what is being done.
+    """
+    params, places = model.make_params(grid_point.point.values), _places(model, wanted)
+    found = None
+    with suppress(SearchError):
+        progress = (lambda count, depth: tell(f"search: {count:,} states, depth {depth}")) if tell else None
+        found = paths.shortest(model, params, memory_bytes, places, progress)
+    if found is None or not (found.path or found.proved):
+        in_runs = find_in_runs(model, grid_point, wanted, seed, range(max_runs), tell)
+        too_large = "" if in_runs.trace else ", and the search of all states does not fit the memory"
+        return in_runs._replace(reason=in_runs.reason + too_large)
+    states = f"{found.distinct_states:,} states, depth {found.depth}"
+    if found.path:
+        path = minimise.losing_less(model, params, found.path, places)
+        return Found(
+            _counterexample(model, grid_point, path, places, "shortest"), False, f"shortest; {states} searched"
+        )
+    return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}")
+
+
+def find_in_runs(
+    model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, runs: range, tell: Tell | None = None
+) -> Found:
+    """A counterexample to any wanted invariant from the first batch of these random runs that has one, minimised."""
+    params, places = model.make_params(grid_point.point.values), _places(model, wanted)
+    engine, packed = registry.choose("numba"), points.pack(model, [grid_point.point])
+    mask, steps = sum(1 << i for i in places), RECORD.index("steps")
+    for first in range(runs.start, runs.stop, _BATCH):
+        if tell:
+            tell(f"random runs from {first:,} on")
+        records = engine.record(model, packed, Job(0, first, min(_BATCH, runs.stop - first)), seed)
+        broke = (records[:, RECORD.index("broken_mask")] & mask).nonzero()[0]
+        if len(broke):
+            run = first + int(broke[records[broke, steps].argmin()])
+            path = rerun(model, grid_point.point, seed, run).path
+            path = minimise.minimised(model, params, path, places, tell)
+            trace = _counterexample(model, grid_point, path, places, "minimised")._replace(seed=seed, run=run)
+            return Found(trace, False, f"from run {seed}:{run}; no step of it can be left out")
+    return Found(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}")
+
+
+def _places(model: Model, wanted: Iterable[str]) -> list[int]:
+    names = [invariant.name for invariant in model.invariants]
+    return [names.index(name) for name in wanted]
+
+
+def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, places: Sequence[int], kind: Kind) -> Trace:
+    """The trace of a path whose last state breaks at least one of these invariants: of the first of them."""
+    params = model.make_params(grid_point.point.values)
+    broken = paths.broken(model, paths.replay(model, params, path)[-1], params)
+    name = next(model.invariants[i].name for i in places if broken >> i & 1)
+    return Trace(model, grid_point, path, name, kind)
+
+
+def asked_for(
+    experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
+) -> Found:
+    """The trace that the command is asked for, of an experiment's one point. Raises ConfigError."""
+    model, grid_point = experiment.model, only_point(experiment)
+    wanted = wanted_invariants(model, invariant)
+    if run is not None:
+        seed, index = _parsed(run)
+        trace = of_run(model, grid_point, seed, index)
+        return Found(trace, False, f"run {seed}:{index} {trace.ended}")
+    if saved is not None:
+        return Found(json_file.load(saved, model, grid_point), False, f"replayed from {saved}")
+    try:
+        settings = experiment.run
+        return find(model, grid_point, wanted, memory_bytes, settings.seed, settings.runs, tell)
+    except MemoryError:
+        raise ConfigError(f"--memory: this machine does not have {memory_bytes} bytes") from None
+
+
+def _parsed(run: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,20}):(\d{1,13})", run)
+    if not match or int(match[1]) >= 2**64 or int(match[2]) >= MAX_RUNS:
+        allowed = f"SEED:INDEX, a seed from 0 to {2**64 - 1} and a run's index from 0 to {MAX_RUNS - 1}"
+        raise ConfigError(f"--run {run!r}: {allowed}")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,214 @@
+"""A trace as people and other programs read it: words, TLC's states, sequence diagrams.
+
+A diagram shows a message where it is received, as the diagrams in the README of the BookKeeper specification do; one
+that is lost, or not received before the trace ends, where it is sent.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.telling import Function, Message, Set, Told
+from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
+
+_LATE_STEPS = 5
+"""A message that took longer says when it was sent."""
+_TLC_WIDTH = 100
+
+
+def diagram(trace: Trace, replayed: Replayed) -> Diagram:
+    """The sequence diagram of a trace; participants to whom nothing happens are left out."""
+    rows = list(_rows(trace, replayed))
+    everybody = registry.teller(trace.model).participants(params_of(trace))
+    named = {name for row in rows for name in ((row.sender, row.receiver) if isinstance(row, Arrow) else row.over)}
+    present = tuple(name for name in everybody if name in named)
+    if trace.invariant:
+        last = len(trace.path.steps)
+        rows.append(Note(last, (present[0], present[-1]), replayed.verdict, strong=True))
+    return Diagram(title(trace), f"{configuration(trace)}\n{origin(trace)}", present, tuple(rows))
+
+
+def picture(trace: Trace) -> str:
+    """The trace as a sequence diagram, SVG."""
+    return sequence_svg(diagram(trace, replay(trace)))
+
+
+def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
+    """In each step what arrives, what that changes, and what is sent in vain; what else is sent if that is all."""
+    arrivals = {message: number for number, told in enumerate(replayed.told, 1) for message in told.received}
+    sent: dict[Message, int] = {}
+    for number, told in enumerate(replayed.told, 1):
+        since = {
+            message: sent[message] for message in told.received if number - sent.get(message, number) > _LATE_STEPS
+        }
+        rows: list[Arrow | Note] = [Arrow(number, *m, ARRIVED, since.get(m)) for m in told.received]
+        rows += [Note(number, note.over, note.text) for note in told.notes]
+        rows += [Arrow(number, *message, LOST) for message in told.lost]
+        rows += [Arrow(number, *m, UNDELIVERED) for m in told.sent if arrivals.get(m, 0) <= number]
+        yield from rows or _sending(number, told)
+        sent |= dict.fromkeys(told.sent, number)
+
+
+def _sending(number: int, told: Told) -> Iterator[Note]:
+    """A step that does no more than send: to whom will be seen later."""
+    labels = list(dict.fromkeys(message.label for message in told.sent))
+    if labels:
+        receivers = ", ".join(message.receiver for message in told.sent)
+        yield Note(number, (told.sent[0].sender,), f"sends {', '.join(labels)} to {receivers}")
+
+
+def title(trace: Trace) -> str:
+    """What the trace shows."""
+    if trace.kind == "run":
+        return f"Run {trace.seed}:{trace.run}: {trace.ended}"
+    return f"{trace.invariant} breaks in {len(trace.path.steps)} steps"
+
+
+def origin(trace: Trace) -> str:
+    """How the trace was found, and what is to be known about it: sentences."""
+    said = {
+        "shortest": "No run breaks it in fewer steps.",
+        "minimised": f"Random run {trace.seed}:{trace.run}, minimised: no step can be left out.",
+        "run": "As the engine ran it.",
+    }
+    return " ".join([said[trace.kind], *_beyond_the_rates(trace)])
+
+
+def _beyond_the_rates(trace: Trace) -> Iterator[str]:
+    """What a search may do and a random run of this point cannot."""
+    point, taken = trace.grid_point.point, {trace.model.actions[step.action].name for step in trace.path.steps}
+    off = sorted(name for name in taken if point.rates.get(name, 1.0) == 0)
+    if off:
+        yield f"Takes {', '.join(off)}, whose rate is 0 here."
+    if point.message_loss == 0 and any(step.lost for step in trace.path.steps):
+        yield "Loses messages, while message_loss is 0 here."
+
+
+def configuration(trace: Trace) -> str:
+    """Sizes, and what differs from the defaults."""
+    values = trace.grid_point.point.values
+    sizes = [
+        f"{p.name} {values[p.name]}" for p in trace.model.parameters if isinstance(values[p.name], int) and p.allowed
+    ]
+    changed = [
+        f"{p.name} {values[p.name] if p.allowed else 'off'}"
+        for p in trace.model.parameters
+        if p.table == "variant" and values[p.name] != (p.allowed[0] if p.allowed else True)
+    ]
+    return f"{trace.model.name}: {', '.join(sizes)}" + (f"; {', '.join(changed)}" if changed else "")
+
+
+def words(trace: Trace, replayed: Replayed) -> str:
+    """A line a step: what happened, and what it changed."""
+    end = {i.name: ": data loss, where a random run ends" if i.data_loss else "" for i in trace.model.invariants}
+    lines = [title(trace), configuration(trace), origin(trace), ""]
+    for number, told in enumerate(replayed.told, 1):
+        lines.append(f"{number:>3}  {_sentence(told)}")
+        broken = [name for name in replayed.newly_broken[number] if name != trace.invariant]
+        lines += [f"     ! {name} is broken{end[name]}" for name in broken]
+    return "\n".join([*lines, *filter(None, [replayed.verdict])]) + "\n"
+
+
+def _sentence(told: Told) -> str:
+    lost = [f"lost on the way: {m.label} to {m.receiver}" for m in told.lost]
+    notes = [f"{note.over[0]}: {note.text}" if len(note.over) == 1 else note.text for note in told.notes]
+    return "; ".join(" ".join(part.split()) for part in (told.words, *lost, *notes))
+
+
+def tlc(trace: Trace, replayed: Replayed) -> str:
+    """TLC's error trace: numbered states with every variable of the specification."""
+    teller, params = registry.teller(trace.model), params_of(trace)
+    head = f"Error: Invariant {trace.invariant} is violated.\n" if trace.invariant else ""
+    parts = [f"{head}The behavior up to this point is:" if head else f"{title(trace)}:"]
+    names = ["Initial predicate", *(_spec_name(trace.model.actions[step.action].name) for step in trace.path.steps)]
+    for number, (name, state) in enumerate(zip(names, replayed.states, strict=True), 1):
+        values = teller.variables(state, params)
+        lines = [_assigned(variable, value) for variable, value in values.items()]
+        parts.append("\n".join([f"State {number}: <{name}>", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _assigned(variable: str, value: Any) -> str:
+    """A conjunct of a state; a function that is too long for a line has one for each element of its domain."""
+    line = f"/\\ {variable} = {tla(value)}"
+    if len(line) <= _TLC_WIDTH or not isinstance(value, Function):
+        return line
+    return f"/\\ {variable} = (" + " @@\n    ".join(f"{tla(key)} :> {tla(of)}" for key, of in value.items) + ")"
+
+
+def _spec_name(action: str) -> str:
+    return "".join(word.capitalize() for word in action.split("_"))
+
+
+def tla(value: Any) -> str:
+    """A value as TLA+ writes it."""
+    match value:
+        case bool():
+            return str(value).upper()
+        case Set(elements):
+            return "{" + ", ".join(map(tla, elements)) + "}"
+        case Function(items):
+            return "(" + " @@ ".join(f"{tla(key)} :> {tla(of)}" for key, of in items) + ")" if items else "<<>>"
+        case dict():
+            return "[" + ", ".join(f"{key} |-> {tla(of)}" for key, of in value.items()) + "]"
+        case tuple():
+            return "<<" + ", ".join(map(tla, value)) + ">>"
+        case _:
+            return str(value)
+
+
+def mermaid(trace: Trace, replayed: Replayed) -> str:
+    """Mermaid's sequenceDiagram."""
+    arrows = {ARRIVED: "->>", LOST: "--x", UNDELIVERED: "--)"}
+    drawn = diagram(trace, replayed)
+    lines = ["sequenceDiagram", f"    title {_mermaid_text(drawn.title)}"]
+    lines += [f"    participant {name}" for name in drawn.participants]
+    for row in drawn.rows:
+        if isinstance(row, Arrow):
+            lines.append(f"    {row.sender}{arrows[row.fate]}{row.receiver}: {_mermaid_text(_label(row))}")
+        else:
+            lines.append(f"    Note over {','.join(row.over)}: {_mermaid_text(row.text)}")
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_text(text: str) -> str:
+    """What means something to Mermaid as its character code."""
+    return re.sub(r"[#;<>]", lambda match: f"#{ord(match[0])};", text).replace("\n", "<br/>")
+
+
+def sequencediagram(trace: Trace, replayed: Replayed) -> str:
+    """Source for sequencediagram.org, as in the README of the BookKeeper specification."""
+    arrows = {ARRIVED: "->", LOST: "--x", UNDELIVERED: "-->>"}
+    drawn = diagram(trace, replayed)
+    lines = [f"title {drawn.title}", *(f"participant {name}" for name in drawn.participants)]
+    for row in drawn.rows:
+        if isinstance(row, Arrow):
+            lines.append(f"{row.sender}{arrows[row.fate]}{row.receiver}: {_label(row)}")
+        else:
+            text = row.text.replace("\n", "\\n")
+            lines.append(f"note over {','.join(row.over)}: {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _label(arrow: Arrow) -> str:
+    """With a word on late messages, as these formats do not number the steps."""
+    late = {ARRIVED: " (sent long before)" if arrow.sent_step else "", UNDELIVERED: " (not received)", LOST: ""}
+    return arrow.label + late[arrow.fate]
+
+
+def svg(trace: Trace, replayed: Replayed) -> str:
+    """The picture drawn here."""
+    return sequence_svg(diagram(trace, replayed))
+
+
+FORMATS: Mapping[str, Callable[[Trace, Replayed], str]] = {
+    "words": words,
+    "tlc": tlc,
+    "mermaid": mermaid,
+    "sequencediagram": sequencediagram,
+    "svg": svg,
+}
+BY_SUFFIX = {".svg": "svg", ".mmd": "mermaid"}
+"""The format that the name of a file asks for."""

@@ -1,0 +1,82 @@
+"""One run, step by step: a counterexample to an invariant, or any run of a result.
+
+A trace holds a run's nondeterminism alone. States, messages and words are what replaying it in plain Python, by the
+model's own functions, gives; a trace that does not fit its model cannot be replayed.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from quorisk.analysis.experiment.config import GridPoint
+from quorisk.kernels.model import OUTCOMES, Model
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.paths import Path
+from quorisk.kernels.states.rerun import rerun
+from quorisk.kernels.telling import Told
+
+Kind = Literal["shortest", "minimised", "run"]
+"""How a trace came about: the exhaustive search's shortest, a random run of which no step can be left out, or a random
+run as it was."""
+
+
+class Trace(NamedTuple):
+    """A run of a point, from an initial state to a state that breaks an invariant, or to the run's end."""
+
+    model: Model
+    grid_point: GridPoint
+    path: Path
+    invariant: str | None
+    """Broken by the last state and by none before it; None of a run that lost no data."""
+    kind: Kind
+    seed: int | None = None
+    run: int | None = None
+    """Of the random run that it is, or was; None of a search's."""
+    ended: str | None = None
+    """How the run ended, when, and what it broke, if it is a whole run."""
+
+
+def of_run(model: Model, grid_point: GridPoint, seed: int, run: int) -> Trace:
+    """The random run of that index, to its end."""
+    ran = rerun(model, grid_point.point, seed, run)
+    broken = [invariant for i, invariant in enumerate(model.invariants) if ran.broken_mask >> i & 1]
+    names = ", ".join(invariant.name for invariant in broken) or "nothing"
+    ended = f"{OUTCOMES[ran.outcome]} after {len(ran.path.steps)} steps at model time {ran.time:.6g}, broken: {names}"
+    lost = next((invariant.name for invariant in broken if invariant.data_loss), None)
+    return Trace(model, grid_point, ran.path, lost, "run", seed, run, ended)
+
+
+class Replayed(NamedTuple):
+    """What happens in a trace."""
+
+    states: list[Any]
+    """From the initial one to the last."""
+    told: list[Told]
+    """By step."""
+    newly_broken: list[list[str]]
+    """By state, the invariants that it is the first to break."""
+    verdict: str
+    """In what the last state breaks the trace's invariant; empty if it has none."""
+
+
+def replay(trace: Trace) -> Replayed:
+    """Replays a trace and puts it into words. Raises paths.PathError if the model does not allow it."""
+    model, params = trace.model, params_of(trace)
+    teller = registry.teller(model)
+    states = paths.replay(model, params, trace.path)
+    actions = [model.actions[step.action].name for step in trace.path.steps]
+    told = [
+        teller.tell(state, params, action, step.instance, after)
+        for state, action, step, after in zip(states, actions, trace.path.steps, states[1:], strict=False)
+    ]
+    broken, newly = 0, []
+    for state in states:
+        now = paths.broken(model, state, params)
+        newly.append([i.name for k, i in enumerate(model.invariants) if (now & ~broken) >> k & 1])
+        broken |= now
+    verdict = teller.verdict(states[-1], params, trace.invariant) if trace.invariant else ""
+    return Replayed(states, told, newly, verdict)
+
+
+def params_of(trace: Trace) -> Any:
+    """The model's `Params` of a trace."""
+    return trace.model.make_params(trace.grid_point.point.values)

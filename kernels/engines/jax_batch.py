@@ -1,0 +1,235 @@
+"""Batches of runs in lockstep: what the XLA engine does on a device.
+
+A lane of a batch holds one run. A round gives free lanes to the next runs of the queue, takes some steps with every
+lane, and adds up the runs that ended, so that no lane waits for the longest run. Queue, lanes and sums stay on the
+device.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from quorisk.kernels.engines import jax_step
+from quorisk.kernels.engines.jax_step import IDLE, RUNNING, Lane, Settings
+from quorisk.kernels.engines.job import RECORD
+from quorisk.kernels.engines.tally import (
+    BROKEN,
+    MOST_TICKS,
+    STEP_BINS,
+    STEP_HISTOGRAM,
+    TICKS,
+    TIME_BINS,
+    TIME_HISTOGRAM,
+    num_columns,
+)
+from quorisk.kernels.model import LOST, OUTCOMES, Model
+from quorisk.kernels.ops import as_int64, as_uint64, leading_zeros
+
+MAX_JOBS = 1 << 10
+"""Jobs in the queue at a time: tables have this length, so that one compiled program serves any number of them."""
+MAX_RECORDS = 1 << 17
+STEPS = 8
+"""Steps of a round."""
+_LANES_PER_TALLY = 1 << 14
+"""Lanes that add to the same sums: on a GPU, additions to one place wait for each other."""
+OPTIONS: dict[str, dict[str, str | bool | int | float]] = {
+    "cpu": {"xla_disable_hlo_passes": "fusion"},
+    "gpu": {"xla_gpu_enable_while_loop_unrolling": "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER"},
+}
+"""XLA's options by platform. On CPUs, fusion computes shared values anew for each that needs them: BookKeeper takes
+nine times as long to compile and 2.7 times as long to step. On GPUs, two steps write by turns to two copies of the
+lanes; else XLA copies 25 arrays after each step of BookKeeper."""
+
+
+class Queue(NamedTuple):
+    """Up to MAX_JOBS jobs, their runs laid end to end: the first run of a job is at place `starts[job]`."""
+
+    settings: Settings
+    time_units: Any  # float64, by job
+    first_runs: Any  # int64, by job
+    starts: Any  # int64, by job; rows without a job start beyond all places
+    seed: Any  # uint64
+    recording: Any  # bool
+
+
+class Batch(NamedTuple):
+    """What a device works on; with several devices, their arrays laid end to end."""
+
+    lanes: Lane
+    next: Any  # int64 (1,): the place in the queue of this device's next run
+    end: Any  # int64 (1,): the place after its last run
+    running: Any  # int64 (1,): lanes under way
+    tallies: Any  # int64 (sums * MAX_JOBS, columns)
+    records: Any  # int64 (MAX_RECORDS, len(RECORD))
+
+
+@cache
+def fresh(model: Model, mesh: Mesh, num_lanes: int) -> Any:
+    """`fresh(num_runs)`: a batch of that many lanes on each device, none of these runs begun."""
+
+    def share(num_runs: Any) -> Batch:
+        cuts = num_runs * (jax.lax.axis_index(mesh.axis_names) + jnp.arange(2)) // mesh.size
+        return _blank(model, num_lanes)._replace(next=cuts[:1], end=cuts[1:])
+
+    return _on_each(mesh, share)
+
+
+def batch_bytes(model: Model, num_lanes: int) -> int:
+    """Memory that a device's batch takes."""
+    return _num_bytes(jax.eval_shape(partial(_blank, model, num_lanes)))
+
+
+def _num_bytes(arrays: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(arrays))
+
+
+def _blank(model: Model, num_lanes: int) -> Batch:
+    """One device's batch without runs."""
+
+    def zeros(dtype: Any, *shape: int) -> Any:
+        return jnp.zeros(shape or num_lanes, dtype)
+
+    lanes = Lane(
+        job=zeros(np.int32),
+        run=zeros(np.int64),
+        state=tuple(zeros(kind) for kind in jax_step.state_types(model)),
+        outcome=zeros(np.int32) + IDLE,
+        broken_mask=zeros(np.int32),
+        first_steps=tuple(zeros(np.int32) for _ in model.invariants),
+        steps=zeros(np.int32),
+        messages=zeros(np.int64),
+        time=zeros(np.float64),
+    )
+    tallies = zeros(np.int64, max(1, num_lanes // _LANES_PER_TALLY) * MAX_JOBS, num_columns(model))
+    one = zeros(np.int64, 1)
+    return Batch(lanes, one, one, one, tallies, zeros(np.int64, MAX_RECORDS, len(RECORD)))
+
+
+@cache
+def advance(model: Model, mesh: Mesh) -> Any:
+    """`advance(batch, queue, rounds)`: the batch after that many rounds, or fewer if all its runs have ended.
+
+    Compiled once for each number of lanes, whatever the queue holds.
+    """
+    options = OPTIONS.get(mesh.devices.flat[0].platform)
+    return _on_each(mesh, partial(_advance, model), donate_argnums=0, compiler_options=options)
+
+
+def step_cost(model: Model, queue: Queue) -> tuple[int, int]:
+    """Bytes and operations of one step of one run: its lane read and written once, and what is left of the step's
+    elementwise operations, nearly all of them on 64-bit integers, once XLA has removed what is computed twice."""
+    lanes = jax.eval_shape(partial(_blank, model, 1)).lanes
+    step = jax.jit(partial(_step, model), compiler_options=OPTIONS["cpu"])
+    with jax.default_device(jax.devices("cpu")[0]):
+        counted: Any = step.lower(queue, lanes).compile().cost_analysis()
+    return 2 * _num_bytes(lanes), round(counted["flops"])
+
+
+@cache
+def narrow(mesh: Mesh, num_lanes: int) -> Any:
+    """`narrow(batch)`: that many lanes on each device, all its running ones among them."""
+
+    def keep(batch: Batch) -> Batch:
+        order = jnp.argsort(batch.lanes.outcome != RUNNING)[:num_lanes]
+        return batch._replace(lanes=jax.tree.map(lambda column: column[order], batch.lanes))
+
+    return _on_each(mesh, keep)
+
+
+def _on_each(mesh: Mesh, work: Callable[..., Batch], **options: Any) -> Any:
+    """`work(batch, ...)` compiled for every device, with its part of the batch and all of the other arguments."""
+    own, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
+
+    def program(*arguments: Any) -> Batch:
+        specs = tuple(own if isinstance(argument, Batch) else whole for argument in arguments)
+        return jax.shard_map(work, mesh=mesh, in_specs=specs, out_specs=own, check_vma=False)(*arguments)
+
+    return jax.jit(program, **options)
+
+
+def _advance(model: Model, batch: Batch, queue: Queue, rounds: Any) -> Batch:
+    def goes_on(carry: tuple[Any, Batch]) -> Any:
+        done, batch = carry
+        return (done < rounds) & ((batch.running[0] > 0) | (batch.next[0] < batch.end[0]))
+
+    def one_round(carry: tuple[Any, Batch]) -> tuple[Any, Batch]:
+        done, batch = carry
+        batch = _refill(model, queue, batch)
+        lanes = jax.lax.fori_loop(0, STEPS, lambda _, lanes: _step(model, queue, lanes), batch.lanes)
+        return done + 1, _collect(model, queue, batch._replace(lanes=lanes))
+
+    return jax.lax.while_loop(goes_on, one_round, (jnp.int64(0), batch))[1]
+
+
+def _step(model: Model, queue: Queue, lanes: Lane) -> Lane:
+    return jax.vmap(lambda lane: jax_step.step(model, _settings(queue, lane.job), queue.seed, lane))(lanes)
+
+
+def _settings(queue: Queue, job: Any) -> Settings:
+    return jax.tree.map(lambda column: _look_up(column, job), queue.settings)
+
+
+def _look_up(column: Any, job: Any) -> Any:
+    return column.at[job].get(mode="promise_in_bounds")
+
+
+def _refill(model: Model, queue: Queue, batch: Batch) -> Batch:
+    """Idle lanes take the next runs, in order."""
+    idle = batch.lanes.outcome == IDLE
+    ranks = jnp.cumsum(idle, dtype=np.int32)
+    places = batch.next + ranks - 1
+    taken = idle & (places < batch.end)
+    job = _look_up(_jobs_from(queue.starts, batch.next, len(idle)), jnp.maximum(ranks - 1, 0))
+    run = places - _look_up(queue.starts, job) + _look_up(queue.first_runs, job)
+    begin = jax.vmap(lambda job, run: jax_step.start(model, _settings(queue, job), queue.seed, job, run))
+    lanes = jax.tree.map(lambda new, old: jnp.where(taken, new, old), begin(job, run), batch.lanes)
+    return batch._replace(lanes=lanes, next=jnp.minimum(batch.next + ranks[-1], batch.end))
+
+
+def _jobs_from(starts: Any, place: Any, num: int) -> Any:
+    """The job of each of the `num` places from `place` on: how many jobs start there or before, less one."""
+    begun = jnp.zeros(num, np.int32).at[jnp.clip(starts - place, 0, num)].add(1, mode="drop")
+    return jnp.cumsum(begun, dtype=np.int32) - 1
+
+
+def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
+    """Adds up the runs that ended, as `numba_engine._batch` does, and leaves their lanes idle."""
+    lanes = batch.lanes
+    ended = (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
+    ticks = as_int64(jnp.minimum(lanes.time * _look_up(queue.time_units, lanes.job) * TICKS, MOST_TICKS))
+    tallies = _add(batch.tallies, lanes, ended, ticks)
+    place = jnp.where(ended, lanes.run - _look_up(queue.first_runs, lanes.job), MAX_RECORDS)
+    rows = jnp.stack([lanes.outcome, lanes.broken_mask, lanes.steps, lanes.messages, ticks], 1)
+    records = jax.lax.cond(
+        queue.recording, lambda: batch.records.at[place].set(rows, mode="drop"), lambda: batch.records
+    )
+    lanes = lanes._replace(outcome=jnp.where(ended, IDLE, lanes.outcome))
+    running = jnp.sum(lanes.outcome == RUNNING, keepdims=True)
+    return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
+
+
+def _add(tallies: Any, lanes: Lane, ended: Any, ticks: Any) -> Any:
+    steps = lanes.steps.astype(np.int64)
+    lost = lanes.outcome == LOST
+    sums = [lanes.outcome == outcome for outcome in range(len(OUTCOMES))]
+    sums += [steps, steps * steps, lanes.messages, jnp.where(lost, steps, 0), jnp.where(lost, ticks, 0)]
+    broken = [lanes.broken_mask >> i & 1 for i in range(len(lanes.first_steps))]
+    broken += [bit * first for bit, first in zip(broken, lanes.first_steps, strict=True)]
+
+    copies = len(tallies) // MAX_JOBS
+    row = lanes.job + MAX_JOBS * (jnp.arange(len(steps)) % copies)
+    row = jnp.where(ended, row, len(tallies))  # out of bounds, so nothing is added
+    for first, columns in ((0, sums), (BROKEN, broken)):
+        added = jnp.stack([column.astype(np.int64) for column in columns], 1)
+        tallies = tallies.at[row, first : first + len(columns)].add(added, mode="drop")
+    tallies = tallies.at[row, STEP_HISTOGRAM + _bin(steps, STEP_BINS)].add(1, mode="drop")
+    return tallies.at[jnp.where(lost, row, len(tallies)), TIME_HISTOGRAM + _bin(ticks, TIME_BINS)].add(1, mode="drop")
+
+
+def _bin(values: Any, bins: int) -> Any:
+    return jnp.minimum(64 - leading_zeros(as_uint64(values)), bins - 1)

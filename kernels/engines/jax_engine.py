@@ -1,0 +1,164 @@
+"""The XLA engine: runs on GPUs, or on the CPU, with the Numba engine's results bit for bit.
+
+The host fills a queue with jobs and looks in a few times a second while the devices work it off, each an equal share.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from quorisk.kernels.compiled import cache_folder
+from quorisk.kernels.engines import jax_batch
+from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
+from quorisk.kernels.engines.jax_step import Settings
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.tally import num_columns
+from quorisk.kernels.errors import EngineError
+from quorisk.kernels.model import Model
+
+NAME = "jax"
+_CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 20, 1 << 8
+_NARROWING = 1 << 4
+"""How many times fewer lanes a batch has once hardly any of its runs are left."""
+_BATCH_COPIES = 8
+"""Memory that a program takes, in copies of its batch."""
+_LOOK_S = 0.1, 0.4
+"""Seconds between two looks at the devices."""
+_PATIENCE_S = 5.0
+"""Seconds for which a batch is nearly empty before a program for fewer lanes is compiled, which takes longer."""
+
+_DEVICES: ContextVar[Sequence[jax.Device] | None] = ContextVar("devices", default=None)
+
+# JAX would take three quarters of a GPU's memory, but the tasks of a sweep share the GPU
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "xla"))
+
+
+def simulate(
+    model: Model,
+    points: Points,
+    jobs: Sequence[Job],
+    seed: int,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> np.ndarray:
+    """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
+
+    `progress` is called in this thread with the number of runs that have ended since its last call. `threads` is not
+    used: XLA takes all cores of a CPU. Raises EngineError if the devices lack memory.
+    """
+    tallies = [np.zeros((0, num_columns(model)), np.int64)]
+    for first in range(0, len(jobs), MAX_JOBS):
+        some = jobs[first : first + MAX_JOBS]
+        done = _work_off(model, _queue(points, some, seed), sum(job.num_runs for job in some), progress)
+        sums = np.asarray(done.tallies).reshape(-1, MAX_JOBS, num_columns(model)).sum(0)
+        tallies.append(sums[: len(some)])
+    return np.concatenate(tallies)
+
+
+def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
+    """One row of RECORD a run, int64 of shape (runs, len(RECORD)). Raises EngineError if the devices lack memory."""
+    rows = [np.zeros((0, len(RECORD)), np.int64)]
+    for start in range(0, job.num_runs, MAX_RECORDS):
+        some = Job(job.point, job.first_run + start, min(MAX_RECORDS, job.num_runs - start))
+        done = _work_off(model, _queue(points, [some], seed, recording=True), some.num_runs)
+        rows.append(np.asarray(done.records).reshape(-1, MAX_RECORDS, len(RECORD)).sum(0)[: some.num_runs])
+    return np.concatenate(rows)
+
+
+@contextmanager
+def on(devices: Sequence[jax.Device]) -> Iterator[None]:
+    """The engine takes these devices alone, in this thread."""
+    token = _DEVICES.set(devices)
+    try:
+        yield
+    finally:
+        _DEVICES.reset(token)
+
+
+def devices() -> Sequence[jax.Device]:
+    """The devices that the engine takes: all of this process unless `on` says otherwise."""
+    return _DEVICES.get() or jax.local_devices()
+
+
+def num_lanes(model: Model, device: jax.Device) -> int:
+    """Runs that a device steps at a time: as many as keep it busy and its memory holds. Raises EngineError."""
+    if device.platform == "cpu":
+        return _CPU_LANES
+    memory = device.memory_stats() or {}
+    free = memory.get("bytes_limit", 2**62) - memory.get("bytes_in_use", 0)
+    lanes = _GPU_LANES
+    while _BATCH_COPIES * batch_bytes(model, lanes) > free:
+        lanes //= 2
+        if lanes < _FEWEST_LANES:
+            raise EngineError(f"{device.device_kind}: {free:,} bytes of memory are free, too few for a batch")
+    return lanes
+
+
+def step_cost(model: Model, points: Points) -> tuple[int, int]:
+    """Bytes and operations of one step of one run; see `jax_batch.step_cost`."""
+    return jax_batch.step_cost(model, _queue(points, [], 0))
+
+
+def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
+    """Tables of MAX_JOBS rows. The settings of rows without a job are never read."""
+    point = np.zeros(MAX_JOBS, np.int64)
+    first_runs = np.zeros(MAX_JOBS, np.int64)
+    starts = np.full(MAX_JOBS, 2**62, np.int64)
+    point[: len(jobs)] = [job.point for job in jobs]
+    first_runs[: len(jobs)] = [job.first_run for job in jobs]
+    starts[: len(jobs)] = np.cumsum([0, *(job.num_runs for job in jobs)])[:-1]
+    settings = Settings(
+        params=tuple(points.params[point].T),
+        weights=tuple(points.weights[point].T),
+        loss=points.losses[point],
+        max_steps=points.max_steps[point],
+        horizon=points.horizons[point],
+    )
+    return Queue(settings, points.time_units[point], first_runs, starts, np.uint64(seed), np.bool_(recording))
+
+
+@contextmanager
+def _told_of_memory() -> Iterator[None]:
+    """Raises EngineError where XLA says that memory ran out."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise EngineError(f"the device's memory ran out: {str(error).splitlines()[0]}") from None
+
+
+@_told_of_memory()
+def _work_off(model: Model, queue: Queue, num_runs: int, progress: Callable[[int], None] | None = None) -> Batch:
+    """The batch after all runs of the queue."""
+    mesh = Mesh(np.array(devices()), ("devices",))
+    lanes = min(num_lanes(model, device) for device in mesh.devices)
+    queue = jax.device_put(queue, NamedSharding(mesh, PartitionSpec()))
+    batch = fresh(model, mesh, lanes)(num_runs)
+    ended, rounds, scarce_since = 0, 1, math.inf
+    while ended < num_runs:
+        start = time.perf_counter()
+        batch = advance(model, mesh)(batch, queue, rounds)
+        running = np.asarray(batch.running)  # waits for the devices
+        now = time.perf_counter()
+        rounds = 2 * rounds if now - start < _LOOK_S[0] else max(1, rounds // 2) if now - start > _LOOK_S[1] else rounds
+        queued = int((np.asarray(batch.end) - np.asarray(batch.next)).sum())
+        now_ended = num_runs - queued - int(running.sum())
+        if progress:
+            progress(now_ended - ended)
+        ended = now_ended
+        fewer = lanes // _NARROWING
+        scarce_since = min(scarce_since, now) if not queued and running.max() <= fewer else math.inf
+        if now - scarce_since > _PATIENCE_S and fewer >= _FEWEST_LANES:
+            batch, lanes, scarce_since = narrow(mesh, fewer)(batch), fewer, math.inf
+    return batch

@@ -1,0 +1,269 @@
+"""The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from quorisk.kernels.compiled import bind, load_words, num_words, stepper
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.tally import (
+    BROKEN,
+    LOSS_STEPS,
+    LOSS_TIME,
+    MESSAGES,
+    MOST_TICKS,
+    STEP_BINS,
+    STEP_HISTOGRAM,
+    STEPS,
+    STEPS_SQUARED,
+    TICKS,
+    TIME_BINS,
+    TIME_HISTOGRAM,
+    num_columns,
+)
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, smallest_params
+from quorisk.kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
+
+NAME = "numba"
+_CHUNK_RUNS = 1 << 14
+_AHEAD = 8
+"""Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
+
+
+def simulate(
+    model: Model,
+    points: Points,
+    jobs: Sequence[Job],
+    seed: int,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> np.ndarray:
+    """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
+
+    `progress` is called in this thread with the number of runs that have ended since its last call. The result does
+    not depend on `threads`.
+    """
+    run_batch = engine(model)
+    tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
+    no_records = np.empty((0, len(RECORD)), np.int64)
+
+    def work(index: int, job: Job) -> tuple[int, int, np.ndarray]:
+        tally = np.zeros(tallies.shape[1], np.int64)
+        run_batch(
+            *_arguments(model, points, job.point), np.uint64(seed), job.first_run, job.num_runs, tally, no_records
+        )
+        return index, job.num_runs, tally
+
+    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in _split(job))
+    with ThreadPoolExecutor(threads) as pool:
+        running = {pool.submit(work, *chunk) for chunk in islice(chunks, 2 * threads)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                index, num_runs, tally = future.result()
+                tallies[index] += tally
+                if progress:
+                    progress(num_runs)
+            running |= {pool.submit(work, *chunk) for chunk in islice(chunks, len(done))}
+    return tallies
+
+
+def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
+    """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
+    records = np.empty((job.num_runs, len(RECORD)), np.int64)
+    tally = np.zeros(num_columns(model), np.int64)
+    engine(model)(*_arguments(model, points, job.point), np.uint64(seed), job.first_run, job.num_runs, tally, records)
+    return records
+
+
+def _split(job: Job) -> Iterator[Job]:
+    last = job.first_run + job.num_runs
+    for start in range(job.first_run, last, _CHUNK_RUNS):
+        yield Job(job.point, start, min(_CHUNK_RUNS, last - start))
+
+
+def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
+    like, word_action, word_first = _tables(model)
+    scalars = points.losses[point], points.max_steps[point], points.horizons[point], points.time_units[point]
+    return like, points.params[point], points.weights[point], word_action, word_first, *scalars
+
+
+@cache
+def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Params for their type, and for each word of instances its action and its first instance."""
+    words = num_words(model)
+    word_action = np.repeat(np.arange(len(words)), words)
+    word_first = np.concatenate([64 * np.arange(n) for n in words])
+    return smallest_params(model), word_action.astype(np.int64), word_first.astype(np.int64)
+
+
+@cache
+def engine(model: Model) -> Any:
+    """The compiled batch function of a model."""
+    steps = stepper(model)
+    sizes: dict[str, Any] = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
+    one = bind(
+        _run,
+        model.name,
+        guards=steps.guards,
+        take=steps.take,
+        draw_ahead=bind(_draw_ahead, model.name, max_sends=model.max_sends),
+        broken=steps.broken,
+        initial=model.initial,
+        initial_choices=model.initial_choices,
+        outcome=model.outcome,
+        data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
+        **sizes,
+    )
+    return bind(_batch, model.name, cached=True, run_one=one, **sizes)
+
+
+# Templates. The names that they use and this module lacks are bound by `engine`.
+# ruff: noqa: F821
+
+
+def _run(
+    params,
+    weights,
+    word_action,
+    word_first,
+    loss,
+    max_steps,
+    horizon,
+    seed,
+    run,
+    masks,
+    sums,
+    first_steps,
+    draws,
+):
+    """One run: its outcome, the mask of invariants that it broke, steps, messages sent, time in the engines' unit."""
+    choice = 0
+    choices = initial_choices(params)
+    if choices > 1:
+        draw, _ = draw_pair(seed, run, as_uint64(0), as_uint64(0))
+        choice = as_int64(multiply_high(draw, as_uint64(choices)))
+    state = initial(params, choice)
+    broken_mask, step, messages, time = 0, 0, 0, 0.0
+    while True:
+        newly_broken = broken(state, params) & ~broken_mask
+        if newly_broken != 0:
+            broken_mask |= newly_broken
+            for i in range(num_invariants):
+                if newly_broken >> i & 1:
+                    first_steps[i] = step
+            if newly_broken & data_loss:
+                return LOST, broken_mask, step, messages, time
+        guards(state, params, masks)
+        total = 0
+        for word in range(num_words):
+            total += weights[word] * popcount(masks[word])
+            sums[word] = total
+        if total == 0:
+            return outcome(state, params), broken_mask, step, messages, time
+        if step >= max_steps:
+            return UNFINISHED, broken_mask, step, messages, time
+        ahead = step & (_AHEAD - 1)
+        if ahead == 0:
+            draw_ahead(seed, run, step, loss, draws)
+        time += draws[_AHEAD + ahead] / total
+        if time > horizon:
+            return HORIZON, broken_mask, step, messages, horizon
+        step += 1
+        chosen = as_int64(multiply_high(as_uint64(draws[ahead]), as_uint64(total)))
+        word = 0
+        while sums[word] <= chosen:  # where this ends tells the processor which action comes, as no formula would
+            word += 1
+        weight = weights[word]
+        nth = chosen - (sums[word] - weight * popcount(masks[word]))
+        if weight != 1:  # a division is slow, and the next step waits for it
+            nth = nth // weight
+        instance = word_first[word] + nth_bit(masks[word], nth)
+        state, sent = take(state, params, word_action[word], instance, draws[2 * _AHEAD + ahead])
+        messages += sent
+
+
+def _draw_ahead(seed, run, step, loss, draws):
+    """The random numbers of the next steps all at once, as they do not depend on states: for each step what chooses
+    the instance, the wait, and the mask of the messages lost. `loss` is the probability in units of 2**-63.
+
+    Loops without branches over one array, so that they become SIMD code.
+    """
+    for i in range(_AHEAD):
+        choose, wait = draw_pair(seed, run, as_uint64(step + 1 + i), as_uint64(0))
+        draws[i] = as_int64(choose)
+        draws[_AHEAD + i] = minus_log2(wait)
+        draws[2 * _AHEAD + i] = 0
+    if loss != 0:
+        for block in range((max_sends + 1) // 2):
+            for i in range(_AHEAD):
+                first, second = draw_pair(seed, run, as_uint64(step + 1 + i), as_uint64(block + 1))
+                lost = (first >> as_uint64(1) < loss) | (second >> as_uint64(1) < loss) << 1
+                draws[2 * _AHEAD + i] |= lost << (2 * block)
+
+
+def _batch(
+    like,
+    point,
+    weights,
+    word_action,
+    word_first,
+    loss,
+    max_steps,
+    horizon,
+    time_unit,
+    seed,
+    first_run,
+    num_runs,
+    tally,
+    records,
+):
+    """Runs of one point, added up in `tally`; one row each in `records` unless that is empty."""
+    params = load_words(like, point, 0)
+    masks, sums = np.empty(num_words, np.int64), np.empty(num_words, np.int64)
+    first_steps = np.empty(num_invariants, np.int64)
+    draws = np.empty(3 * _AHEAD, np.int64)
+    for i in range(num_runs):
+        run = as_uint64(first_run + i)
+        ended, broken_mask, steps, messages, time = run_one(
+            params,
+            weights,
+            word_action,
+            word_first,
+            loss,
+            max_steps,
+            horizon,
+            seed,
+            run,
+            masks,
+            sums,
+            first_steps,
+            draws,
+        )
+        ticks = as_int64(min(time * time_unit * TICKS, MOST_TICKS))
+        tally[ended] += 1
+        tally[STEPS] += steps
+        tally[STEPS_SQUARED] += steps * steps
+        tally[MESSAGES] += messages
+        tally[STEP_HISTOGRAM + min(64 - leading_zeros(as_uint64(steps)), STEP_BINS - 1)] += 1
+        if ended == LOST:
+            tally[LOSS_STEPS] += steps
+            tally[LOSS_TIME] += ticks
+            tally[TIME_HISTOGRAM + min(64 - leading_zeros(as_uint64(ticks)), TIME_BINS - 1)] += 1
+        if broken_mask != 0:
+            for k in range(num_invariants):
+                if broken_mask >> k & 1:
+                    tally[BROKEN + k] += 1
+                    tally[BROKEN + num_invariants + k] += first_steps[k]
+        if len(records) > 0:
+            records[i, 0] = ended
+            records[i, 1] = broken_mask
+            records[i, 2] = steps
+            records[i, 3] = messages
+            records[i, 4] = ticks

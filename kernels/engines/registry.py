@@ -1,0 +1,86 @@
+"""The engines by name. All of them give the same results bit for bit; they differ in speed and in what they need."""
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.errors import EngineError
+from quorisk.kernels.model import Model
+
+ENGINES = {"numba": "quorisk.kernels.engines.numba_engine", "jax": "quorisk.kernels.engines.jax_engine"}
+"""The module that is an engine, by name."""
+_CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+
+
+class Engine(Protocol):
+    """What a module of ENGINES has."""
+
+    NAME: str
+
+    def simulate(
+        self,
+        model: Model,
+        points: Points,
+        jobs: Sequence[Job],
+        seed: int,
+        threads: int = 1,
+        progress: Callable[[int], None] | None = None,
+    ) -> np.ndarray:
+        """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
+
+        `progress` is called in this thread with the number of runs that have ended since its last call.
+        """
+
+    def record(self, model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
+        """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
+
+
+def choose(name: str) -> Engine:
+    """The engine of a name; `auto` is jax where JAX can use a GPU, else numba.
+
+    Raises EngineError for jax if this machine has a GPU, or JAX for CUDA, and yet JAX cannot use a GPU: to be run on
+    the CPU then would be a surprise.
+    """
+    if name == "auto":
+        name = "numba" if _why_no_gpu() else "jax"
+    elif name == "jax" and (_has_gpu() or _has_cuda()) and not _kept_off_gpus() and (why := _why_no_gpu()):
+        raise EngineError(f"{why}; for JAX on the CPU set JAX_PLATFORMS=cpu, for Numba run.engine to numba")
+    engine: Engine = import_module(ENGINES[name])
+    return engine
+
+
+def _why_no_gpu() -> str:
+    """Why JAX cannot use a GPU here; empty if it can. JAX takes a second to import, so it is asked last."""
+    if _kept_off_gpus():
+        return "JAX_PLATFORMS is cpu"
+    if not _has_gpu():
+        return "this machine shows no NVIDIA GPU"
+    if not _has_cuda():
+        return "this machine has a GPU, but JAX is installed for CPUs alone: pip install 'quorisk[cuda]'"
+    from quorisk.kernels.engines import jax_engine
+
+    try:
+        return "" if jax_engine.devices()[0].platform == "gpu" else "JAX sees no GPU: what does nvidia-smi say?"
+    except RuntimeError as error:
+        return f"JAX cannot start: {str(error).splitlines()[0]}"
+
+
+def _has_gpu() -> bool:
+    """Whether there is an NVIDIA GPU, by its device file."""
+    return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def _has_cuda() -> bool:
+    """Whether JAX is installed for CUDA."""
+    return any(find_spec(plugin) for plugin in _CUDA_PLUGINS)
+
+
+def _kept_off_gpus() -> bool:
+    return os.environ.get("JAX_PLATFORMS", "").lower() == "cpu"

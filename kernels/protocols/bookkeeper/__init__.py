@@ -1,0 +1,39 @@
+"""BookKeeper's replication protocol: the life of one ledger, from its creation to its recovery.
+
+Source: BookKeeperProtocol.tla and MessagePassing.tla (Vanlightly/bookkeeper-tlaplus). Actions stand in the order of
+its Next under their own names: the bookies', the writer's, the recovery clients'. Variants are parameters.
+"""
+
+from quorisk.kernels.model import Model
+from quorisk.kernels.ops import jitable
+from quorisk.kernels.protocols.bookkeeper import bookies, invariants, recovery, writer
+from quorisk.kernels.protocols.bookkeeper.layout import INITIAL, MAX_BOOKIES, WIDTHS
+from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, make_params
+
+
+@jitable
+def initial_choices(params):
+    """The spec has one initial state."""
+    return 1
+
+
+@jitable
+def initial(params, choice):
+    """Nothing exists yet."""
+    return INITIAL
+
+
+MODEL = Model(
+    name="bookkeeper",
+    version=1,
+    parameters=PARAMETERS,
+    conditions=CONDITIONS,
+    make_params=make_params,
+    initial_choices=initial_choices,
+    initial=initial,
+    actions=bookies.ACTIONS + writer.ACTIONS + recovery.ACTIONS,
+    invariants=invariants.INVARIANTS,
+    outcome=invariants.outcome,
+    widths=WIDTHS,
+    max_sends=MAX_BOOKIES,
+)

@@ -1,0 +1,171 @@
+"""The bookies' four actions."""
+
+from quorisk.kernels.model import Action, sends_one
+from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.protocols.bookkeeper.layout import (
+    EVERY_REQUEST_ROW,
+    EVERY_ROW,
+    ROW,
+    ROWS,
+    earliest_requests,
+    processed,
+    request_entry,
+    requests_of,
+    send,
+)
+from quorisk.kernels.protocols.bookkeeper.slots import recoverer, slot_field, with_recoverer, with_slot_field
+
+
+@jitable
+def answerable(client, bookies, answered, params):
+    """Earliest add requests to these bookies; read literally, not those whose answer is in the message map."""
+    requests = earliest_requests(client.requests.on_way) & (bookies * EVERY_REQUEST_ROW)
+    return requests & ~when(params.literal != 0, requests_of, answered & ROWS)
+
+
+@jitable
+def confirmable(client, bookies, params):
+    """The add requests that these bookies may confirm."""
+    return answerable(client, bookies, client.responses.sent, params)
+
+
+@jitable
+def bookie_sends_add_confirmed_response_enabled(state, params):
+    return (
+        when(state.writer.requests.on_way != 0, confirmable, state.writer, ~state.b_fenced & ROW, params),
+        when(state.recoverer_0.requests.on_way != 0, confirmable, state.recoverer_0, ROW, params),
+        when(state.recoverer_1.requests.on_way != 0, confirmable, state.recoverer_1, ROW, params),
+    )
+
+
+@jitable
+def requester(state, word):
+    """The client whose add requests are that word of instances."""
+    return where(word == 0, state.writer, recoverer(state, word - 1))
+
+
+@jitable
+def add_response(instance):
+    """The success response to an add request: bit 6(e - 1) + b."""
+    bit = instance & 63
+    return 6 * (request_entry(bit // 6) - 1) + bit % 6
+
+
+@jitable
+def bookie_sends_add_confirmed_response_sends(state, params, instance):
+    answered = requester(state, instance >> 6).responses.sent
+    return 1 - ((answered >> add_response(instance)) & 1)
+
+
+@jitable
+def bookie_sends_add_confirmed_response(state, params, instance, lost):
+    word, bit = instance >> 6, instance & 63
+    row, bookie = bit // 6, bit % 6
+    entry = request_entry(row)
+    lac = row - (entry * (entry - 1)) // 2
+    client = requester(state, word)
+    response = 1 << add_response(instance)
+    client = client._replace(
+        requests=processed(client.requests, 1 << bit),
+        responses=send(client.responses, response & ~client.responses.sent, lost * response),
+    )
+    state = state._replace(b_entries=state.b_entries | response, b_lac=with_slot_field(state.b_lac, bookie, lac))
+    recovered = with_recoverer(state, word - 1, client)
+    return where(word == 0, state._replace(writer=client), recovered)
+
+
+@jitable
+def refusable(client, bookies, params):
+    """The add requests that these fenced bookies may refuse."""
+    return answerable(client, bookies, client.responses.sent >> 24, params)
+
+
+@jitable
+def bookie_sends_add_fenced_response_enabled(state, params):
+    waiting = (state.writer.requests.on_way != 0) & (state.b_fenced != 0)
+    return (when(waiting, refusable, state.writer, state.b_fenced, params),)
+
+
+@jitable
+def bookie_sends_add_fenced_response_sends(state, params, instance):
+    return 1 - ((state.writer.responses.sent >> (24 + add_response(instance))) & 1)
+
+
+@jitable
+def bookie_sends_add_fenced_response(state, params, instance, lost):
+    response = 1 << (24 + add_response(instance))
+    writer = state.writer
+    writer = writer._replace(
+        requests=processed(writer.requests, 1 << instance),
+        responses=send(writer.responses, response & ~writer.responses.sent, lost * response),
+    )
+    return state._replace(writer=writer)
+
+
+@jitable
+def fence(state, params, bookie):
+    """b_fenced once a fencing request reached this bookie."""
+    known = (state.b_entries >> bookie) & EVERY_ROW
+    return state.b_fenced | where((params.fence_unknown_ledger != 0) | (known != 0), 1 << bookie, 0)
+
+
+@jitable
+def bookie_sends_fencing_read_lac_response_enabled(state, params):
+    return (state.fence_requests.on_way,)
+
+
+@jitable
+def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
+    bookie = instance % 6
+    lac = slot_field(state.b_lac, bookie)
+    return state._replace(
+        b_fenced=fence(state, params, bookie),
+        fence_lacs=state.fence_lacs | (lac << (3 * instance)),
+        fence_requests=processed(state.fence_requests, 1 << instance),
+        fence_responses=send(state.fence_responses, 1 << instance, lost << instance),
+    )
+
+
+@jitable
+def bookie_sends_read_response_enabled(state, params):
+    return (state.read_requests.on_way,)
+
+
+@jitable
+def bookie_sends_read_response(state, params, instance, lost):
+    bookie = instance % 6
+    found = (state.b_entries >> (6 * (instance // 12) + bookie)) & 1
+    return state._replace(
+        b_fenced=where(params.fence_recovery_reads, fence(state, params, bookie), state.b_fenced),
+        read_found=state.read_found | (found << instance),
+        read_requests=processed(state.read_requests, 1 << instance),
+        read_responses=send(state.read_responses, 1 << instance, lost << instance),
+    )
+
+
+ACTIONS = (
+    Action(
+        "bookie_sends_add_confirmed_response",
+        bookie_sends_add_confirmed_response_enabled,
+        bookie_sends_add_confirmed_response_sends,
+        bookie_sends_add_confirmed_response,
+    ),
+    Action(
+        "bookie_sends_add_fenced_response",
+        bookie_sends_add_fenced_response_enabled,
+        bookie_sends_add_fenced_response_sends,
+        bookie_sends_add_fenced_response,
+    ),
+    Action(
+        "bookie_sends_fencing_read_lac_response",
+        bookie_sends_fencing_read_lac_response_enabled,
+        sends_one,
+        bookie_sends_fencing_read_lac_response,
+    ),
+    Action(
+        "bookie_sends_read_response",
+        bookie_sends_read_response_enabled,
+        sends_one,
+        bookie_sends_read_response,
+    ),
+)

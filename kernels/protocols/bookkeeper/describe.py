@@ -1,0 +1,227 @@
+"""A state in the spec's own variables: for traces, and to compare it with other programs' states."""
+
+from typing import Any, NamedTuple
+
+from quorisk.kernels.protocols.bookkeeper import layout
+from quorisk.kernels.protocols.bookkeeper.layout import MAX_ENTRIES, entry_row
+from quorisk.kernels.protocols.bookkeeper.slots import slot_field
+from quorisk.kernels.states.paths import bits
+
+NIL = "Nil"
+OPEN, IN_RECOVERY, CLOSED = "STATUS_OPEN", "STATUS_IN_RECOVERY", "STATUS_CLOSED"
+WITHDRAWN, ABORTED = "CLIENT_WITHDRAWN", "RECOVERY_ABORTED"
+ADD_REQUEST, ADD_RESPONSE = "AddEntryRequestMessage", "AddEntryResponseMessage"
+FENCE_REQUEST, FENCE_RESPONSE = "FenceRequestMessage", "FenceResponseMessage"
+READ_REQUEST, READ_RESPONSE = "ReadRequestMessage", "ReadResponseMessage"
+OK, NO_SUCH_ENTRY = "OK", "NoSuchEntry"
+NOT_STARTED, FENCING_PHASE, READ_WRITE_PHASE = range(3)
+LOST, HANDLED, ON_ITS_WAY = -1, 0, 1
+"""Delivery counts; handled: processed, ignored, or a loss that was acted on."""
+
+Bookies = frozenset[int]
+_META_STATUS = (None, OPEN, IN_RECOVERY, CLOSED)
+_WRITER_STATUS = (None, OPEN, None, CLOSED, WITHDRAWN)
+_REQUEST_ROWS = [(entry, lac) for entry in range(1, MAX_ENTRIES + 1) for lac in range(entry)]
+
+
+class Entry(NamedTuple):
+    """Entry."""
+
+    id: int
+    data: int | None
+
+
+class Fragment(NamedTuple):
+    """Fragment."""
+
+    id: int
+    ensemble: Bookies
+    first_entry_id: int
+
+
+class PendingAddOp(NamedTuple):
+    """PendingAddOp."""
+
+    entry: Entry
+    fragment_id: int
+    ensemble: Bookies
+
+
+class Message(NamedTuple):
+    """A message of any type; a field that its type does not have keeps its default."""
+
+    type: str
+    bookie: int
+    cid: int
+    entry: Entry = Entry(0, None)  # of a read request only the id is set
+    lac: int = 0
+    recovery: bool = False
+    success: bool = False
+    fence: bool = False
+    code: str = ""
+
+
+class ClientState(NamedTuple):
+    """ClientState; None is Nil."""
+
+    id: int
+    confirmed: tuple[Bookies, ...]  # of entry 1, of entry 2, ...
+    meta_version: int | None = None
+    status: str | None = None
+    curr_fragment: Fragment | None = None
+    fragments: tuple[Fragment, ...] = ()
+    pending_add_ops: frozenset[PendingAddOp] = frozenset()
+    lap: int = 0
+    lac: int = 0
+    fenced: Bookies = frozenset()
+    recovery_ensemble: Bookies = frozenset()
+    curr_read_entry: int | None = None
+    read_responses: frozenset[Message] = frozenset()
+    recovery_phase: int = NOT_STARTED
+    last_recoverable_entry: int | None = None
+
+
+class SpecState(NamedTuple):
+    """The spec's variables; bookies and clients are counted from 0."""
+
+    meta_status: str | None
+    meta_fragments: tuple[Fragment, ...]
+    meta_last_entry: int
+    meta_version: int
+    b_entries: tuple[frozenset[Entry], ...]
+    b_fenced: tuple[bool, ...]
+    b_lac: tuple[int, ...]
+    clients: tuple[ClientState, ...]
+    messages: frozenset[tuple[Message, int]]  # each message ever sent, with its delivery count
+
+
+def num_bookies(params: Any) -> int:
+    """Bookies in use: the ensemble with the largest bit mask has the last of them."""
+    return int(params.ensembles).bit_length().bit_length()
+
+
+def spec_state(state: layout.State, params: Any) -> SpecState:
+    """The state that the spec would have."""
+    clients = [ClientState(cid, (frozenset(),) * params.entries) for cid in range(params.clients)]
+    counts: dict[Message, int] = {}
+    if state.creator:
+        cid = state.creator - 1
+        clients[cid] = _client(state.writer, clients[cid])._replace(status=_WRITER_STATUS[state.writer_status])
+        counts |= _add_messages(state.writer, cid, recovery=False)
+        for slot, cid in enumerate(c for c in range(params.clients) if c != state.creator - 1):
+            packed = (state.recoverer_0, state.recoverer_1)[slot]
+            clients[cid] = _recoverer(state, slot, _client(packed, clients[cid]), params)
+            counts |= _add_messages(packed, cid, recovery=True) | _recovery_messages(state, slot, cid, params)
+    in_use, entries = range(num_bookies(params)), range(1, params.entries + 1)
+    return SpecState(
+        meta_status=_META_STATUS[state.meta_status],
+        meta_fragments=_fragments(state.meta_fragments),
+        meta_last_entry=state.meta_last_entry,
+        meta_version=state.meta_version,
+        b_entries=tuple(
+            frozenset(Entry(e, e) for e in entries if entry_row(state.b_entries, e) >> b & 1) for b in in_use
+        ),
+        b_fenced=tuple(bool(state.b_fenced >> b & 1) for b in in_use),
+        b_lac=tuple(slot_field(state.b_lac, b) for b in in_use),
+        clients=tuple(clients),
+        messages=frozenset(counts.items()),
+    )
+
+
+def _bookies(mask: int) -> Bookies:
+    return frozenset(bits(mask))
+
+
+def _fragments(packed: layout.Fragments) -> tuple[Fragment, ...]:
+    """The current fragment is lowest in the stack and last in the list."""
+    return tuple(
+        Fragment(packed.num - i, _bookies(packed.ensembles >> 6 * i & layout.ROW), packed.first_ids >> 3 * i & 7)
+        for i in range(packed.num - 1, -1, -1)
+    )
+
+
+def _client(packed: layout.Client, blank: ClientState) -> ClientState:
+    known = _fragments(packed.fragments)
+    pending = [e for e in range(1, MAX_ENTRIES + 1) if entry_row(packed.pending, e) & 1]
+    return blank._replace(
+        confirmed=tuple(_bookies(entry_row(packed.confirmed, e + 1)) for e in range(len(blank.confirmed))),
+        meta_version=packed.meta_version or None,
+        curr_fragment=known[-1] if known else None,
+        fragments=known,
+        pending_add_ops=frozenset(
+            PendingAddOp(Entry(e, e), entry_row(packed.op_fragments, e), _bookies(entry_row(packed.op_ensembles, e)))
+            for e in pending
+        ),
+        lap=packed.lap,
+        lac=packed.lac,
+    )
+
+
+def _recoverer(state: layout.State, slot: int, blank: ClientState, params: Any) -> ClientState:
+    def flag(mask: int) -> int:
+        return mask >> slot & 1
+
+    def lanes(mask: int) -> Bookies:
+        return _bookies(mask >> 6 * slot & layout.ROW)
+
+    status = IN_RECOVERY if flag(state.started) else None
+    status = CLOSED if flag(state.closed) else ABORTED if flag(state.aborted) else status
+    reading, last = slot_field(state.curr_read_entries, slot), slot_field(state.last_recoverable, slot)
+    responses = [_read_response(b, blank.id, reading, False, params) for b in lanes(state.negative_reads)]
+    return blank._replace(
+        status=status,
+        fenced=lanes(state.fenced),
+        recovery_ensemble=lanes(state.recovery_ensembles),
+        curr_read_entry=reading or None,
+        read_responses=frozenset(responses),
+        recovery_phase=flag(state.started) + flag(state.reading),
+        last_recoverable_entry=last - 1 if last else None,
+    )
+
+
+def _counted(messages: layout.Messages, bit: int) -> int:
+    """Delivery count of a message that was sent."""
+    if messages.on_way >> bit & 1:
+        return ON_ITS_WAY
+    return LOST if messages.lost >> bit & 1 else HANDLED
+
+
+def _add_messages(packed: layout.Client, cid: int, recovery: bool) -> dict[Message, int]:
+    found = {}
+    for bit in bits(packed.requests.sent):
+        entry, lac = _REQUEST_ROWS[bit // 6]
+        message = Message(ADD_REQUEST, bit % 6, cid, Entry(entry, entry), lac, recovery)
+        found[message] = _counted(packed.requests, bit)
+    for bit in bits(packed.responses.sent):
+        entry = bit % 24 // 6 + 1
+        message = Message(ADD_RESPONSE, bit % 6, cid, Entry(entry, entry), 0, recovery, success=bit < 24)
+        found[message] = _counted(packed.responses, bit)
+    return found
+
+
+def _recovery_messages(state: layout.State, slot: int, cid: int, params: Any) -> dict[Message, int]:
+    found = {}
+    for bit in bits(state.fence_requests.sent & layout.ROW << 6 * slot):
+        found[Message(FENCE_REQUEST, bit % 6, cid)] = _counted(state.fence_requests, bit)
+    for bit in bits(state.fence_responses.sent & layout.ROW << 6 * slot):
+        message = Message(FENCE_RESPONSE, bit % 6, cid, lac=slot_field(state.fence_lacs, bit))
+        found[message] = _counted(state.fence_responses, bit)
+    lanes = (layout.ROW << 6 * slot) * layout.EVERY_SLOT_ROW
+    for bit in bits(state.read_requests.sent & lanes):
+        entry, fence = Entry(bit // 12 + 1, None), bool(params.fence_recovery_reads)
+        found[Message(READ_REQUEST, bit % 6, cid, entry, fence=fence)] = _counted(state.read_requests, bit)
+    for bit in bits(state.read_responses.sent & lanes):
+        message = _read_response(bit % 6, cid, bit // 12 + 1, bool(state.read_found >> bit & 1), params)
+        found[message] = _counted(state.read_responses, bit)
+    return found
+
+
+def _read_response(bookie: int, cid: int, entry: int, found: bool, params: Any) -> Message:
+    return Message(
+        READ_RESPONSE,
+        bookie,
+        cid,
+        Entry(entry, entry if found else None),
+        fence=bool(params.fence_recovery_reads),
+        code=OK if found else NO_SUCH_ENTRY,
+    )

@@ -1,0 +1,119 @@
+"""What must hold of a ledger, and how a run of it ended."""
+
+from quorisk.kernels.model import COMPLETED, STUCK, Invariant
+from quorisk.kernels.ops import jitable, popcount, when, where
+from quorisk.kernels.protocols.bookkeeper.layout import (
+    EVERY_ROW,
+    MAX_ENTRIES,
+    MAX_FRAGMENTS,
+    STATUS_CLOSED,
+    STATUS_NIL,
+    STATUS_OPEN,
+    entries_up_to,
+    entry_row,
+    nonzero_rows,
+)
+
+
+@jitable
+def closed_recoverer_lacs(state):
+    """Rows by slot of the LACs of recovery clients that are CLOSED, as a pair; -1 for one that is not."""
+    first = where((state.closed & 1) != 0, state.recoverer_0.lac, -1)
+    return first, where((state.closed & 2) != 0, state.recoverer_1.lac, -1)
+
+
+@jitable
+def divergence(state):
+    """Not exactly one client CLOSED with lac = meta_last_entry, or a lac of a client that is done or writing beyond."""
+    last = state.meta_last_entry
+    first, second = closed_recoverer_lacs(state)
+    writer_lac = where(state.writer_status == STATUS_NIL, -1, state.writer.lac)
+    closers = (
+        where((state.writer_status == STATUS_CLOSED) & (writer_lac == last), 1, 0)
+        + where(first == last, 1, 0)
+        + where(second == last, 1, 0)
+    )
+    beyond = (writer_lac > last) | (first > last) | (second > last)
+    return where((closers != 1) | beyond, 1, 0)
+
+
+@jitable
+def no_divergence_between_client_and_metadata(state, params):
+    """Once CLOSED: exactly one client CLOSED with lac = meta_last_entry, and no lac of a client that is done or
+    writing beyond it. A breach is ledger truncation."""
+    return when(state.meta_status == STATUS_CLOSED, divergence, state) == 0
+
+
+@jitable
+def unreadable_entries(state):
+    """Bit 6(e - 1): entry e is within the lac of a client that is OPEN or CLOSED, and on no bookie of its ensemble."""
+    first, second = closed_recoverer_lacs(state)
+    active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
+    lac = where(active, state.writer.lac, 0)
+    lac = where(first > lac, first, lac)
+    lac = where(second > lac, second, lac)
+    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_ensembles)
+
+
+@jitable
+def all_acked_entries_are_readable(state, params):
+    """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its fragment's ensemble."""
+    return when((state.writer.lac != 0) | (state.closed != 0), unreadable_entries, state) == 0
+
+
+@jitable
+def below_ack_quorum(state, params):
+    """Bit e - 1: entry e is within meta_last_entry and on fewer than AckQuorum bookies of its fragment's ensemble."""
+    stored = state.b_entries & state.meta_ensembles
+    below = 0
+    for entry in range(1, MAX_ENTRIES + 1):
+        short = popcount(entry_row(stored, entry)) < params.ack_quorum
+        below |= where(short & (entry <= state.meta_last_entry), 1 << (entry - 1), 0)
+    return below
+
+
+@jitable
+def all_committed_entries_reach_ack_quorum(state, params):
+    """Once CLOSED every entry up to meta_last_entry is on AckQuorum bookies of its fragment's ensemble."""
+    return when(state.meta_status == STATUS_CLOSED, below_ack_quorum, state, params) == 0
+
+
+@jitable
+def no_out_of_order_entries(state, params):
+    """Every stored entry's data equals its id.
+
+    True by construction: clients only ever send entry e with data e. The writer's lap is both, and a recovery client
+    writes back what it read, always for the entry that it asked for; so the state holds ids alone.
+    """
+    return state.b_entries >= 0
+
+
+@jitable
+def disordered_fragments(fragments):
+    """Bit i: the fragment at place i of the stack does not start before the one at place i - 1."""
+    disordered = 0
+    for i in range(1, MAX_FRAGMENTS):
+        first, next_first = (fragments.first_ids >> (3 * i)) & 7, (fragments.first_ids >> (3 * (i - 1))) & 7
+        disordered |= where((i < fragments.num) & (first >= next_first), 1 << i, 0)
+    return disordered
+
+
+@jitable
+def only_valid_fragments(state, params):
+    """First entry ids of the metadata's fragments strictly increase."""
+    return when(state.meta_fragments.num > 1, disordered_fragments, state.meta_fragments) == 0
+
+
+@jitable
+def outcome(state, params):
+    """Nothing is enabled: the run is completed if the ledger is closed (the spec's LedgerIsClosed), else stuck."""
+    return where(state.meta_status == STATUS_CLOSED, COMPLETED, STUCK)
+
+
+INVARIANTS = (
+    Invariant("NoDivergenceBetweenClientAndMetaData", no_divergence_between_client_and_metadata, data_loss=True),
+    Invariant("AllAckedEntriesAreReadable", all_acked_entries_are_readable, data_loss=True),
+    Invariant("AllCommittedEntriesReachAckQuorum", all_committed_entries_reach_ack_quorum, data_loss=False),
+    Invariant("NoOutOfOrderEntries", no_out_of_order_entries, data_loss=False),
+    Invariant("OnlyValidFragments", only_valid_fragments, data_loss=False),
+)

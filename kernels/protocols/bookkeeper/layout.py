@@ -1,0 +1,279 @@
+"""Bit layout of the BookKeeper model's state, and the masks that its rules are made of.
+
+Bookies are the bits of 6-bit rows; entries 1 to 4 are rows of a word: bit 6(e - 1) + b. An add request is identified
+by its entry and the sender's LAC, which is always smaller: row e(e - 1)/2 + lac of a 60-bit word. One client creates
+the ledger (the writer) and never recovers it; the others, in order of their ids, are the recovery slots 0 and 1, and
+a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
+"""
+
+from typing import Any, NamedTuple
+
+from quorisk.kernels.ops import jitable, popcount, when, where
+
+MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
+
+ROW = 0b111111
+"""All bookies."""
+ROWS = 0xFFFFFF
+"""All bookies of all entries."""
+EVERY_ROW = 0x41041
+"""Times a row: that row for every entry; also the entries' own bits."""
+EVERY_REQUEST_ROW = EVERY_ROW | EVERY_ROW << 24 | 0x41 << 48
+EVERY_SLOT_ROW = 1 | 1 << 12 | 1 << 24 | 1 << 36 | 1 << 48
+"""Times a (slot, bookie) row: that row for each of the entries 1 to 5 that a recovery may read."""
+
+STATUS_NIL, STATUS_OPEN, STATUS_IN_RECOVERY, STATUS_CLOSED, CLIENT_WITHDRAWN = range(5)
+
+
+class Messages(NamedTuple):
+    """The messages of one kind: the spec's `messages`, a bit for each message instead of a delivery count."""
+
+    sent: int  # in the map at all
+    on_way: int  # delivery count 1; a message sent, not on its way and not lost was processed (0)
+    lost: int  # delivery count -1: a time-out that nobody acted on yet
+
+
+class Fragments(NamedTuple):
+    """A list of fragments as stacks, the current fragment lowest; a fragment's id is its place counted from 1."""
+
+    ensembles: int  # 6 bits a fragment
+    first_ids: int  # first_entry_id, 3 bits a fragment
+    num: int  # how many
+
+
+class Client(NamedTuple):
+    """What writer and recovery clients share: the fields of the spec's ClientState that adding entries needs."""
+
+    meta_version: int  # metadata version that the client has; 0 = Nil
+    fragments: Fragments  # the fragments as the client knows them; the lowest is curr_fragment
+    lap: int  # last add pushed
+    lac: int  # last add confirmed
+    confirmed: int  # bit 6(e - 1) + b: bookie b confirmed entry e
+    pending: int  # pending_add_ops: bit 6(e - 1)
+    op_fragments: int  # fragment_id of each pending op, 6 bits an entry
+    op_ensembles: int  # ensemble of each pending op, 6 bits an entry
+    requests: Messages  # AddEntryRequestMessage: bit 6(e(e - 1)/2 + lac) + b
+    responses: Messages  # AddEntryResponseMessage: bit 6(e - 1) + b; 24 higher if fenced (success = FALSE)
+
+
+class State(NamedTuple):
+    """Every variable of the spec."""
+
+    meta_status: int  # STATUS_*
+    meta_fragments: Fragments  # the ledger's fragments
+    meta_ensembles: int  # derived: ensemble of each entry's fragment, 6 bits an entry
+    meta_last_entry: int  # endpoint of the ledger once closed
+    meta_version: int  # counted up with each update
+    b_entries: int  # bit 6(e - 1) + b: bookie b stores entry e (its data is its id: see NoOutOfOrderEntries)
+    b_fenced: int  # bit b
+    b_lac: int  # 3 bits a bookie
+    creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
+    writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
+    writer: Client  # that client
+    recoverer_0: Client  # the other clients, by slot
+    recoverer_1: Client
+    started: int  # bit slot: recovery_phase is not NotStarted
+    reading: int  # bit slot: recovery_phase is ReadWritePhase
+    closed: int  # bit slot: status is STATUS_CLOSED
+    aborted: int  # bit slot: status is RECOVERY_ABORTED; started, not closed, not aborted = STATUS_IN_RECOVERY
+    fenced: int  # bit 6 slot + b: bookie b confirmed to that client that it is fenced
+    recovery_ensembles: int  # bit 6 slot + b: recovery_ensemble
+    negative_reads: int  # bit 6 slot + b: read_responses of the entry being read, all of them NoSuchEntry
+    curr_read_entries: int  # 3 bits a slot: entry being read; 0 = Nil
+    last_recoverable: int  # 3 bits a slot: last_recoverable_entry + 1; 0 = Nil
+    fence_requests: Messages  # FenceRequestMessage: bit 6 slot + b
+    fence_responses: Messages  # FenceResponseMessage: bit 6 slot + b
+    fence_lacs: int  # lac of each FenceResponseMessage sent: 3 bits each
+    read_requests: Messages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
+    read_responses: Messages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b
+    read_found: int  # those of them with code OK
+
+
+def _messages(width):
+    return Messages(width, width, width)
+
+
+_FRAGMENTS = Fragments(6 * MAX_FRAGMENTS, 3 * MAX_FRAGMENTS, 4)
+_CLIENT = Client(9, _FRAGMENTS, 3, 3, 24, 24, 24, 24, _messages(60), _messages(48))
+_widths: dict[str, Any] = (
+    dict.fromkeys(State._fields, 12)
+    | {
+        "meta_status": 2,
+        "meta_fragments": _FRAGMENTS,
+        "meta_ensembles": 24,
+        "meta_last_entry": 3,
+        "meta_version": 9,
+    }
+    | {"b_entries": 24, "b_fenced": 6, "b_lac": 18, "creator": 2, "writer_status": 3}
+    | dict.fromkeys(("writer", "recoverer_0", "recoverer_1"), _CLIENT)
+    | dict.fromkeys(("started", "reading", "closed", "aborted"), 2)
+    | {"curr_read_entries": 6, "last_recoverable": 6, "fence_lacs": 36, "read_found": 60}
+    | dict.fromkeys(("fence_requests", "fence_responses"), _messages(12))
+    | dict.fromkeys(("read_requests", "read_responses"), _messages(60))
+)
+WIDTHS = State(**_widths)
+"""Bits of every field."""
+
+_NO_MESSAGES = Messages(0, 0, 0)
+_NO_FRAGMENTS = Fragments(0, 0, 0)
+_NO_CLIENT = Client(0, _NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, _NO_MESSAGES, _NO_MESSAGES)
+_empty: dict[str, Any] = (
+    dict.fromkeys(State._fields, 0)
+    | {"meta_fragments": _NO_FRAGMENTS}
+    | dict.fromkeys(("writer", "recoverer_0", "recoverer_1"), _NO_CLIENT)
+    | dict.fromkeys(("fence_requests", "fence_responses", "read_requests", "read_responses"), _NO_MESSAGES)
+)
+INITIAL = State(**_empty)
+"""Nothing created, stored or sent."""
+
+
+@jitable
+def send(messages, mask, lost):
+    """SendMessagesToEnsemble and SendMessage: `mask` enters the map, of it `lost` as lost."""
+    return Messages(messages.sent | mask, messages.on_way | (mask & ~lost), messages.lost | lost)
+
+
+@jitable
+def processed(messages, mask):
+    """MessageProcessed, for messages on their way."""
+    return messages._replace(on_way=messages.on_way & ~mask)
+
+
+@jitable
+def forget_lost(messages, mask):
+    """A loss that was acted on: delivery count -1 becomes 0."""
+    return messages._replace(lost=messages.lost & ~mask)
+
+
+@jitable
+def entry_row(rows, entry):
+    """The bookies' bits of one entry."""
+    return (rows >> (6 * (entry - 1))) & ROW
+
+
+@jitable
+def nonzero_rows(rows):
+    """A bit at 6(e - 1) for each entry whose row is not empty."""
+    pairs = rows | (rows >> 1)
+    return (pairs | (pairs >> 2) | (rows >> 4) | (rows >> 5)) & EVERY_ROW
+
+
+@jitable
+def later_rows(rows):
+    """For each entry the union of the rows of smaller entries."""
+    return ((rows << 6) | (rows << 12) | (rows << 18)) & ROWS
+
+
+@jitable
+def entries_up_to(entry):
+    """The rows of the entries 1 to `entry`, all bookies."""
+    return (1 << (6 * entry)) - 1
+
+
+@jitable
+def request_row(entry, lac):
+    """First bit of the add requests for `entry` that carry `lac`."""
+    return 6 * ((entry * (entry - 1)) // 2 + lac)
+
+
+@jitable
+def request_entry(row):
+    """The entry of a row of add requests (rows 0; 1, 2; 3 to 5; 6 to 9)."""
+    return where(row >= 3, where(row >= 6, 4, 3), where(row >= 1, 2, 1))
+
+
+@jitable
+def request_entries(requests):
+    """Add requests folded over their LACs: bit 6(e - 1) + b."""
+    second = (requests >> 6) | (requests >> 12)
+    third = (requests >> 18) | (requests >> 24) | (requests >> 30)
+    fourth = (requests >> 36) | (requests >> 42) | (requests >> 48) | (requests >> 54)
+    return (requests & ROW) | (second & ROW) << 6 | (third & ROW) << 12 | (fourth & ROW) << 18
+
+
+@jitable
+def requests_of(rows):
+    """Unfolds bit 6(e - 1) + b over every LAC: the inverse of `request_entries`."""
+    second = ((rows >> 6) & ROW) * (0b1000001 << 6)
+    third = ((rows >> 12) & ROW) * (0b1000001000001 << 18)
+    return (rows & ROW) | second | third | ((rows >> 18) & ROW) * (EVERY_ROW << 36)
+
+
+@jitable
+def behind_requests(on_way):
+    """The add requests behind one of an earlier entry from the same client to the same bookie."""
+    return requests_of(later_rows(request_entries(on_way)))
+
+
+@jitable
+def earliest_requests(on_way):
+    """IsEarliestMsg for add requests on their way; those of entry 1 alone are behind none."""
+    return on_way & ~when(on_way > ROW, behind_requests, on_way)
+
+
+@jitable
+def behind_responses(on_way):
+    """The add responses behind one of an earlier entry from the same bookie to the same client."""
+    later = later_rows((on_way | (on_way >> 24)) & ROWS)
+    return later | (later << 24)
+
+
+@jitable
+def earliest_responses(on_way):
+    """IsEarliestMsg for add responses on their way, successful or fenced."""
+    return on_way & ~when((on_way & ~(ROW | ROW << 24)) != 0, behind_responses, on_way)
+
+
+@jitable
+def timed_out(client):
+    """WriteTimeoutForBookie: the bookies that lost an add message with this client."""
+    lost = client.requests.lost | client.responses.lost
+    lost |= lost >> 30
+    lost |= (lost >> 6) | (lost >> 12) | (lost >> 18) | (lost >> 24)
+    return lost & ROW
+
+
+@jitable
+def current_ensemble(fragments):
+    """Ensemble of the current fragment."""
+    return fragments.ensembles & ROW
+
+
+@jitable
+def append_fragment(fragments, ensemble, first_entry_id):
+    """The fragments with one more, now the current one."""
+    return Fragments(
+        (fragments.ensembles << 6) | ensemble,
+        (fragments.first_ids << 3) | first_entry_id,
+        fragments.num + 1,
+    )
+
+
+@jitable
+def ensembles_by_entry(fragments):
+    """`meta_ensembles` of these fragments: FragmentOfEntryId(...).ensemble of every entry.
+
+    An entry is in the current fragment if that begins at or before it, else in the one that does so while the next does
+    not. Where several do, the first counts; where none does, the current one.
+    """
+    current = current_ensemble(fragments) * EVERY_ROW
+    found = current
+    in_current = in_next = rows_from(fragments.first_ids & 7)
+    for i in range(1, MAX_FRAGMENTS):
+        here = rows_from((fragments.first_ids >> (3 * i)) & 7)
+        fits = where(i < fragments.num, here & ~in_next, 0)
+        found = (found & ~fits) | (((fragments.ensembles >> (6 * i)) & ROW) * EVERY_ROW & fits)
+        in_next = here
+    return (current & in_current) | (found & ~in_current)
+
+
+@jitable
+def rows_from(entry):
+    """All bookies of this entry, from 1 to 7, and of all later ones."""
+    return (ROWS << (6 * entry) >> 6) & ROWS
+
+
+@jitable
+def has_quorum_coverage(bookies, cohort_size, params):
+    """HasQuorumCoverage: no ack quorum of the cohort lies wholly outside `bookies`."""
+    return popcount(bookies) >= cohort_size - params.ack_quorum + 1

@@ -1,0 +1,316 @@
+"""What happens to a ledger, in words: writer and recovery clients are w1, w2, ..., bookies b1, b2, ..., the metadata
+store zk, as in the diagrams of the specification's README. Entries count from 1, so a LAC of 0 says that there is none.
+
+Who gets what follows from the difference between two states of the spec's `messages`.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from quorisk.kernels.protocols.bookkeeper import describe, layout
+from quorisk.kernels.protocols.bookkeeper.describe import (
+    ABORTED,
+    ADD_REQUEST,
+    ADD_RESPONSE,
+    FENCE_REQUEST,
+    FENCE_RESPONSE,
+    HANDLED,
+    LOST,
+    NIL,
+    NO_SUCH_ENTRY,
+    ON_ITS_WAY,
+    READ_REQUEST,
+    READ_RESPONSE,
+    READ_WRITE_PHASE,
+    WITHDRAWN,
+    ClientState,
+    Entry,
+    Fragment,
+    SpecState,
+    num_bookies,
+    spec_state,
+)
+from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
+
+ZK = "zk"
+WORDS = {
+    "bookie_sends_add_confirmed_response": "{bookie} stores {entry} of {client} and confirms it",
+    "bookie_sends_add_fenced_response": "{bookie} is fenced and refuses {entry} of {client}",
+    "bookie_sends_fencing_read_lac_response": "{bookie} gets the fencing request of {client} and answers: {answer}",
+    "bookie_sends_read_response": "{bookie} gets the recovery read of {entry} by {client} and answers: {answer}",
+    "client_creates_ledger": "{client} creates the ledger on {ensemble}",
+    "client_sends_add_entry_requests": "{client} sends {entry} to {to}",
+    "client_receives_add_confirmed_response": "{client} hears that {bookie} stored {entry}",
+    "client_receives_add_fenced_response": "{client} hears that {bookie} is fenced, and gives up writing",
+    "client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
+    "client_resends_pending_add_op": "{client} sends {entry} again, to {to}",
+    "client_closes_ledger_success": "{client} closes the ledger {end}",
+    "client_closes_ledger_fail": "{client} finds that it cannot close the ledger, and gives up writing",
+    "client_starts_recovery": "{client} starts recovery and sends fencing requests to {to}",
+    "client_receives_fencing_read_lac_response": "{client} hears from {bookie} that it is fenced",
+    "client_sends_recovery_read_requests": "{client} sends recovery reads of {entry} to {to}",
+    "client_receives_recovery_read_response": "{client} hears from {bookie}: {answer}",
+    "client_writes_back_entry": "{client} writes {entry} back to {to}",
+    "recovery_client_receives_add_confirmed_response": "{client} hears that {bookie} stored {entry}",
+    "recovery_client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
+    "recovery_client_sends_pending_add_op": "{client} sends {entry} again, to {to}",
+    "recovery_client_closes_ledger": "{client} closes the ledger {end}",
+}
+TO_METADATA = {
+    "client_creates_ledger": "create ledger on {ensemble}",
+    "client_changes_ensemble": "ensemble {new_fragment}",
+    "client_closes_ledger_success": "close ledger {end}",
+    "client_starts_recovery": "mark as in recovery",
+    "recovery_client_changes_ensemble": "ensemble {new_fragment}",
+    "recovery_client_closes_ledger": "close ledger {end}",
+}
+"""What an action does at the metadata store, if it changes the metadata."""
+LABELS = {
+    ADD_REQUEST: "{entry}, LAC {lac}",
+    ADD_RESPONSE: "{entry} written",
+    FENCE_REQUEST: "fence",
+    FENCE_RESPONSE: "fenced, LAC {lac}",
+    READ_REQUEST: "read {entry}",
+    READ_RESPONSE: "{entry}",
+}
+
+
+def participants(params: Any) -> tuple[str, ...]:
+    """Clients, bookies, the metadata store."""
+    clients, bookies = range(params.clients), range(num_bookies(params))
+    return (*map(_client, clients), *map(_bookie, bookies), ZK)
+
+
+def tell(state: layout.State, params: Any, action: str, instance: int, after: layout.State) -> Told:
+    """The step from `state` to `after` that this action made."""
+    before, then = spec_state(state, params), spec_state(after, params)
+    old, new = dict(before.messages), dict(then.messages)
+    fresh = [m for m in _in_order(new) if m not in old]
+    handled = [m for m in _in_order(old) if old[m] == ON_ITS_WAY and new[m] == HANDLED]
+    changed = [now.id for was, now in zip(before.clients, then.clients, strict=True) if was != now]
+    cid = [*changed, *(m.cid for m in fresh + handled)][0]
+    if action == "client_receives_recovery_read_response":  # the one received; a read that it decides ignores others
+        reading = before.clients[cid].curr_read_entry
+        handled = [m for m in handled if m.type == READ_RESPONSE and m.bookie == instance % 6 and m.entry.id == reading]
+    fields = _fields(then, cid, fresh, handled)
+    words = WORDS[action].format(**fields)
+    if action.startswith("bookie") and not fresh:
+        words += " (sent before, so not again)"
+    to_metadata = TO_METADATA[action] if then.meta_version > before.meta_version else None
+    instant = [Message(_client(cid), ZK, to_metadata.format(**fields))] if to_metadata else []
+    return Told(
+        words=words,
+        received=(*instant, *map(_message, handled)),
+        sent=tuple(_message(m) for m in fresh if new[m] == ON_ITS_WAY),
+        lost=tuple(_message(m) for m in fresh if new[m] == LOST),
+        notes=tuple(_notes(before, then, params)),
+    )
+
+
+def verdict(state: layout.State, params: Any, invariant: str) -> str:
+    """In what a state breaks an invariant."""
+    return _VERDICTS[invariant](spec_state(state, params), params)
+
+
+def variables(state: layout.State, params: Any) -> dict[str, Any]:
+    """The spec's variables; its Bookies are b1, b2, ..., its Clients w1, w2, ..."""
+    spec = spec_state(state, params)
+    counts = dict(spec.messages)
+    return {
+        "meta_status": spec.meta_status or NIL,
+        "meta_fragments": tuple(map(_fragment_record, spec.meta_fragments)),
+        "meta_last_entry": spec.meta_last_entry,
+        "meta_version": spec.meta_version,
+        "b_entries": _by_bookie(Set(tuple(map(_entry_record, sorted(entries)))) for entries in spec.b_entries),
+        "b_fenced": _by_bookie(spec.b_fenced),
+        "b_lac": _by_bookie(spec.b_lac),
+        "clients": Function(tuple((_client(c.id), _client_record(c)) for c in spec.clients)),
+        "messages": Function(tuple((_message_record(m), counts[m]) for m in _in_order(counts))),
+    }
+
+
+def _by_bookie(values: Iterable[Any]) -> Function:
+    return Function(tuple((_bookie(b), value) for b, value in enumerate(values)))
+
+
+def _bookie_set(bookies: Iterable[int]) -> Set:
+    return Set(tuple(map(_bookie, sorted(bookies))))
+
+
+def _entry_record(entry: Entry) -> dict[str, Any]:
+    return {"id": entry.id, "data": entry.data or NIL}
+
+
+def _fragment_record(fragment: Fragment) -> dict[str, Any]:
+    return fragment._asdict() | {"ensemble": _bookie_set(fragment.ensemble)}
+
+
+def _client_record(client: ClientState) -> dict[str, Any]:
+    ops = sorted(client.pending_add_ops)
+    current = client.curr_fragment
+    record = client._asdict() | {
+        "id": _client(client.id),
+        "confirmed": tuple(map(_bookie_set, client.confirmed)),
+        "curr_fragment": _fragment_record(current) if current else None,
+        "fragments": tuple(map(_fragment_record, client.fragments)),
+        "pending_add_ops": Set(
+            tuple(op._asdict() | {"entry": _entry_record(op.entry), "ensemble": _bookie_set(op.ensemble)} for op in ops)
+        ),
+        "fenced": _bookie_set(client.fenced),
+        "recovery_ensemble": _bookie_set(client.recovery_ensemble),
+        "read_responses": Set(tuple(map(_message_record, _in_order(client.read_responses)))),
+    }
+    return {name: NIL if value is None else value for name, value in record.items()}
+
+
+_MESSAGE_FIELDS = {
+    ADD_REQUEST: ("entry", "lac", "recovery"),
+    ADD_RESPONSE: ("entry", "recovery", "success"),
+    FENCE_REQUEST: (),
+    FENCE_RESPONSE: ("lac",),
+    READ_REQUEST: ("entry_id", "fence"),
+    READ_RESPONSE: ("entry", "fence", "code"),
+}
+"""Besides type, bookie and client."""
+
+
+def _message_record(message: describe.Message) -> dict[str, Any]:
+    values = message._asdict() | {"entry": _entry_record(message.entry), "entry_id": message.entry.id}
+    kind = {"type": message.type, "bookie": _bookie(message.bookie), "cid": _client(message.cid)}
+    return kind | {name: values[name] for name in _MESSAGE_FIELDS[message.type]}
+
+
+def _client(cid: int) -> str:
+    return f"w{cid + 1}"
+
+
+def _bookie(bookie: int) -> str:
+    return f"b{bookie + 1}"
+
+
+def _bookies(bookies: Iterable[int]) -> str:
+    return members(map(_bookie, sorted(bookies)))
+
+
+def _in_order(messages: Iterable[describe.Message]) -> list[describe.Message]:
+    return sorted(messages, key=lambda m: (m.type, m.cid, m.entry.id, m.lac, m.bookie, m.success))
+
+
+def _label(message: describe.Message) -> str:
+    if message.type == ADD_RESPONSE and not message.success:
+        return f"e{message.entry.id} refused: fenced"
+    if message.code == NO_SUCH_ENTRY:
+        return f"NoSuchEntry e{message.entry.id}"
+    return LABELS[message.type].format(entry=f"e{message.entry.id}", lac=message.lac)
+
+
+def _message(message: describe.Message) -> Message:
+    ends = _client(message.cid), _bookie(message.bookie)
+    to_client = message.type in (ADD_RESPONSE, FENCE_RESPONSE, READ_RESPONSE)
+    sender, receiver = reversed(ends) if to_client else ends
+    return Message(sender, receiver, _label(message))
+
+
+def _fragments(fragments: Iterable[Fragment]) -> str:
+    return ", ".join(f"e{f.first_entry_id}: {_bookies(f.ensemble)}" for f in fragments)
+
+
+def _fields(
+    then: SpecState, cid: int, fresh: list[describe.Message], handled: list[describe.Message]
+) -> dict[str, str]:
+    """What the words of any action may name."""
+    fields = {
+        "client": _client(cid),
+        "ensemble": _bookies(then.meta_fragments[-1].ensemble),
+        "new_fragment": _fragments(then.clients[cid].fragments[-1:]),
+        "end": f"at e{then.meta_last_entry}" if then.meta_last_entry else "as empty",
+        "to": ", ".join(_bookie(b) for b in sorted(m.bookie for m in fresh)),
+    }
+    for message in (*handled, *fresh):
+        fields |= {"entry": f"e{message.entry.id}", "bookie": _bookie(message.bookie), "answer": _label(message)}
+    return fields
+
+
+def _notes(before: SpecState, then: SpecState, params: Any) -> Iterator[Note]:
+    newly_fenced = [b for b, is_fenced in enumerate(then.b_fenced) if is_fenced and not before.b_fenced[b]]
+    yield from (Note((_bookie(b),), "fenced") for b in newly_fenced)
+    for was, now in zip(before.clients, then.clients, strict=True):
+        yield from (Note((_client(now.id),), text) for text in _client_news(was, now))
+        if now.recovery_phase > was.recovery_phase == READ_WRITE_PHASE - 1:
+            yield Note(participants(params)[:: len(participants(params)) - 1], _recovery_begins(was, then))
+
+
+def _client_news(was: ClientState, now: ClientState) -> Iterator[str]:
+    """What became of a client, beyond what it sent and received."""
+    recovers = now.recovery_phase > 0
+    if now.lac > was.lac:
+        entries = ", ".join(f"e{e}" for e in range(was.lac + 1, now.lac + 1))
+        yield f"LAC {now.lac}" if recovers else f"acknowledges {entries} to its caller"
+    if now.status == WITHDRAWN != was.status:
+        yield "writes no more"
+    if now.status == ABORTED != was.status:
+        yield "recovery aborted: too few answers"
+    if now.last_recoverable_entry is not None and was.last_recoverable_entry is None:
+        yield f"e{now.last_recoverable_entry + 1} cannot be recovered"
+    if was.fragments and now.fragments != was.fragments and now.meta_version == was.meta_version:
+        yield f"ensembles {_fragments(now.fragments)}; not yet in zk"
+
+
+def _recovery_begins(client: ClientState, then: SpecState) -> str:
+    """The state of the ledger as reading begins, as the README sums it up."""
+    fenced = _bookies(b for b, is_fenced in enumerate(then.b_fenced) if is_fenced)
+    stored = (f"{_bookie(b)}: {members(f'e{e.id}' for e in sorted(es))}" for b, es in enumerate(then.b_entries))
+    return f"{_bookies(client.fenced)} confirmed the fencing. LAC is {client.lac}.\nFenced: {fenced}. Entries: " + (
+        ", ".join(stored)
+    )
+
+
+def _divergence(spec: SpecState, params: Any) -> str:
+    last = spec.meta_last_entry
+    ends = f"the ledger is closed {f'at e{last}' if last else 'as empty'}"
+    beyond = [c for c in spec.clients if c.status in (describe.OPEN, describe.CLOSED, WITHDRAWN) and c.lac > last]
+    if beyond:
+        entries = ", ".join(f"e{e}" for e in range(last + 1, beyond[0].lac + 1))
+        return f"{_client(beyond[0].id)} has acknowledged {entries}, but {ends}: acknowledged data is truncated."
+    closers = [_client(c.id) for c in spec.clients if c.status == describe.CLOSED and c.lac == last]
+    return f"{ends.capitalize()}, which {len(closers)} clients say they did: {members(closers)}, not exactly one."
+
+
+def _held_by(spec: SpecState, entry: int) -> tuple[Fragment, list[int]]:
+    """The fragment that the metadata has an entry in, and those bookies of its ensemble that store it.
+
+    Of the fragments that fit between their neighbours the first counts, as in the spec.
+    """
+    fragments = spec.meta_fragments
+    fitting = [f for f, g in pairwise(fragments) if f.first_entry_id <= entry < g.first_entry_id]
+    fragment = fragments[-1] if fragments[-1].first_entry_id <= entry or not fitting else fitting[0]
+    return fragment, [b for b in fragment.ensemble if Entry(entry, entry) in spec.b_entries[b]]
+
+
+def _short(spec: SpecState, last: int, needed: int) -> str:
+    entry = next(e for e in range(1, last + 1) if len(_held_by(spec, e)[1]) < needed)
+    fragment, holders = _held_by(spec, entry)
+    return f"e{entry} belongs on {_bookies(fragment.ensemble)}, but of these only {_bookies(holders)} store it."
+
+
+def _unreadable(spec: SpecState, params: Any) -> str:
+    last = max(c.lac for c in spec.clients if c.status in (describe.OPEN, describe.CLOSED))
+    return "Acknowledged, but unreadable: " + _short(spec, last, 1)
+
+
+def _below_quorum(spec: SpecState, params: Any) -> str:
+    return f"Fewer than {params.ack_quorum}: " + _short(spec, spec.meta_last_entry, params.ack_quorum)
+
+
+def _disordered(spec: SpecState, params: Any) -> str:
+    return f"Invalid fragment: {_fragments(spec.meta_fragments)} are not in order."
+
+
+_VERDICTS = {
+    "NoDivergenceBetweenClientAndMetaData": _divergence,
+    "AllAckedEntriesAreReadable": _unreadable,
+    "AllCommittedEntriesReachAckQuorum": _below_quorum,
+    "OnlyValidFragments": _disordered,
+}
+"""NoOutOfOrderEntries holds by construction."""

@@ -1,0 +1,215 @@
+"""A compacted topic in the spec's own variables, and what happens to it in words.
+
+Messages are m1, m2, ..., ledgers L1, L2, ...; the broker, in which the compactor runs, keeps horizon and context in
+memory, and reads them back from the cursor after a crash.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from quorisk.kernels import telling
+from quorisk.kernels.protocols import compaction
+from quorisk.kernels.protocols.compaction import MAX_COMPACTIONS, max_compacted_ledger_id
+from quorisk.kernels.telling import Function, Note, Told, members
+
+NIL = "Nil"
+NULL_KEY = NULL_VALUE = 0
+PHASES = (
+    "Compactor_In_PhaseOne",
+    "Compactor_In_PhaseTwoWrite",
+    "Compactor_In_PhaseTwoUpdateContext",
+    "Compactor_In_PhaseTwoUpdateHorizon",
+    "Compactor_In_PhaseTwoPersistCusror",  # the spec's spelling
+    "Compactor_In_PhaseTwoDeleteLedger",
+)
+"""By `compactor_state`."""
+
+
+class Message(NamedTuple):
+    """A message of the topic."""
+
+    id: int
+    key: int
+    value: int
+
+
+class PhaseOneResult(NamedTuple):
+    """phaseOneResult; latestForKey as pairs of a key and a message id."""
+
+    readPosition: int
+    latestForKey: frozenset[tuple[int, int]]
+
+
+class Cursor(NamedTuple):
+    """cursor."""
+
+    compactionHorizon: int
+    compactedTopicContext: int
+
+
+class SpecState(NamedTuple):
+    """The spec's variables; None is Nil."""
+
+    messages: tuple[Message, ...]
+    compactedLedgers: tuple[tuple[Message, ...] | None, ...]
+    cursor: Cursor | None
+    compactorState: str
+    phaseOneResult: PhaseOneResult | None
+    compactionHorizon: int
+    compactedTopicContext: int
+    crashTimes: int
+
+
+def _row_of(rows: int, place: int) -> int:
+    """The row that holds the message at that place."""
+    (row,) = (i for i in range(7) if rows >> (8 * i + place) & 1)
+    return row
+
+
+def spec_state(state: compaction.State, params: Any) -> SpecState:
+    """The state that the spec would have."""
+    count = state.keys.bit_count()
+    messages = tuple(Message(i + 1, _row_of(state.keys, i), _row_of(state.values, i)) for i in range(count))
+    ledgers = [tuple(m for m in messages if state.ledgers >> (8 * i + m.id - 1) & 1) for i in range(MAX_COMPACTIONS)]
+    read = state.read_position
+    latest = frozenset({m.key: m.id for m in messages[:read] if m.key != NULL_KEY}.items())
+    return SpecState(
+        messages=messages,
+        compactedLedgers=tuple(ledgers[i] if state.existing >> i & 1 else None for i in range(params.compactions)),
+        cursor=Cursor(state.cursor_horizon, state.cursor_context) if state.cursor_context else None,
+        compactorState=PHASES[state.compactor_state],
+        phaseOneResult=PhaseOneResult(read, latest) if read else None,
+        compactionHorizon=state.compaction_horizon,
+        compactedTopicContext=state.compacted_topic_context,
+        crashTimes=state.crash_times,
+    )
+
+
+PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR = "producer", "topic", "broker", "ledgers", "cursor"
+
+
+class _Words(NamedTuple):
+    sentence: str
+    sender: str = ""
+    receiver: str = ""
+    label: str = ""
+    note: str = ""
+    """Over the broker."""
+
+
+WORDS = {
+    "producer": _Words("the producer sends {message}", PRODUCER, TOPIC, "{message}"),
+    "compactor_phase_one": _Words(
+        "phase one: the compactor reads the topic up to {read}", TOPIC, BROKER, "phase one: read up to {read}"
+    ),
+    "compactor_phase_two_write": _Words(
+        "phase two: the compactor writes ledger {newest}, {content}", BROKER, LEDGERS, "write {newest}: {content}"
+    ),
+    "compactor_phase_two_update_context": _Words(
+        "the new ledger is published",
+        note="readers take {context}, then the topic {behind}",
+    ),
+    "compactor_phase_two_update_horizon": _Words(
+        "the new horizon is published", note="readers take {context}, then the topic {behind}"
+    ),
+    "compactor_phase_two_persist_cusror": _Words(
+        "the cursor is persisted: horizon {horizon}, ledger {context}",
+        BROKER,
+        CURSOR,
+        "persist horizon {horizon}, ledger {context}",
+    ),
+    "compactor_phase_two_delete_ledger": _Words(
+        "the compactor deletes the ledger before {newest}, {deleted}", BROKER, LEDGERS, "delete {deleted}"
+    ),
+    "broker_crash": _Words(
+        "the broker crashes and reads the cursor: horizon {horizon}, ledger {context}",
+        CURSOR,
+        BROKER,
+        "horizon {horizon}, ledger {context}",
+        "crash: phase two is forgotten",
+    ),
+}
+
+
+def participants(params: Any) -> tuple[str, ...]:
+    """The producer, what the broker works on, and the broker."""
+    return PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR
+
+
+def tell(state: compaction.State, params: Any, action: str, instance: int, after: compaction.State) -> Told:
+    """The step from `state` to `after` that this action made."""
+    before, then, words = spec_state(state, params), spec_state(after, params), WORDS[action]
+    old, now = _existing(before), _existing(then)
+    newest = max_compacted_ledger_id(after)
+    content = then.compactedLedgers[newest - 1] if newest else None
+    fields = {
+        "message": _spelled(then.messages[-1]) if then.messages else "",
+        "read": _or_none("m", then.phaseOneResult.readPosition if then.phaseOneResult else 0),
+        "newest": _or_none("L", newest),
+        "content": _ids(content or ()),
+        "context": _or_none("L", then.compactedTopicContext),
+        "horizon": _or_none("m", then.compactionHorizon),
+        "behind": _behind(then.compactionHorizon),
+        "deleted": ", ".join(ledger for ledger in old if ledger not in now) or "nothing",
+    }
+    notes = [Note((BROKER,), words.note.format(**fields))] if words.note else []
+    if old != now:
+        notes.append(Note((LEDGERS,), f"there are {members(now)}"))
+    arrow = (telling.Message(words.sender, words.receiver, words.label.format(**fields)),) if words.sender else ()
+    return Told(words.sentence.format(**fields), received=arrow, notes=tuple(notes))
+
+
+def verdict(state: compaction.State, params: Any, invariant: str) -> str:
+    """In what a state breaks an invariant."""
+    spec = spec_state(state, params)
+    context, horizon = spec.compactedTopicContext, spec.compactionHorizon
+    if invariant == "CompactedLedgerLeak":
+        return f"Three ledgers exist, {members(_existing(spec))}: only the last but one is ever deleted."
+    read = (spec.compactedLedgers[context - 1] if context else None) or ()
+    if invariant == "DuplicateNullKeyMessage":
+        twice = [m for m in read if m.key == NULL_KEY and m.id > horizon]
+        return f"Readers get {_ids(twice)} twice: from ledger L{context}, and from the topic {_behind(horizon)}."
+    missing = [
+        m
+        for m in spec.messages[:horizon]
+        if (m.key != NULL_KEY or params.retain_null_key) and not any(n.key == m.key and n.id >= m.id for n in read)
+    ]
+    held = f"ledger L{context} holds {_ids(read)}" if context else "there is no compacted ledger"
+    return f"Readers lose {_ids(missing)}: the horizon is m{horizon}, and {held}."
+
+
+def variables(state: compaction.State, params: Any) -> dict[str, Any]:
+    """The spec's variables; of its consumer, which changes nothing else, there is none here."""
+    spec = spec_state(state, params)
+    values = spec._asdict() | {
+        "messages": tuple(m._asdict() for m in spec.messages),
+        "compactedLedgers": tuple(
+            NIL if ledger is None else tuple(m._asdict() for m in ledger) for ledger in spec.compactedLedgers
+        ),
+        "consumeTimes": 0,
+        "cursor": spec.cursor and spec.cursor._asdict(),
+        "phaseOneResult": spec.phaseOneResult
+        and spec.phaseOneResult._asdict() | {"latestForKey": Function(tuple(sorted(spec.phaseOneResult.latestForKey)))},
+    }
+    return {name: NIL if value is None else value for name, value in values.items()}
+
+
+def _existing(spec: SpecState) -> list[str]:
+    return [f"L{i}" for i, ledger in enumerate(spec.compactedLedgers, 1) if ledger is not None]
+
+
+def _or_none(letter: str, number: int) -> str:
+    return f"{letter}{number}" if number else "none"
+
+
+def _behind(horizon: int) -> str:
+    return f"behind m{horizon}" if horizon else "from its start"
+
+
+def _ids(messages: Iterable[Message]) -> str:
+    return members(f"m{m.id}" for m in messages)
+
+
+def _spelled(message: Message) -> str:
+    key = f"key {message.key}" if message.key != NULL_KEY else "no key"
+    return f"m{message.id} ({key}, {f'value {message.value}' if message.value != NULL_VALUE else 'no value'})"

@@ -1,0 +1,162 @@
+"""Kip320FirstTry.tla: followers truncate on demand, and the epoch of a record stands in for that of the follower.
+
+What it asks for at an offset is a record of the same epoch as the leader's; that is the leader's record (see `layout`).
+Instances: becoming a follower, bit 6 replica + epoch of the request; fetching and truncating, the follower; the others
+as in `replication`.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.protocols.kafka.layout import (
+    EVERY_REPLICA,
+    MAX_REPLICAS,
+    WIDTH,
+    end_offset,
+    gathered,
+    high_watermark,
+    last_records,
+    leader_epoch,
+    nonempty,
+    presiding,
+    row,
+    row_of,
+    true_leader,
+    truncate,
+)
+from quorisk.kernels.protocols.kafka.params import FIRST_TRY, NOT_AT_ONCE
+from quorisk.kernels.protocols.kafka.replication import (
+    add_to_isr,
+    advance_high_watermark,
+    advanceable_leaders,
+    caught_up,
+    expandable,
+    fetch,
+    following,
+    lagging,
+    leader_of,
+    reaching,
+    receive_request,
+    remove_from_isr,
+    shrinkable,
+)
+from quorisk.kernels.protocols.kafka.truncation import kept_for_match, last_records_of_all, requests_to_follow
+
+
+@jitable
+def caught_up_to_leader_epoch(state, leader, end):
+    """IsFollowerCaughtUpToLeaderEpoch, spread, for a leader that presumes to lead."""
+    last = last_records(state, end) & row(state.logs, leader)
+    return following(state, row(state.leads, leader)) & reaching(state, end, last)
+
+
+@jitable
+def high_watermark_in_epoch(state, leader):
+    """HasHighWatermarkReachedCurrentEpoch, the same in Kip320."""
+    hw = high_watermark(state, leader)
+    record = row(state.offsets, hw) & row(state.logs, leader)
+    in_epoch = (record & row(state.epochs, leader_epoch(state, leader))) != 0
+    return in_epoch | (hw == end_offset(state, leader))
+
+
+@jitable
+def expandable_in_epoch(state, is_caught_up):
+    """`expandable` once the high watermark has reached the leader's epoch."""
+    ready = high_watermark_in_epoch(state, row_of(true_leader(state)))
+    return where(ready, expandable(state, is_caught_up), 0)
+
+
+@jitable
+def leader_expand_isr_better_fencing_enabled(state, params):
+    chosen = (params.expand_isr == FIRST_TRY) & (true_leader(state) != 0)
+    return (when(chosen, expandable_in_epoch, state, caught_up_to_leader_epoch),)
+
+
+@jitable
+def leader_shrink_isr_better_fencing_enabled(state, params):
+    chosen = (params.shrink_isr == FIRST_TRY) & (true_leader(state) != 0)
+    return (when(chosen, shrinkable, state, caught_up_to_leader_epoch),)
+
+
+@jitable
+def improved_leader_inc_high_watermark_enabled(state, params):
+    leaders = where(params.inc_high_watermark == FIRST_TRY, presiding(state), 0)
+    return (advanceable_leaders(state, leaders, caught_up_to_leader_epoch),)
+
+
+@jitable
+def become_follower_enabled(state, params):
+    chosen = params.become_follower == NOT_AT_ONCE
+    return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
+
+
+@jitable
+def become_follower(state, params, instance, lost):
+    replica = instance // WIDTH
+    return receive_request(state, replica, instance - WIDTH * replica)
+
+
+@jitable
+def lasts_in_log(state, lasts, leader):
+    """The replicas, spread, whose last record the leader holds at that offset."""
+    return nonempty(lasts & (row(state.logs, leader) * EVERY_REPLICA))
+
+
+@jitable
+def fetching(state, lasts, leader):
+    agreeing = lasts_in_log(state, lasts, leader) | (nonempty(lasts) ^ EVERY_REPLICA)
+    return lagging(state, leader, caught_up) & agreeing
+
+
+@jitable
+def follower_fetch_enabled(state, params):
+    leaders = where(params.fetch == FIRST_TRY, presiding(state), 0)
+    lasts = when(leaders != 0, last_records_of_all, state)
+    mask = 0
+    for leader in range(MAX_REPLICAS):
+        mask |= when(row(leaders, leader) != 0, fetching, state, lasts, leader)
+    return (gathered(mask),)
+
+
+@jitable
+def truncating(state, lasts, leader):
+    """FollowerNeedsTruncation: a log that is longer than the leader's also ends in a record that the leader lacks."""
+    disagreeing = nonempty(lasts) & ~lasts_in_log(state, lasts, leader)
+    return following(state, row(state.leads, leader)) & disagreeing
+
+
+@jitable
+def follower_truncate_enabled(state, params):
+    leaders = where(params.become_follower == NOT_AT_ONCE, presiding(state), 0)
+    lasts = when(leaders != 0, last_records_of_all, state)
+    mask = 0
+    for leader in range(MAX_REPLICAS):
+        mask |= when(row(leaders, leader) != 0, truncating, state, lasts, leader)
+    return (gathered(mask),)
+
+
+@jitable
+def follower_truncate(state, params, follower, lost):
+    return truncate(state, follower, kept_for_match(state, leader_of(state, follower), follower))
+
+
+LEADER_EXPAND_ISR_BETTER_FENCING = Action(
+    "leader_expand_isr_better_fencing",
+    leader_expand_isr_better_fencing_enabled,
+    sends_nothing,
+    add_to_isr,
+)
+LEADER_SHRINK_ISR_BETTER_FENCING = Action(
+    "leader_shrink_isr_better_fencing",
+    leader_shrink_isr_better_fencing_enabled,
+    sends_nothing,
+    remove_from_isr,
+)
+IMPROVED_LEADER_INC_HIGH_WATERMARK = Action(
+    "improved_leader_inc_high_watermark",
+    improved_leader_inc_high_watermark_enabled,
+    sends_nothing,
+    advance_high_watermark,
+)
+BECOME_FOLLOWER = Action("become_follower", become_follower_enabled, sends_nothing, become_follower)
+FOLLOWER_FETCH = Action("follower_fetch", follower_fetch_enabled, sends_nothing, fetch)
+FOLLOWER_TRUNCATE = Action("follower_truncate", follower_truncate_enabled, sends_nothing, follower_truncate)

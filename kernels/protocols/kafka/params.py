@@ -1,0 +1,122 @@
+"""What an experiment file may say about a partition, and the numbers that the rules read."""
+
+from typing import NamedTuple
+
+from quorisk.kernels.model import Condition, Parameter
+from quorisk.kernels.protocols.kafka.layout import MAX_EPOCHS, MAX_RECORDS, MAX_REPLICAS
+
+PLAIN, FIRST_TRY, FENCED = range(3)
+"""Whose action it is: KafkaReplication's, Kip320FirstTry's or Kip320's."""
+TO_HIGH_WATERMARK, TO_EPOCH_END, TO_MATCH, NOT_AT_ONCE, TO_MATCH_IN_EPOCH = range(5)
+"""How a replica truncates when it becomes a follower."""
+
+_BECOME_FOLLOWER = {
+    "high_watermark": TO_HIGH_WATERMARK,
+    "kip101": TO_EPOCH_END,
+    "kip279": TO_MATCH,
+    "kip320_first_try": NOT_AT_ONCE,
+    "kip320": TO_MATCH_IN_EPOCH,
+}
+
+
+class Params(NamedTuple):
+    """The spec's constants and which variant's action stands for each step of the protocol, as integers."""
+
+    replicas: int
+    log_size: int  # LogSize
+    max_records: int  # MaxRecords
+    epochs: int  # MaxLeaderEpoch + 1
+    expand_isr: int  # PLAIN, FIRST_TRY or FENCED, as the next three
+    shrink_isr: int
+    inc_high_watermark: int
+    fetch: int
+    become_follower: int  # TO_HIGH_WATERMARK, ...
+    keep_short_logs: int  # truncation_beyond_end is no_op
+    track_committed: int
+
+
+PARAMETERS = (
+    Parameter("replicas", "model", (1, MAX_REPLICAS), "replicas of the partition"),
+    Parameter("log_size", "model", (1, MAX_RECORDS), "records that a log has room for"),
+    Parameter("max_records", "model", (1, MAX_RECORDS), "records that producers may write"),
+    Parameter("max_leader_epoch", "model", (0, MAX_EPOCHS - 1), "last leader epoch that the controller may hand out"),
+    Parameter(
+        "track_committed",
+        "model",
+        None,
+        "remember which records were committed, for CommittedRecordsSurvive (off: the spec's own state space; only "
+        "records that a presumed leader exposes at the moment count as committed, so some losses go unseen)",
+        history=True,
+    ),
+    Parameter(
+        "truncation",
+        "variant",
+        ("kip320", "kip320_first_try", "kip279", "kip101", "high_watermark"),
+        "the protocol's version, named after how a follower finds where to truncate its log",
+    ),
+    Parameter(
+        "fenced_fetch",
+        "variant",
+        None,
+        "kip320: followers fetch from a leader of their own epoch only (off: follower_replicate)",
+    ),
+    Parameter(
+        "fenced_high_watermark",
+        "variant",
+        None,
+        "kip320: only followers in the leader's epoch advance its high watermark (off: leader_inc_high_watermark)",
+    ),
+    Parameter(
+        "fenced_isr_shrink",
+        "variant",
+        None,
+        "kip320: a follower in another epoch than the leader counts as lagging (off: leader_shrink_isr)",
+    ),
+    Parameter(
+        "fenced_isr_expand",
+        "variant",
+        None,
+        "kip320: only followers in the leader's epoch join the ISR, and only once its high watermark has reached that "
+        "epoch (off: leader_expand_isr)",
+    ),
+    Parameter(
+        "truncate_same_epoch_only",
+        "variant",
+        None,
+        "kip320: a replica truncates only by a leader that is in the epoch of its request "
+        "(off: become_follower_truncate_kip279)",
+    ),
+    Parameter(
+        "truncation_beyond_end",
+        "variant",
+        ("disabled", "no_op"),
+        "kip101: a follower told to truncate beyond its log's end cannot follow, as the spec's TruncateTo has it, or "
+        "follows and keeps its log, as brokers do",
+    ),
+)
+CONDITIONS: tuple[Condition, ...] = ()
+
+
+def make_params(values) -> Params:
+    """`Params` from checked values of PARAMETERS."""
+    truncation = values["truncation"]
+    fences = {"kip320": FENCED, "kip320_first_try": FIRST_TRY}
+
+    def fencing(switch):
+        dropped = truncation == "kip320" and not values[switch]
+        return PLAIN if dropped else fences.get(truncation, PLAIN)
+
+    unfenced_truncation = truncation == "kip320" and not values["truncate_same_epoch_only"]
+    return Params(
+        replicas=values["replicas"],
+        log_size=values["log_size"],
+        max_records=values["max_records"],
+        epochs=values["max_leader_epoch"] + 1,
+        expand_isr=fencing("fenced_isr_expand"),
+        shrink_isr=fencing("fenced_isr_shrink"),
+        inc_high_watermark=fencing("fenced_high_watermark"),
+        fetch=fencing("fenced_fetch"),
+        become_follower=TO_MATCH if unfenced_truncation else _BECOME_FOLLOWER[truncation],
+        keep_short_logs=int(values["truncation_beyond_end"] == "no_op"),
+        track_committed=int(values["track_committed"]),
+    )

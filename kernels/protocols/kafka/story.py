@@ -1,0 +1,176 @@
+"""What happens to a partition, in words: replicas are r1, r2, ..., records m0, m1, ..., the controller c.
+
+A LeaderAndIsr request is drawn where a replica acts on it, which may be long after it was made; fetching is one step.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from quorisk.kernels.protocols.kafka import layout
+from quorisk.kernels.protocols.kafka.describe import NIL, QuorumState, Record, ReplicaState, SpecState, spec_state
+from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
+
+CONTROLLER = "controller"
+_LEAD = "{replica} becomes the leader of epoch {epoch}"
+_FOLLOW = "{replica} follows {leader} in epoch {epoch}"
+_FETCH = "{replica} fetches {record} from {leader}"
+_EXPAND = "{leader} adds {member} to the ISR"
+_SHRINK = "{leader} removes {member} from the ISR"
+_ADVANCE = "{replica} advances its high watermark"
+WORDS = {
+    "controller_elect_leader": "the controller elects {member}",
+    "controller_shrink_isr": "the controller takes {member} for failed",
+    "become_leader": _LEAD,
+    "leader_expand_isr": _EXPAND,
+    "leader_expand_isr_better_fencing": _EXPAND,
+    "fenced_leader_expand_isr": _EXPAND,
+    "leader_shrink_isr": _SHRINK,
+    "leader_shrink_isr_better_fencing": _SHRINK,
+    "fenced_leader_shrink_isr": _SHRINK,
+    "leader_write": "{replica} takes a record from a producer",
+    "leader_inc_high_watermark": _ADVANCE,
+    "improved_leader_inc_high_watermark": _ADVANCE,
+    "fenced_leader_inc_high_watermark": _ADVANCE,
+    "become_follower_truncate_to_high_watermark": _FOLLOW + " and truncates to its high watermark",
+    "become_follower_truncate_kip101": _FOLLOW + " and truncates to where that log ends its last epoch",
+    "become_follower_truncate_kip279": _FOLLOW + " and truncates to where the logs agree",
+    "become_follower": _FOLLOW,
+    "fenced_become_follower_and_truncate": _FOLLOW + " and truncates to where the logs agree",
+    "follower_replicate": _FETCH,
+    "follower_fetch": _FETCH,
+    "fenced_follower_fetch": _FETCH,
+    "follower_truncate": "{replica} truncates to where its log agrees with that of {leader}",
+}
+
+
+def participants(params: Any) -> tuple[str, ...]:
+    """The controller and the replicas."""
+    return (CONTROLLER, *map(_replica, range(params.replicas)))
+
+
+def tell(state: layout.State, params: Any, action: str, instance: int, after: layout.State) -> Told:
+    """The step from `state` to `after` that this action made."""
+    before, then = spec_state(state, params), spec_state(after, params)
+    quorum = then.quorumState
+    if action.startswith("controller"):
+        told = f"epoch {quorum.leaderEpoch}: leader {_replica(quorum.leader)}, ISR {_replicas(quorum.isr)}"
+        return Told(WORDS[action].format(member=_replica(instance)), notes=(Note((CONTROLLER,), told),))
+    if quorum.isr != before.quorumState.isr:
+        leader, isr = _replica(quorum.leader), _replicas(quorum.isr)
+        words = WORDS[action].format(leader=leader, member=_replica(instance))
+        return Told(words, received=(Message(leader, CONTROLLER, f"ISR {isr}"),))
+    replica = instance // layout.WIDTH if action.startswith(("become", "fenced_become")) else instance
+    now = then.replicaState[replica]
+    record = _record_of(before, then, replica)
+    fields = {"replica": _replica(replica), "leader": _replica(now.leader), "epoch": str(now.leaderEpoch)}
+    return Told(
+        WORDS[action].format(record=record and _record(record), **fields),
+        received=tuple(_received(before, then, replica)),
+        notes=tuple(Note((_replica(replica),), text) for text in _news(before, then, replica)),
+    )
+
+
+def verdict(state: layout.State, params: Any, invariant: str) -> str:
+    """In what a state breaks an invariant."""
+    spec = spec_state(state, params)
+    if invariant == "LeaderInIsr":
+        return f"{_replica(spec.quorumState.leader)} leads, but is not in the ISR {_replicas(spec.quorumState.isr)}."
+    if invariant == "CommittedRecordsSurvive":
+        leader = spec.quorumState.leader
+        committed = state.committed | layout.exposed(state)
+        held = {record.id for record in spec.replicaLog[leader]}
+        lost = members(f"m{i}" for i in range(spec.nextRecordId) if committed >> i & 1 and i not in held)
+        kept = _log(spec.replicaLog[leader]) if held else "it is empty"
+        return f"{lost}, committed before, is not in the log of {_replica(leader)}, which leads: {kept}."
+    strong = invariant == "StrongIsr"
+    leader, replica, record = next(_exposed_gaps(spec, strong))
+    whose = "the" if strong else "its"
+    isr = spec.quorumState.isr if strong else spec.replicaState[leader].isr
+    return (
+        f"{_record(record)} is below the high watermark of {_replica(leader)}, which presumes to lead, but "
+        f"{_replica(replica)}, in {whose} ISR {_replicas(isr)}, lacks it."
+    )
+
+
+def variables(state: layout.State, params: Any) -> dict[str, Any]:
+    """The spec's variables; its Replicas are r1, r2, ..."""
+    spec = spec_state(state, params)
+    return {
+        "replicaLog": _by_replica(_log_record(log, params.log_size) for log in spec.replicaLog),
+        "replicaState": _by_replica(map(_leadership, spec.replicaState)),
+        "nextRecordId": spec.nextRecordId,
+        "nextLeaderEpoch": spec.nextLeaderEpoch,
+        "leaderAndIsrRequests": Set(tuple(map(_leadership, sorted(spec.leaderAndIsrRequests)))),
+        "quorumState": _leadership(spec.quorumState),
+    }
+
+
+def _by_replica(values: Iterable[Any]) -> Function:
+    return Function(tuple((_replica(r), value) for r, value in enumerate(values)))
+
+
+def _log_record(log: Sequence[Record], log_size: int) -> dict[str, Any]:
+    free = [NIL] * (log_size - len(log))
+    return {"endOffset": len(log), "records": Function(tuple(enumerate([*(r._asdict() for r in log), *free])))}
+
+
+def _leadership(state: QuorumState | ReplicaState) -> dict[str, Any]:
+    isr = Set(tuple(map(_replica, sorted(state.isr))))
+    return state._asdict() | {"leader": '"NONE"' if state.leader == NIL else _replica(state.leader), "isr": isr}
+
+
+def _replica(replica: int) -> str:
+    return "none" if replica == NIL else f"r{replica + 1}"
+
+
+def _replicas(replicas: Iterable[int]) -> str:
+    return members(map(_replica, sorted(replicas)))
+
+
+def _record(record: Record) -> str:
+    return f"m{record.id}"
+
+
+def _log(log: Iterable[Record]) -> str:
+    return "[" + ", ".join(f"{_record(record)} (epoch {record.epoch})" for record in log) + "]"
+
+
+def _record_of(before: SpecState, then: SpecState, replica: int) -> Record | None:
+    """The record that a step adds to a log, or else moves below the high watermark."""
+    log = then.replicaLog[replica]
+    if len(log) > len(before.replicaLog[replica]):
+        return log[-1]
+    old_hw, new_hw = before.replicaState[replica].hw, then.replicaState[replica].hw
+    return log[old_hw] if new_hw > old_hw else None
+
+
+def _received(before: SpecState, then: SpecState, replica: int) -> Iterator[Message]:
+    """A request acted on, or a record fetched."""
+    was, now, log = before.replicaState[replica], then.replicaState[replica], then.replicaLog[replica]
+    if now.leaderEpoch != was.leaderEpoch:
+        role = "lead" if now.leader == replica else f"follow {_replica(now.leader)}"
+        yield Message(CONTROLLER, _replica(replica), f"epoch {now.leaderEpoch}: {role}")
+    elif len(log) > len(before.replicaLog[replica]) and now.leader != replica:
+        yield Message(_replica(now.leader), _replica(replica), f"{_record(log[-1])}, hw {now.hw}")
+
+
+def _news(before: SpecState, then: SpecState, replica: int) -> Iterator[str]:
+    """What became of a replica."""
+    was, now = before.replicaState[replica], then.replicaState[replica]
+    old, log = before.replicaLog[replica], then.replicaLog[replica]
+    if len(log) < len(old):
+        gone = ", ".join(map(_record, old[len(log) :]))
+        yield f"truncates to offset {len(log)}: {gone} dropped"
+    if len(log) > len(old) and now.leader == replica:
+        yield f"{_record(log[-1])} at offset {len(log) - 1}, epoch {now.leaderEpoch}"
+    if now.hw > was.hw and now.leader == replica:
+        yield f"high watermark {now.hw}: {_record(log[now.hw - 1])} committed"
+
+
+def _exposed_gaps(spec: SpecState, strong: bool) -> Iterator[tuple[int, int, Record]]:
+    """Presumed leaders, members of the ISR and records below the high watermark that these lack."""
+    for leader, own in enumerate(spec.replicaState):
+        for replica in sorted(spec.quorumState.isr if strong else own.isr) if own.leader == leader else ():
+            for offset, record in enumerate(spec.replicaLog[leader][: own.hw]):
+                if spec.replicaLog[replica][offset : offset + 1] != (record,):
+                    yield leader, replica, record

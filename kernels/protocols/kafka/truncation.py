@@ -1,0 +1,161 @@
+"""KafkaTruncateToHighWatermark.tla, Kip101.tla and Kip279.tla: three ways to truncate on becoming a follower.
+
+Instances: bit 6 replica + epoch, for each LeaderAndIsr request that names another replica as leader.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.protocols.kafka.layout import (
+    EVERY_REPLICA,
+    EVERY_ROW,
+    MAX_REPLICAS,
+    ROW,
+    WIDTH,
+    end_offset,
+    last_records,
+    nonempty,
+    records_before,
+    row,
+    row_of,
+    truncate,
+    union,
+)
+from quorisk.kernels.protocols.kafka.params import TO_EPOCH_END, TO_HIGH_WATERMARK, TO_MATCH
+from quorisk.kernels.protocols.kafka.replication import receive_request
+
+
+@jitable
+def requests_to_follow(state, params, leads):
+    """Requests that a replica may receive as a follower, of those that `leads` has."""
+    in_use = (1 << (WIDTH * params.replicas)) - 1
+    return (union(leads) * EVERY_REPLICA) & in_use & ~state.leads & ~state.seen
+
+
+@jitable
+def request_leader(state, epoch):
+    """The leader that the request of that epoch names."""
+    return row_of(state.leads & (EVERY_REPLICA << epoch))
+
+
+@jitable
+def become_follower_and_truncate_to(state, instance, kept):
+    """BecomeFollowerAndTruncateTo, keeping the records in `kept`."""
+    replica = instance // WIDTH
+    return receive_request(truncate(state, replica, kept), replica, instance - WIDTH * replica)
+
+
+@jitable
+def become_follower_truncate_to_high_watermark_enabled(state, params):
+    chosen = params.become_follower == TO_HIGH_WATERMARK
+    return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
+
+
+@jitable
+def become_follower_truncate_to_high_watermark(state, params, instance, lost):
+    return become_follower_and_truncate_to(state, instance, row(state.below_hw, instance // WIDTH))
+
+
+@jitable
+def last_record(state, replica):
+    """GetLatestRecord, as a set; empty if the log is."""
+    return row(state.logs, replica) & last_records(state, end_offset(state, replica))
+
+
+@jitable
+def last_records_of_all(state):
+    """GetLatestRecord of every replica, in its row."""
+    lasts = 0
+    for replica in range(MAX_REPLICAS):
+        lasts |= last_record(state, replica) << (WIDTH * replica)
+    return lasts
+
+
+@jitable
+def kept_for_epoch_end(state, leader, replica):
+    """The records before LookupOffsetForEpoch of the follower's last epoch; any for a follower without records."""
+    epoch = row_of(state.epochs & (last_record(state, replica) * EVERY_ROW))
+    log = row(state.logs, leader)
+    same_epoch = (last_record(state, leader) & row(state.epochs, epoch)) != 0
+    later = union(state.epochs >> (WIDTH * (epoch + 1))) & log
+    first_later = row_of(state.offsets & (later * EVERY_ROW))
+    offset = where(same_epoch, end_offset(state, leader), first_later)
+    return where(same_epoch | (later != 0), records_before(state, offset), row(state.below_hw, replica))
+
+
+@jitable
+def beyond_end(state, lasts, replica):
+    """Leaders, spread, whose answer to LookupOffsetForEpoch lies beyond the end of the replica's log."""
+    last = row(lasts, replica)
+    epoch = row_of(state.epochs & (last * EVERY_ROW))
+    end = end_offset(state, replica)
+    same_epoch = nonempty(lasts & (row(state.epochs, epoch) * EVERY_REPLICA))
+    longer = nonempty(state.logs & (row(state.offsets, end) * EVERY_REPLICA))
+    later = union(state.epochs >> (WIDTH * (epoch + 1)))
+    later_in_reach = later & records_before(state, end + 1)
+    first_beyond = nonempty(state.logs & (later * EVERY_REPLICA)) & ~nonempty(
+        state.logs & (later_in_reach * EVERY_REPLICA)
+    )
+    return where(last != 0, (same_epoch & longer) | (first_beyond & ~same_epoch), 0)
+
+
+@jitable
+def become_follower_truncate_kip101_enabled(state, params):
+    chosen = params.become_follower == TO_EPOCH_END
+    mask = where(chosen, requests_to_follow(state, params, state.leads), 0)
+    strict = params.keep_short_logs == 0
+    lasts = when(strict & (mask != 0), last_records_of_all, state)
+    for replica in range(MAX_REPLICAS):
+        refused = when(strict & (row(mask, replica) != 0), beyond_end, state, lasts, replica)
+        mask &= ~(union(state.leads & (refused * ROW)) << (WIDTH * replica))
+    return (mask,)
+
+
+@jitable
+def become_follower_truncate_kip101(state, params, instance, lost):
+    replica = instance // WIDTH
+    leader = request_leader(state, instance - WIDTH * replica)
+    return become_follower_and_truncate_to(state, instance, kept_for_epoch_end(state, leader, replica))
+
+
+@jitable
+def kept_for_match(state, leader, replica):
+    """The records before FirstNonMatchingOffsetFromTail: up to the last one that both logs hold."""
+    matching = row(state.logs, leader) & row(state.logs, replica)
+    kept = state.offsets & (matching * EVERY_ROW)
+    for distance in (1, 2, 4, 8, 16, 32):
+        kept |= kept >> distance
+    return union(state.offsets & kept)
+
+
+@jitable
+def become_follower_truncate_kip279_enabled(state, params):
+    chosen = params.become_follower == TO_MATCH
+    return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
+
+
+@jitable
+def become_follower_and_truncate_to_match(state, params, instance, lost):
+    """The effect of BecomeFollowerTruncateKip279 and of FencedBecomeFollowerAndTruncate."""
+    replica = instance // WIDTH
+    leader = request_leader(state, instance - WIDTH * replica)
+    return become_follower_and_truncate_to(state, instance, kept_for_match(state, leader, replica))
+
+
+BECOME_FOLLOWER_TRUNCATE_TO_HIGH_WATERMARK = Action(
+    "become_follower_truncate_to_high_watermark",
+    become_follower_truncate_to_high_watermark_enabled,
+    sends_nothing,
+    become_follower_truncate_to_high_watermark,
+)
+BECOME_FOLLOWER_TRUNCATE_KIP101 = Action(
+    "become_follower_truncate_kip101",
+    become_follower_truncate_kip101_enabled,
+    sends_nothing,
+    become_follower_truncate_kip101,
+)
+BECOME_FOLLOWER_TRUNCATE_KIP279 = Action(
+    "become_follower_truncate_kip279",
+    become_follower_truncate_kip279_enabled,
+    sends_nothing,
+    become_follower_and_truncate_to_match,
+)

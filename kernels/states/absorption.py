@@ -1,0 +1,209 @@
+"""How often a run of a Markov chain visits each state, and when it arrives: compiled, and only by adding up.
+
+Every number is a sum of products and quotients of positive numbers: nothing is ever subtracted, so nothing cancels, and
+a probability of 1e-300 is known to as many digits as one of 0.5. Strongly connected components are taken in topological
+order; inside one, states are eliminated as Grassmann, Taksar and Heyman do (1985), which takes 1 - p[i, i] as the
+sum of the odds of leaving i. With single states as components (most protocols only ever move on) that is one pass over
+the transitions. The relative error is some 1e-16 for every addition on the way, which add up to well below 1e-12.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from quorisk.kernels.model import UNFINISHED
+from quorisk.kernels.states.chain import Chain
+
+MAX_COMPONENT = 2000
+"""States of a component that is eliminated: time grows with the third power, memory with the second (32 MB)."""
+
+
+class Components(NamedTuple):
+    """Strongly connected components, each before those that lead to it."""
+
+    states: np.ndarray  # int32, component after component
+    first: np.ndarray  # int64, one more than components: component c has states[first[c]] to states[first[c + 1] - 1]
+
+    @property
+    def largest(self) -> int:
+        """States of the largest one; 1 if no run ever comes back to a state that it has left."""
+        return int(np.diff(self.first).max())
+
+
+def components(chain: Chain) -> Components:
+    """The strongly connected components of a chain."""
+    states, first = _components(chain.first, chain.target)
+    return Components(states, first)
+
+
+def visits(chain: Chain, parts: Components, stop: np.ndarray | None = None) -> np.ndarray:
+    """By state, how often a run visits it on average: once or not at all if it is an end, so that it is a probability.
+
+    A run ends at the chain's ends and in the states of `stop` (bool by state). Infinite in a component that runs come
+    to and never leave. Components of more than MAX_COMPONENT states are not for this.
+    """
+    stops = (chain.ends != UNFINISHED) if stop is None else (chain.ends != UNFINISHED) | stop
+    return _visits(chain.first, chain.target, chain.p, chain.initial, stops, *parts)
+
+
+def arrivals(
+    chain: Chain, goal: np.ndarray, leave: np.ndarray, mass: np.ndarray, num_jumps: int
+) -> tuple[np.ndarray, float]:
+    """By jump, the probability that a run comes to a state of `goal` (bool by state, all of them ends) just then.
+
+    At a jump a state is left with probability leave[state]. `mass`, by state the probability of being there at the
+    start, is left as it is after `num_jumps` or when it is all in ends. Also returns what of it is not in ends.
+    """
+    found = np.zeros(num_jumps)
+    rest = _arrivals(chain.first, chain.target, chain.p, chain.ends != UNFINISHED, goal, leave, mass, found)
+    return found, rest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _components(first: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Tarjan's algorithm with its recursion unrolled; `low` of a state in a component that is done is above all."""
+    num_states = len(first) - 1
+    number, low = np.zeros(num_states, np.int32), np.empty(num_states, np.int32)
+    edge = first[:-1].copy()
+    path, opened = np.empty(num_states, np.int32), np.empty(num_states, np.int32)
+    states, bounds = np.empty(num_states, np.int32), [0]
+    count, height, done = 0, 0, 0
+    for root in range(num_states):
+        depth = 0
+        following = root if number[root] == 0 else -1
+        while following >= 0 or depth > 0:
+            if following >= 0:
+                count += 1
+                number[following] = low[following] = count
+                path[depth] = opened[height] = following
+                depth, height = depth + 1, height + 1
+                following = -1
+            here = path[depth - 1]
+            if edge[here] < first[here + 1]:
+                there = target[edge[here]]
+                edge[here] += 1
+                if number[there] == 0:
+                    following = there
+                else:
+                    low[here] = min(low[here], low[there])
+                continue
+            depth -= 1
+            if low[here] == number[here]:
+                last = -1
+                while last != here:
+                    height -= 1
+                    last = opened[height]
+                    low[last] = num_states + 1
+                    states[done] = last
+                    done += 1
+                bounds.append(done)
+            if depth > 0:
+                low[path[depth - 1]] = min(low[path[depth - 1]], low[here])
+    return states, np.array(bounds)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _visits(
+    first: np.ndarray,
+    target: np.ndarray,
+    p: np.ndarray,
+    initial: np.ndarray,
+    stops: np.ndarray,
+    states: np.ndarray,
+    bounds: np.ndarray,
+) -> np.ndarray:
+    result = initial.copy()
+    local = np.full(len(initial), -1, np.int32)
+    for c in range(len(bounds) - 2, -1, -1):
+        part = states[bounds[c] : bounds[c + 1]]
+        for i in range(len(part)):
+            local[part[i]] = i
+        if len(part) > 1 or _loops(first, target, part[0]):
+            _stay(first, target, p, stops, part, local, result)
+        for here in part:
+            for t in range(first[here], first[here] if stops[here] or result[here] == 0.0 else first[here + 1]):
+                if local[target[t]] < 0:
+                    result[target[t]] += result[here] * p[t]
+        for here in part:
+            local[here] = -1
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _loops(first: np.ndarray, target: np.ndarray, state: int) -> bool:
+    return (target[first[state] : first[state + 1]] == state).any()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _stay(
+    first: np.ndarray,
+    target: np.ndarray,
+    p: np.ndarray,
+    stops: np.ndarray,
+    part: np.ndarray,
+    local: np.ndarray,
+    result: np.ndarray,
+) -> None:
+    """Visits of the states of one component, in place of the odds of coming to it there."""
+    size = len(part)
+    inside = np.zeros((size, size))
+    out = np.zeros(size)
+    for i in range(size):
+        out[i] = 1.0 if stops[part[i]] else 0.0
+        for t in range(first[part[i]], first[part[i]] if stops[part[i]] else first[part[i] + 1]):
+            j = local[target[t]]
+            if j >= 0:
+                inside[i, j] += p[t]
+            else:
+                out[i] += p[t]
+    entering = result[part]
+    leaving = np.empty(size)
+    for k in range(size - 1, -1, -1):
+        leaving[k] = out[k] + inside[k, :k].sum()
+        for i in range(k):
+            if inside[i, k] > 0.0:
+                share = inside[i, k] / leaving[k]
+                inside[i, :k] += share * inside[k, :k]
+                out[i] += share * out[k]
+        if k > 0:
+            entering[:k] += entering[k] / leaving[k] * inside[k, :k]
+    for k in range(size):
+        coming = entering[k]
+        for i in range(k):
+            if inside[i, k] > 0.0:
+                coming += result[part[i]] * inside[i, k]
+        result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _arrivals(
+    first: np.ndarray,
+    target: np.ndarray,
+    p: np.ndarray,
+    stops: np.ndarray,
+    goal: np.ndarray,
+    leave: np.ndarray,
+    mass: np.ndarray,
+    found: np.ndarray,
+) -> float:
+    after = np.zeros_like(mass)
+    rest = 1.0
+    for jump in range(len(found)):
+        rest = 0.0
+        after[:] = 0.0
+        for here in range(len(mass)):
+            if stops[here] or mass[here] == 0.0:
+                continue
+            after[here] += mass[here] * (1.0 - leave[here])
+            for t in range(first[here], first[here + 1]):
+                flow = mass[here] * leave[here] * p[t]
+                if stops[target[t]]:
+                    found[jump] += flow if goal[target[t]] else 0.0
+                else:
+                    after[target[t]] += flow
+        mass[:] = after
+        rest = mass.sum()
+        if rest == 0.0:
+            break
+    return rest

@@ -1,0 +1,138 @@
+"""What a model does step by step, in plain Python: for traces, where one run matters and not the speed."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from quorisk.kernels.model import Model
+from quorisk.kernels.states.packing import unpacked
+from quorisk.kernels.states.search import Progress, Visited, visit
+
+
+class Step(NamedTuple):
+    """One action instance and the messages that it loses."""
+
+    action: int
+    """Place in the model's actions."""
+    instance: int
+    lost: int
+
+
+class Path(NamedTuple):
+    """A run, or the beginning of one: all of its nondeterminism."""
+
+    choice: int
+    """The initial state's number."""
+    steps: tuple[Step, ...]
+
+
+class PathError(ValueError):
+    """Steps that the model does not allow."""
+
+
+class Shortest(NamedTuple):
+    """What a search for a shortest path found."""
+
+    path: Path | None
+    proved: bool
+    """There is none: every reachable state was visited."""
+    distinct_states: int
+    depth: int
+
+
+def bits(mask: int) -> list[int]:
+    """The places of the bits set in a mask."""
+    return [b for b in range(mask.bit_length()) if mask >> b & 1]
+
+
+def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[int, int]]:
+    """(place of the action, instance) of all that are enabled, in the model's order."""
+    for i, action in enumerate(model.actions):
+        for word, mask in enumerate(action.enabled(state, params)):
+            yield from ((i, 64 * word + bit) for bit in bits(mask))
+
+
+def subsets(mask: int) -> Iterator[int]:
+    """The subsets of a mask, the empty one first."""
+    part = 0
+    while True:
+        yield part
+        if part == mask:
+            return
+        part = (part - mask) & mask
+
+
+def is_enabled(model: Model, state: Any, params: Any, step: Step) -> bool:
+    """Whether the instance is enabled."""
+    masks = model.actions[step.action].enabled(state, params)
+    word, bit = step.instance >> 6, step.instance & 63
+    return word < len(masks) and bool(masks[word] >> bit & 1)
+
+
+def sends(model: Model, state: Any, params: Any, step: Step) -> int:
+    """Mask of the messages that an enabled instance sends."""
+    return int(model.actions[step.action].sends(state, params, step.instance))
+
+
+def after(model: Model, state: Any, params: Any, step: Step) -> Any:
+    """The next state."""
+    return model.actions[step.action].apply(state, params, step.instance, step.lost)
+
+
+def broken(model: Model, state: Any, params: Any) -> int:
+    """Bit i is set if invariant i does not hold."""
+    return sum(1 << i for i, invariant in enumerate(model.invariants) if not invariant.holds(state, params))
+
+
+def replay(model: Model, params: Any, path: Path) -> list[Any]:
+    """The states of a path, one more than it has steps. Raises PathError."""
+    choices = model.initial_choices(params)
+    if not 0 <= path.choice < choices:
+        raise PathError(f"initial state {path.choice}: there are {choices}, counted from 0")
+    states = [model.initial(params, path.choice)]
+    for number, step in enumerate(path.steps, 1):
+        name, state = model.actions[step.action].name, states[-1]
+        if not is_enabled(model, state, params, step):
+            raise PathError(f"step {number}: {name}, instance {step.instance}: not enabled")
+        sent = sends(model, state, params, step)
+        if step.lost & ~sent:
+            raise PathError(f"step {number}: {name}, lost {step.lost}: of the messages sent, mask {sent}")
+        states.append(after(model, state, params, step))
+    return states
+
+
+def shortest(
+    model: Model, params: Any, memory_bytes: int, wanted: Sequence[int], progress: Progress | None = None
+) -> Shortest:
+    """A path with the fewest steps to a state that breaks any wanted invariant (places in the model's).
+
+    The search goes on behind states that break another one. Of all such paths it is the same one each time. Memory,
+    `progress` and errors as with `search.explore`.
+    """
+    visited = visit(model, params, memory_bytes, progress, wanted)
+    places = [int(visited.breaking[3, i]) for i in wanted if visited.breaking[0, i]]
+    path = _path(model, params, visited, min(places)) if places else None
+    return Shortest(path, visited.complete, visited.num_states, visited.depth)
+
+
+def _path(model: Model, params: Any, visited: Visited, place: int) -> Path:
+    """The path on which the search found the state at `place`."""
+    states = []
+    while place >= 0:
+        states.append(unpacked(visited.states[place], model.widths))
+        place = int(visited.parents[place])
+    states.reverse()
+    choices = range(model.initial_choices(params))
+    choice = next(choice for choice in choices if model.initial(params, choice) == states[0])
+    steps = [_step(model, params, *pair) for pair in pairwise(states)]
+    return Path(choice, tuple(steps))
+
+
+def _step(model: Model, params: Any, before: Any, wanted: Any) -> Step:
+    """The first step from one state to the other."""
+    for action, instance in instances(model, before, params):
+        for lost in subsets(sends(model, before, params, Step(action, instance, 0))):
+            step = Step(action, instance, lost)
+            if after(model, before, params, step) == wanted:
+                return step
+    raise AssertionError("the search found a successor that plain Python does not")

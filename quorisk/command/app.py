@@ -1,0 +1,46 @@
+"""What the verbs of the `quorisk` command share."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from quorisk.analysis.experiment.config import Experiment
+
+
+app = typer.Typer(
+    name="quorisk",
+    help="How likely a replicated log is to lose acknowledged data, for a quorum configuration and its faults.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="experiment file (TOML)", show_default=False)]
+Overrides = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="set a key of the file to another value; may be given several times",
+        default_factory=list,
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="threads (all cores if not given)")]
+
+
+def load(file: Path, overrides: Sequence[str]) -> "Experiment":
+    """The experiment that the arguments of a verb mean. Raises ConfigError."""
+    from quorisk.analysis.experiment import config
+
+    return config.load(file, overrides)
+
+
+def print_json(value: Any) -> None:
+    """Prints what --json asks for."""
+    print(json.dumps(value, indent=2))

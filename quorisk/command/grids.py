@@ -1,0 +1,125 @@
+"""The verbs of the `quorisk` command that are about grids: run, merge, plot."""
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quorisk.command.app import File, Json, Overrides, app, load, print_json
+
+
+@app.command("run")
+def run_verb(
+    file: File,
+    out: Annotated[Path, typer.Option(help="folder for the results", file_okay=False, show_default=False)],
+    overrides: Overrides,
+    conf: Annotated[
+        list[str],
+        typer.Option(
+            metavar="spark.KEY=VALUE",
+            help="a setting of Spark's; may be given several times",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    master: Annotated[str | None, typer.Option(help="Spark master (all cores here if not given)")] = None,
+    budget_s: Annotated[
+        float | None, typer.Option(min=0.0, help="stop computing after so many seconds, with the runs done by then")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="keep what an earlier run left in the folder")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="plan only, and say how long it would take")] = False,
+    as_json: Json = False,
+) -> None:
+    """Sweep a grid of configurations on Spark.
+
+    Result tables, figures and a report go to a folder.
+
+    Example: quorisk run configs/demo.toml --out results/demo
+    """
+    experiment = load(file, overrides)
+    from quorisk.command import show
+    from quorisk.sparkjobs import sweep
+
+    start = time.perf_counter()
+    if dry_run:
+        expected = sweep.dry_run(experiment, out, resume, show.console(stderr=True))
+        plan = {"out": str(out), "points": len(experiment.points), **expected._asdict()}
+        if as_json:
+            print_json(plan)
+        else:
+            typer.echo(
+                f"{expected.tasks:,} tasks, {expected.runs:,} runs, {expected.core_s:.3g} core seconds, "
+                f"{expected.core_s / expected.cores:.3g} s on the {expected.cores} cores here "
+                f"({expected.most_core_s:.3g} core seconds at the most): {out / 'plan.parquet'}"
+            )
+        return
+    options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
+    summary = sweep.sweep(experiment, out, options, show.console(stderr=True))
+    seconds = time.perf_counter() - start
+    if as_json:
+        print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
+    else:
+        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
+
+
+@app.command("merge")
+def merge_verb(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="folders with results", show_default=False)],
+    out: Annotated[Path, typer.Option(help="folder for the merged results", file_okay=False, show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Merge the results of several runs, machines or engines.
+
+    Points of different grids come together, and runs of the same point where their ranges lie end to end (see
+    run.first_run). Tables, figures and a report go to a folder.
+
+    Example: quorisk merge results/monday results/tuesday --out results/both
+    """
+    from quorisk.command import show
+    from quorisk.sparkjobs.union import union
+
+    summary = union(folders, out, show.console(stderr=True))
+    if as_json:
+        print_json({"out": str(out), **summary._asdict()})
+    else:
+        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all: {out}")
+
+
+@app.command("plot")
+def plot_verb(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="folder that `quorisk run` made, or its results.parquet")
+    ],
+    kinds: Annotated[
+        list[str],
+        typer.Option(
+            "--format",
+            metavar="KIND",
+            help="svg, png or pdf; may be given several times (all if not given)",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="folder for the figures (figures/ beside the results if not given)")
+    ] = None,
+    invariant: Annotated[str | None, typer.Option(help="draw this one (those that broke if not given)")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw the figures of a sweep.
+
+    Losses, a heat map, outcomes, steps and time to loss, and the cost of safety, from its table of results.
+
+    Example: quorisk plot results/demo --format png --format pdf
+    """
+    from quorisk.command import show
+    from quorisk.sparkjobs.draw import plot
+
+    with show.status() as tell:
+        files = plot(results, out, kinds, invariant, tell)
+    if as_json:
+        print_json([str(file) for file in files])
+    else:
+        typer.echo("\n".join(map(str, files)))

@@ -1,0 +1,330 @@
+"""The `quorisk` command. Everything heavy is imported by the verb that needs it, so that --help is there at once."""
+
+import atexit
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from quorisk.command import grids  # noqa: F401  # its verbs come first
+from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
+from quorisk.kernels.errors import ConfigError, RunError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+@app.command("estimate")
+def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
+    """Estimate one configuration's risk by random runs.
+
+    How likely is a run to break each invariant, how far is that number to be trusted, and how do runs end?
+
+    \b
+    Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
+    """
+    experiment = load(file, overrides)
+    from quorisk.analysis import estimate
+    from quorisk.command import show
+
+    with show.run_bar(experiment.run.runs) as progress:
+        result = estimate.estimate(experiment, threads or estimate.num_cores(), progress)
+    if as_json:
+        print_json(estimate.as_json(result))
+    else:
+        show.estimate(result, show.console())
+
+
+@app.command("explore")
+def explore_verb(
+    file: File,
+    overrides: Overrides,
+    memory: Annotated[str, typer.Option(help="memory for states, such as 512MiB")] = "4GiB",
+    as_json: Json = False,
+) -> None:
+    """Search every state of one configuration.
+
+    How many states can it reach, and how many of them break which invariant?
+
+    Example: quorisk explore configs/defect1.toml --memory 8GiB
+    """
+    experiment = load(file, overrides)
+    from quorisk.analysis import explore
+    from quorisk.command import show
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.status() as tell:
+        progress = _states_line(tell) if tell else None
+        found, seconds = explore.explore(experiment, memory_bytes, progress)
+    if as_json:
+        print_json(explore.as_json(experiment, found, seconds))
+    else:
+        show.explore(found, seconds, explore.left_out(experiment), show.console())
+
+
+@app.command("exact")
+def exact_verb(
+    file: File,
+    overrides: Overrides,
+    by_steps: Annotated[
+        list[int],
+        typer.Option(
+            min=0,
+            help="also the probability of data loss within so many steps",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    by_time: Annotated[
+        list[float],
+        typer.Option(
+            min=0.0,
+            help="also the probability of data loss by this model time",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
+    storm: Annotated[bool, typer.Option("--storm", help="have the model checker Storm solve it as well")] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the chain as .umb or .drn", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Solve one configuration exactly.
+
+    Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
+
+    \b
+    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
+    """
+    experiment = load(file, overrides)
+    from quorisk.analysis import explore
+    from quorisk.analysis.exact import exact
+    from quorisk.command import show
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.status() as tell:
+        progress = _chain_line(tell) if tell else None
+        result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)
+    if as_json:
+        print_json(exact.as_json(result))
+    else:
+        show.exact(result, show.console())
+
+
+@app.command("compare")
+def compare_verb(
+    file: File,
+    overrides: Overrides,
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            metavar="SECTION.KEY=VALUE,VALUE",
+            help="a key and its values, the baseline's first; several are crossed",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    ablation: Annotated[bool, typer.Option("--ablation", help="every switch off in turn, against all on")] = False,
+    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="each against each, not only the first")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg, .png or .pdf)", show_default=False)
+    ] = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Compare variants of one configuration, run by run.
+
+    All variants see the same random numbers. Tells by how much they differ, how far that is to be trusted, and, with
+    --ablation, what every safety mechanism is worth.
+
+    \b
+    Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
+    """
+    if ablation == bool(vary) or (ablation and all_pairs):
+        raise ConfigError("--vary or --ablation: one of the two (--all-pairs goes with --vary)")
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
+    from quorisk.analysis import compare, estimate
+    from quorisk.command import show
+
+    plan = compare.ablation(file, overrides) if ablation else compare.vary(file, overrides, vary, all_pairs)
+    with show.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
+        result = compare.compare(plan, threads or estimate.num_cores(), progress)
+    if plot:
+        _plot(plot, compare.rows(result))
+    if as_json:
+        print_json(compare.as_json(result))
+    else:
+        show.compare(result, show.console())
+
+
+@app.command("trace")
+def trace_verb(
+    file: File,
+    overrides: Overrides,
+    invariant: Annotated[str, typer.Option(help="to break; 'data loss': any whose breach is")] = "data loss",
+    form: Annotated[
+        Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
+        typer.Option("--format", help="words if not given, unless --out ends in .svg or .mmd", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write it to", dir_okay=False, show_default=False)] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="SEED:INDEX", help="the random run of that index instead", show_default=False)
+    ] = None,
+    saved: Annotated[
+        Path | None, typer.Option("--replay", metavar="JSON", help="a trace saved with --json", show_default=False)
+    ] = None,
+    memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
+    as_json: Json = False,
+) -> None:
+    """Show how an invariant breaks, step by step.
+
+    A shortest counterexample if the search of all states finds one within the memory, else one from the random runs,
+    minimised. Or any random run, or a saved trace. As words, TLC's states, Mermaid, sequencediagram.org or a picture.
+
+    \b
+    Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
+    """
+    if run and saved:
+        raise ConfigError("--run, --replay: one of the two")
+    experiment = load(file, overrides)
+    from quorisk.analysis import explore
+    from quorisk.analysis.traces import find, formats, json_file, trace
+    from quorisk.command import show
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.status() as tell:
+        found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
+    replayed = found.trace and trace.replay(found.trace)
+    if found.trace and replayed:
+        chosen = form or formats.BY_SUFFIX.get(out.suffix if out else "", "words")
+        text = formats.FORMATS[chosen](found.trace, replayed)
+        if out:
+            _write(out, text)
+        elif not as_json:
+            typer.echo(text, nl=False)
+    if as_json:
+        print_json(json_file.as_json(*found, replayed.verdict if replayed else ""))
+    elif out or not found.trace:
+        typer.echo(found.reason if not found.trace else f"{out}: {found.reason}")
+
+
+@app.command("calibrate")
+def calibrate_verb(
+    repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="of every kind of interval")] = 1000,
+    p: Annotated[str, typer.Option("--p", help="probabilities of a loss, such as 0.5,0.1")] = "0.5,0.1,0.001",
+    runs: Annotated[int, typer.Option(min=1, max=10**9, help="where their number is fixed")] = 10_000,
+    confidence: Annotated[float, typer.Option(help="of the intervals, between 0 and 1")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check that intervals are what they say.
+
+    Repeats every kind of interval on chains whose answer is known, and tells how often it held the answer, how wide it
+    was, and how many runs it took.
+
+    Example: quorisk calibrate --repetitions 1000 --p 0.5,0.1,0.001
+    """
+    from quorisk.analysis import calibrate
+    from quorisk.command import show
+
+    probabilities = calibrate.parse_probabilities(p)
+    if not 0 < confidence < 1:
+        raise ConfigError(f"--confidence {confidence}: a number between 0 and 1")
+    chosen = list(calibrate.estimators(probabilities, runs, confidence, seed))
+    with show.run_bar(len(chosen) * repetitions, "repetitions") as progress:
+        result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
+    if as_json:
+        print_json(calibrate.as_json(result))
+    else:
+        show.calibrate(result, show.console())
+
+
+@app.command("bench")
+def bench_verb(
+    engine: Annotated[Literal["numba", "jax", "search"] | None, typer.Option(help="this one only")] = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the engines on this machine.
+
+    Random runs of every model, by Numba on one thread and on all, by JAX on its GPUs or the CPU, and the exhaustive
+    search. compile_s is the time of a first call: point QUORISK_CACHE_DIR to an empty folder to see what it is with
+    nothing compiled before. For jax, bytes and operations of a step are counted, and what the device could do at most.
+
+    Example: quorisk bench --threads 2 --json
+    """
+    from quorisk.analysis import bench, estimate
+    from quorisk.command import show
+
+    with show.status() as tell:
+        rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
+    if as_json:
+        print_json([row._asdict() for row in rows])
+    else:
+        show.bench(rows, show.console())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console entry: exits with 0 if done, else after one line on stderr: 1 failed, 2 bad input, 130 Ctrl-C."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
+    try:
+        code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
+        sys.stdout.flush()
+    except ConfigError as error:
+        _exit(f"error: {error}", BAD_INPUT)
+    except RunError as error:
+        _exit(f"error: {error}", FAILED)
+    except TyperException as error:
+        _exit(f"error: {error.format_message()}", error.exit_code)
+    except OSError as error:  # such as a full disk under stdout
+        _exit(f"error: {error}", FAILED)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except Exception as error:
+        from quorisk.kernels.errors import EngineError
+
+        if not isinstance(error, EngineError):
+            raise
+        _exit(f"error: {error}", BAD_INPUT)
+    if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
+        _exit("interrupted", INTERRUPTED)
+    sys.exit(code)
+
+
+def _exit(line: str, code: int) -> NoReturn:
+    print(" ".join(line.split()), file=sys.stderr)
+    sys.exit(code)
+
+
+def _states_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
+    return lambda num_states, depth: tell(f"{num_states:,} states, depth {depth}")
+
+
+def _chain_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
+    return lambda num_states, transitions: tell(f"{num_states:,} states, {transitions:,} transitions")
+
+
+def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    import pandas as pd
+
+    from quorisk.plots.forest import forest_figure
+    from quorisk.plots.style import save
+
+    try:
+        path.write_bytes(save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")))
+    except OSError as error:
+        raise ConfigError(f"--plot {path}: cannot be written: {error.strerror}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None

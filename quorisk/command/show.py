@@ -1,0 +1,242 @@
+"""Results as people read them: rich tables on a console."""
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from quorisk.analysis.bench import Speed
+from quorisk.analysis.calibrate import Result as Calibrated
+from quorisk.analysis.compare import Result
+from quorisk.analysis.estimate import Estimate, Risk
+from quorisk.analysis.exact.exact import ExactResult
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.explore import NOTE
+from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.analysis.statistics.paired import Comparison
+from quorisk.kernels.states.search import Search
+from quorisk.plots import numbers
+
+PIPED_WIDTH = 120
+STOPPED = {"runs": "", "precision": " (the precision is reached)", "budget": " (spent without reaching the precision)"}
+
+
+def console(stderr: bool = False) -> Console:
+    """A console on stdout, or stderr; as wide as the terminal, or PIPED_WIDTH if there is none."""
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    width = None if terminal else PIPED_WIDTH
+    return Console(stderr=stderr, highlight=False, force_terminal=terminal, width=width)
+
+
+@contextmanager
+def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None] | None]:
+    """Counts runs, or `what`, on stderr, with the time left: yields what to call with each number that have ended.
+
+    None if stderr is no terminal.
+    """
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn(f"of {{task.total:,.0f}} {what}"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=num_runs)
+        yield lambda ended: bar.advance(task, ended)
+
+
+@contextmanager
+def status() -> Iterator[Callable[[str], None] | None]:
+    """A line on stderr for work whose end is not known: yields what to call with its text. None as with `run_bar`."""
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None
+        return
+    with err.status("") as line:
+        yield line.update
+
+
+def estimate(result: Estimate, out: Console) -> None:
+    """Prints an estimate."""
+    marked = set(result.data_loss_invariants)
+    rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
+    table = _table("broken", "losses", "P", f"{numbers.percent(result.confidence)} interval")
+    for name, risk in [("data loss: any *", result.data_loss), *rows]:
+        table.add_row(name, f"{risk.losses:,}", probability(risk), escape(numbers.span(risk.low, risk.high)))
+    out.print(table)
+    outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
+    out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
+    if result.mean_time_to_loss is not None:
+        out.print(f"mean model time to data loss: {result.mean_time_to_loss:.4g}")
+    elif result.outcomes["lost"]:
+        out.print("mean model time to data loss: not known: times are counted in 2^-20 up to 2^22; scale the rates")
+    out.print(
+        f"{result.mean_steps:.4g} steps a run; {result.steps_per_s:.3g} steps/s and {result.runs_per_s:.3g} runs/s "
+        f"in {result.seconds:.3g} s on {result.threads} threads; compiled or loaded in {result.compile_s:.3g} s",
+        soft_wrap=True,
+    )
+    if result.outcomes["unfinished"]:
+        _warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
+    out.print(" ".join(["* data loss.", *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def probability(risk: Risk) -> str:
+    """A probability; an upper bound if nothing was lost."""
+    return numbers.plain(risk.p, 4) if risk.losses else numbers.bound(risk.high, numbers.plain)
+
+
+def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
+    """Prints what a search found; `left_out` are the history switches that it had off."""
+    table = _table("broken", "breaking states", "first of all broken", "first depth")
+    for name, states in found.breaking_states.items():
+        table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
+    out.print(table)
+    out.print(
+        f"{found.distinct_states:,} distinct states of {found.generated_states:,} generated, depth {found.depth}, "
+        f"in {seconds:.3g} s",
+        soft_wrap=True,
+    )
+    actions = _table("action", "transitions")
+    for name, count in found.action_counts.items():
+        actions.add_row(name, f"{count:,}" if count else "never enabled")
+    out.print(actions)
+    if left_out:
+        switches = ", ".join(f"{name} off" for name in left_out)
+        out.print(f"the specification's own states: {switches} (set it in the file to search with it)", soft_wrap=True)
+    if not found.complete:
+        _warn(out, "incomplete: the memory is full (raise --memory). There are more states; unbroken proves nothing.")
+    out.print(NOTE, style="dim", soft_wrap=True)
+
+
+def exact(result: ExactResult, out: Console) -> None:
+    """Prints exact probabilities."""
+    table = _table("broken", "probability", "")
+    for name, certain in result.invariants.items():
+        star = " *" if name in result.data_loss_invariants else ""
+        table.add_row(name + star, f"{certain.p:.12g}", "proved impossible" if certain.proved_zero else "")
+    out.print(table)
+    out.print("outcomes: " + ", ".join(f"{name} {p:.10g}" for name, p in result.outcomes.items()), soft_wrap=True)
+    for kind, bounded in (("steps", result.p_by_steps), ("model time", result.p_by_time)):
+        for bound, p in bounded.items():
+            out.print(f"data loss within {bound:g} {kind}: {p:.12g}")
+    expected = "a run may never end"
+    if result.expected_steps is not None and result.expected_time is not None:
+        expected = f"{result.expected_steps:.12g} steps and {result.expected_time:.10g} of model time a run"
+    out.print(
+        f"{expected}; {result.states:,} states, {result.transitions:,} transitions, built in {result.build_s:.3g} s, "
+        f"solved in {result.solve_s:.3g} s",
+        soft_wrap=True,
+    )
+    if result.storm_difference is not None:
+        out.print(f"Storm's numbers differ by {result.storm_difference:.1e} at the most (relative)")
+    out.print(" ".join(["* data loss. Exact, no sampling.", *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def compare(result: Result, out: Console) -> None:
+    """Prints a comparison: a table for any data loss, and for each invariant that broke, unless it alone is that."""
+    data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
+    for event in result.pairs[0].events:
+        found = [pair.events[event] for pair in result.pairs]
+        broke = any(each.p_variant or each.p_baseline for each in found)
+        same = event in result.data_loss_invariants and found == data_loss
+        if event == DATA_LOSS or (broke and not same):
+            out.print(_comparisons(event, result))
+    out.print(f"{result.runs:,} runs of each variant, all under the same random numbers", soft_wrap=True)
+    cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
+    if cut_off:
+        _warn(out, f"runs cut off that may hide a loss: {cut_off}. Intervals and p allow for them.")
+    hold = f"hold for all {len(result.pairs)} pairs together" if len(result.pairs) > 1 else "hold"
+    note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
+    test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
+    out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def _comparisons(event: str, result: Result) -> Table:
+    """The comparisons in one event; every baseline's row is above those of its variants."""
+    table = _table("variant", "P", "difference", "ratio", "p")
+    table.title, table.title_justify = event, "left"
+    baseline = None
+    for pair in result.pairs:
+        each = pair.events[event]
+        if pair.baseline != baseline:
+            baseline = pair.baseline
+            table.add_section()
+            table.add_row(baseline, _probability(each.p_baseline, baseline, result), "baseline")
+        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, result), *_cells(each))
+    return table
+
+
+def _probability(p: float, label: str, result: Result) -> str:
+    high = clopper_pearson(0, result.runs, result.confidence, result.cut_off[label])[1]
+    return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
+
+
+def _cells(each: Comparison) -> list[str]:
+    """Difference, ratio and p-value. Where no run differed the difference is an upper bound, never a 0."""
+    low, high = each.difference_low, each.difference_high
+    differs = each.table.only_variant or each.table.only_baseline
+    difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
+    most = math.inf if each.ratio_high is None else each.ratio_high
+    ratio = f"{numbers.plain(each.ratio)} " if each.ratio else ""
+    return [
+        escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
+        escape(f"{ratio}{numbers.span(each.ratio_low, most)}"),
+        f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
+    ]
+
+
+def calibrate(result: Calibrated, out: Console) -> None:
+    """Prints a calibration."""
+    percent, brackets = numbers.percent(result.confidence), numbers.percent(result.coverage_confidence)
+    table = _table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
+    for row in result.rows:
+        width = "-" if row.mean_width is None else f"{row.mean_width:.3g}"
+        factor = "-" if row.mean_width is None or row.truth != row.p else f"{row.mean_width / row.mean_reference:.2f}"
+        coverage = rf"{row.coverage:.3f} \[{row.coverage_low:.3f}, {row.coverage_high:.3f}]"
+        table.add_row(row.method, row.chain, f"{row.p:.4g}", coverage, f"{row.mean_runs:,.0f}", width, factor)
+    out.print(table)
+    said = (
+        f"{result.rows[0].repetitions:,} repetitions of {percent} intervals, in brackets {brackets} intervals of the "
+        "coverage. By C-P: the width by that of Clopper-Pearson intervals of the same runs, as if their number had "
+        f"been fixed. Hoeffding's number of runs for a half-width of 0.05, whatever p is: {result.fixed_size:,}."
+    )
+    out.print(said, soft_wrap=True)
+    short = [f"{row.method} at {row.p:g}" for row in result.rows if row.coverage_high < result.confidence]
+    if short:
+        _warn(out, f"coverage below {percent}: {', '.join(short)}.")
+
+
+def bench(rows: Iterable[Speed], out: Console) -> None:
+    """Prints measured speeds, and what a step asks of its device."""
+    table = _table("model", "engine", "threads", "steps/s", "runs/s", "compile s")
+    steps = _table("model", "device", "bytes/step", "most steps/s", "operations/step", "most steps/s")
+    for row in rows:
+        runs_per_s = "-" if row.runs_per_s is None else f"{row.runs_per_s:.3g}"
+        speed = (f"{row.steps_per_s:.3g}", runs_per_s, f"{row.compile_s:.2f}")
+        table.add_row(row.model, row.engine, str(row.threads), *speed)
+        if row.device:
+            limits = (row.steps_per_s_by_bytes, row.steps_per_s_by_operations)
+            by_bytes, by_operations = ("-" if limit is None else f"{limit:.3g}" for limit in limits)
+            counted = (f"{row.bytes_per_step:,}", by_bytes, f"{row.operations_per_step:,}", by_operations)
+            steps.add_row(row.model, row.device, *counted)
+    out.print(table)
+    out.print("steps/s of a search: transitions; compile s: of the first call, from the cache on disk if it is there")
+    if steps.row_count:
+        out.print(steps)
+        out.print("most steps/s: what the device's bandwidth or integer arithmetic allows, if they are known")
+
+
+def _table(first: str, *columns: str) -> Table:
+    table = Table()
+    table.add_column(first, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _warn(out: Console, text: str) -> None:
+    out.print(f"warning: {text}", style="yellow", soft_wrap=True)

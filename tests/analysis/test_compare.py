@@ -1,0 +1,369 @@
+"""Comparisons: tables against separate estimates, intervals by exact enumeration, what the command says and draws."""
+
+import io
+import json
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
+from scipy.special import betainc
+from scipy.stats import binomtest, multinomial
+
+from quorisk.analysis import compare, estimate
+from quorisk.analysis.experiment.config import load
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.statistics import paired
+from quorisk.analysis.statistics.paired import Counts, Table
+from quorisk.command import show
+from quorisk.plots import forest
+from quorisk.plots.style import save
+from tests.support import SMALL_FILE
+
+TOPIC = f"""{SMALL_FILE}[run]
+runs = 20000
+seed = 5
+"""
+ORDERINGS = ("persist_cursor_before_delete", "publish_context_before_horizon")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "topic.toml"
+    path.write_text(TOPIC)
+    return path
+
+
+def table_of(both: int, only_variant: int, only_baseline: int, runs: int) -> Table:
+    return Table(both, only_variant, only_baseline, runs - both - only_variant - only_baseline)
+
+
+def alone(file: Path, *overrides: str) -> estimate.Estimate:
+    return estimate.estimate(load(file, overrides), 1)
+
+
+@pytest.mark.parametrize("limit", ["max_steps=100000", "max_steps=14", "horizon=3"])
+def test_margins_are_those_of_separate_estimates(file, limit, monkeypatch):
+    monkeypatch.setattr(compare, "CHUNK_RUNS", 3000)  # the last one is shorter
+    plan = compare.vary(file, [limit], [f"{key}=true,false" for key in ORDERINGS], all_pairs=True)
+    result = compare.compare(plan, 2)
+    assert (result.runs, len(result.variants), len(result.pairs)) == (20_000, 4, 6)
+    switches = list(product(("true", "false"), repeat=2))
+    separate = {
+        label: alone(file, limit, *(f"{key}={value}" for key, value in zip(ORDERINGS, values, strict=True)))
+        for label, values in zip(result.variants, switches, strict=True)
+    }
+    assert {label: each.point_id for label, each in separate.items()} == result.variants
+    assert {label: each.outcomes["unfinished"] for label, each in separate.items()} == result.cut_off
+    for pair in result.pairs:
+        for event, found in pair.events.items():
+            assert sum(found.table) == 20_000
+            for label, only in ((pair.variant, found.table.only_variant), (pair.baseline, found.table.only_baseline)):
+                risk = separate[label].data_loss if event == DATA_LOSS else separate[label].invariants[event]
+                assert found.table.both + only == risk.losses
+    assert sum(found.table.both > 0 for pair in result.pairs for found in pair.events.values()) > 2
+
+
+def test_runs_that_the_horizon_ends_are_cut_off_if_the_question_is_about_any_time(file):
+    options = [f"{ORDERINGS[1]}=true,false"]
+    by_then, at_any_time = (
+        compare.compare(compare.vary(file, ["horizon=6", f"at_any_time={which}"], options), 1)
+        for which in ("false", "true")
+    )
+    assert set(by_then.cut_off.values()) == {0}
+    ended = [alone(file, "horizon=6", f"{ORDERINGS[1]}={which}").outcomes["horizon"] for which in ("true", "false")]
+    assert min(ended) > 0
+    assert list(at_any_time.cut_off.values()) == ended
+    narrow, wide = (result.pairs[0].events[DATA_LOSS] for result in (by_then, at_any_time))
+    assert wide.difference_low < narrow.difference_low < narrow.difference_high < wide.difference_high
+
+
+def test_a_comparison_does_not_depend_on_threads_or_chunks(file, monkeypatch):
+    plan = compare.vary(file, [], ["keys=1,2"])
+    ended: list[int] = []
+    whole = compare.compare(plan, 1, ended.append)
+    monkeypatch.setattr(compare, "CHUNK_RUNS", 777)
+    assert compare.compare(plan, 3, ended.append) == whole
+    assert sum(ended) == 2 * 2 * 20_000
+
+
+def test_parts_of_a_comparison_add_up_to_the_whole(file):
+    def table(*overrides):
+        [pair] = compare.compare(compare.vary(file, overrides, ["keys=1,2"]), 1).pairs
+        return [sum(column) for column in zip(*(found.table for found in pair.events.values()), strict=True)]
+
+    first, rest = table("runs=1000"), table("runs=2000", "first_run=1000")
+    assert table("runs=3000") == [a + b for a, b in zip(first, rest, strict=True)]
+    assert table("runs=2000") != rest
+
+
+def test_a_variant_against_itself_differs_in_no_run(file):
+    # a limit of crashes where there are none
+    result = compare.compare(compare.vary(file, ["broker_crash=0"], ["max_crashes=1,2"]), 1)
+    [pair] = result.pairs
+    for found in pair.events.values():
+        assert found.table.only_variant == found.table.only_baseline == 0
+        assert (found.difference, found.p_value) == (0.0, 1.0)
+        assert -found.difference_low == found.difference_high > 0
+
+
+def test_assumptions_that_differ_are_told_by_variant(file):
+    result = compare.compare(compare.vary(file, ["runs=10"], ["broker_crash=1,0.5"]), 1)
+    shared = [said for said in result.assumptions if not said.startswith("broker_crash")]
+    assert len(shared) == 2
+    assert result.assumptions[2].startswith("broker_crash 1.0: Each step")
+    assert "broker_crash 0.5; all others 1." in result.assumptions[3]
+
+
+def test_an_ablation_turns_every_switch_off_in_turn(file):
+    plan = compare.ablation(file, ["retain_null_key=false"])
+    labels = [variant.label for variant in plan.variants]
+    switches = ["retain_null_key", "model_producer", "publish_context_before_horizon", "persist_cursor_before_delete"]
+    assert labels == ["all on", *(f"{name} off" for name in switches)]
+    assert plan.pairs == ((1, 0), (2, 0), (3, 0), (4, 0))
+    for place, variant in enumerate(plan.variants):
+        assert [name for name in switches if not variant.point.values[name]] == switches[place - 1 : place]
+    result = compare.compare(plan, 2)
+    worth = {pair.variant: pair.events[DATA_LOSS] for pair in result.pairs}
+    assert worth["publish_context_before_horizon off"].difference_low > 0
+    assert worth["publish_context_before_horizon off"].ratio is None  # nothing is lost with all on
+    assert worth["publish_context_before_horizon off"].p_adjusted < 1e-9
+    assert worth["retain_null_key off"].p_adjusted == 1.0
+
+
+def cut_off_counts(seen: np.ndarray) -> Counts:
+    """Of runs with (variant, baseline) each 0, 1, or 2 for unknown."""
+    variant, baseline = seen.T
+    arguments = [np.where(mask, compare._EVERYTHING, 0) for mask in (variant == 2, baseline == 2)]
+    counted = compare._count(variant & 1, arguments[0], baseline & 1, arguments[1], 0)
+    return compare._counts(np.array(counted))
+
+
+def test_cut_off_runs_widen_intervals_to_whatever_they_may_hide():
+    generator = np.random.Generator(np.random.Philox(key=1))
+    for _ in range(40):
+        seen = generator.choice(3, (30, 2), p=[0.6, 0.3, 0.1])
+        counts = cut_off_counts(seen)
+        [found] = paired.compare([counts], 0.9)
+        for _ in range(20):
+            truth = np.where(seen == 2, generator.integers(0, 2, seen.shape), seen)
+            table = cut_off_counts(truth).seen
+            low, high = paired.difference_interval(table, 0.9)
+            assert found.difference_low <= low < high <= found.difference_high
+            low, high = paired.ratio_interval(table, 0.9)
+            assert found.ratio_low <= low <= high <= (math.inf if found.ratio_high is None else found.ratio_high)
+            assert paired.mcnemar(table) <= found.p_value + 1e-12
+
+
+@pytest.mark.parametrize(
+    "cells", [(0.3, 0.2, 0.1), (0.0, 0.5, 0.0), (0.05, 0.01, 0.01), (0.4, 0.3, 0.3), (0.02, 0.3, 0.05)]
+)
+def test_paired_intervals_hold_as_often_as_they_say(cells):
+    """By adding up all tables of 24 runs."""
+    runs, confidence = 24, 0.9
+    p = [*cells, max(0.0, 1 - sum(cells))]
+    difference, ratio = cells[1] - cells[2], (cells[0] + cells[1]) / max(cells[0] + cells[2], 1e-300)
+    covered = {"difference": 0.0, "ratio": 0.0}
+    for both, variant, baseline in product(range(runs + 1), repeat=3):
+        if both + variant + baseline <= runs:
+            table = table_of(both, variant, baseline, runs)
+            weight = multinomial.pmf(table, runs, p)
+            low, high = paired.difference_interval(table, confidence)
+            covered["difference"] += weight * (low <= difference <= high)
+            low, high = paired.ratio_interval(table, confidence)
+            covered["ratio"] += weight * (low <= ratio <= high)
+    assert min(covered.values()) >= confidence
+
+
+def test_intervals_that_were_computed_by_hand():
+    # the 0.0125 and 0.9875 quantiles of Beta(9, 93) and so on, by bisection of the binomial sums
+    def quantile(a: float, b: float, q: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if betainc(a, b, middle) < q else (low, middle)
+        return low
+
+    table = table_of(3, 9, 2, 100)
+    low, high = paired.difference_interval(table, 0.95)
+    assert low == pytest.approx(quantile(9, 92, 0.0125) - quantile(3, 98, 0.9875))
+    assert high == pytest.approx(quantile(10, 91, 0.9875) - quantile(2, 99, 0.0125))
+    low, high = paired.ratio_interval(table, 0.95)
+    assert low == pytest.approx((1 - quantile(3, 12, 0.9875)) / (1 - quantile(9, 6, 0.0125)))
+    assert high == pytest.approx((1 - quantile(2, 13, 0.0125)) / (1 - quantile(10, 5, 0.9875)))
+    assert low < 12 / 5 < high
+    assert paired.ratio_interval(table_of(0, 0, 0, 100), 0.95) == (0.0, math.inf)
+    assert paired.ratio_interval(table_of(0, 9, 0, 100), 0.95)[1] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("variant", "baseline"), [(0, 0), (5, 0), (0, 5), (7, 7), (9, 2), (121, 59), (10**6, 10**6 - 3000)]
+)
+def test_mcnemars_test_is_scipys_exact_one(variant, baseline):
+    expected = binomtest(variant, variant + baseline).pvalue if variant + baseline else 1.0
+    assert paired.mcnemar(table_of(3, variant, baseline, 10**7)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_holms_adjustment():
+    assert paired.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert paired.holm([0.2]) == [0.2]
+    assert paired.holm([0.5, 0.9, 0.6]) == [1.0, 1.0, 1.0]
+
+
+def test_more_pairs_widen_every_interval_and_raise_every_p():
+    count = Counts(*[table_of(3, 9, 2, 100)] * 3)
+    [one], four = paired.compare([count], 0.95), paired.compare([count] * 4, 0.95)
+    for each in four:
+        assert each.difference_low < one.difference_low < one.difference_high < each.difference_high
+        assert each.p_adjusted == pytest.approx(4 * one.p_value)
+    assert (one.p_variant, one.p_baseline, one.difference) == pytest.approx((0.12, 0.05, 0.07))
+    assert one.ratio == pytest.approx(12 / 5)
+
+
+def test_compare_as_json(quorisk, file):
+    vary = ("--vary", "variant.persist_cursor_before_delete=true,false")
+    code, out, err = quorisk("compare", str(file), *vary, "--json", "--threads", "2")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (result["runs"], result["seed"], result["confidence"]) == (20_000, 5, 0.95)
+    assert list(result["variants"]) == ["persist_cursor_before_delete on", "persist_cursor_before_delete off"]
+    assert "variant.persist_cursor_before_delete" not in result["parameters"]
+    assert result["parameters"]["model.keys"] == 1
+    [pair] = result["pairs"]
+    assert (pair["variant"], pair["baseline"]) == tuple(list(result["variants"])[::-1])
+    lost = pair["events"]["data loss"]
+    assert lost["difference_low"] < lost["difference"] < lost["difference_high"]
+    assert lost["table"]["both"] + lost["table"]["only_baseline"] == 0
+    assert (lost["ratio"], lost["ratio_high"]) == (None, None)
+
+
+def test_compare_as_text_prints_no_zero(quorisk, file):
+    code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000")
+    rows = {line.split("│")[1].strip(): line for line in out.splitlines()[:8] if line.startswith("│")}
+    assert code == 0
+    assert "baseline" in rows["all on"]
+    assert "│ < 0.00185 │" in rows["all on"]
+    assert "< 0.00289 [-0.00289, +0.00289]" in rows["retain_null_key off"]
+    assert "+0." in rows["publish_context_before_horizon off"]
+    assert "hold for all 4 pairs together" in out
+    code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000", "--set", "max_steps=9")
+    assert "warning: runs cut off that may hide a loss: all on 2,000" in out
+    assert (
+        "│ at most 1 │" in {line.split("│")[1].strip(): line for line in out.splitlines()[:8] if "│" in line}["all on"]
+    )
+
+
+def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
+    seen, least = table_of(0, 0, 0, 100), table_of(0, 0, 40, 100)  # 40 runs of the baseline were cut off
+    [found] = paired.compare([Counts(seen, least, seen)], 0.95)
+    assert -found.difference_low > 0.4 > found.difference_high
+    assert show._cells(found)[0].startswith("< 0.517 ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--vary or --ablation: one of the two"),
+        (["--ablation", "--vary", "keys=1,2"], "--vary or --ablation: one of the two"),
+        (["--ablation", "--all-pairs"], "--vary or --ablation: one of the two"),
+        (["--vary", "keys"], "--vary keys: written as section.key=value,value"),
+        (["--vary", "keys=1,"], "--vary keys=1,: written as section.key=value,value"),
+        (["--vary", "keys=1"], "--vary keys=1: a single configuration"),
+        (["--vary", "keys=1,2", "--vary", "model.keys=2,1"], "--vary model.keys=2,1: a key once"),
+        (["--vary", "keys=1,7"], "FILE: model.keys = 7: an integer from 1 to 6"),
+        (["--vary", "keyz=1,2"], "FILE: grid.keyz = [1, 2]: there is no key keyz"),
+        (["--vary", "seed=1,2"], "FILE: grid.run.seed = [1, 2]: cannot vary"),
+        (["--vary", "keys=1,2", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: varies too"),
+        (["--ablation", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: 2 grid points where one is wanted"),
+        (["--ablation", "--set", "run.precision=0.1"], "FILE: run.precision = 0.1: inf, as only `quorisk estimate`"),
+        (["--ablation", "--plot", "x.gif"], "--plot x.gif: a file name that ends in .svg, .png or .pdf"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
+    code, out, err = quorisk("compare", str(file), *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {said.replace('FILE', str(file))}")
+    assert len(err.splitlines()) == 1
+
+
+def test_help_has_an_example(quorisk):
+    code, out, _ = quorisk("compare", "--help")
+    assert code == 0
+    assert "Example: quorisk compare" in out
+
+
+@pytest.fixture(scope="module")
+def ablation(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ablation") / "topic.toml"
+    path.write_text(TOPIC)
+    return pd.DataFrame(compare.rows(compare.compare(compare.ablation(path, []), 2)))
+
+
+def marks(figure, group):
+    return [
+        float(x)
+        for axes in figure.get_axes()
+        for line in axes.lines
+        if line.get_gid() == group
+        for x in line.get_xdata()
+    ]
+
+
+def test_a_forest_plot_shows_every_pair_once_and_no_zero(ablation):
+    figure = forest.forest_figure(ablation)
+    rows = ablation[ablation["invariant"] != "CompactionHorizonCorrectness"]  # the one that is data loss
+    assert len(figure.get_axes()) == 2 * rows["invariant"].nunique()  # each with its column of figures
+    same = rows[rows["only_variant"] + rows["only_baseline"] == 0]
+    assert 0 < len(same) < len(rows)
+    assert sorted(marks(figure, forest.NO_DIFFERENCE)) == pytest.approx(sorted(same["difference_high"]))
+    drawn = marks(figure, "apart") + marks(figure, "not apart")
+    assert sorted(drawn) == pytest.approx(sorted(rows["difference"].drop(same.index)))
+    assert 0.0 not in drawn + marks(figure, forest.NO_DIFFERENCE)
+
+
+def test_an_invariant_that_is_no_data_loss_is_shown_even_if_it_broke_as_often(ablation):
+    counts = ["both", "only_variant", "only_baseline", "neither"]
+    alike = ablation.copy()
+    lost = alike[alike["invariant"] == DATA_LOSS][counts].to_numpy()
+    alike.loc[alike["invariant"] == "CompactedLedgerLeak", counts] = lost
+    titles = [axes.get_title("left") for axes in forest.forest_figure(alike).get_axes()]
+    assert "Probability that a run breaks CompactedLedgerLeak" in titles
+    assert "Probability that a run breaks CompactionHorizonCorrectness" not in titles
+
+
+def test_on_screen_too(file):
+    result = compare.compare(compare.ablation(file, ["runs=2000"]), 2)
+    for pair in result.pairs:
+        pair.events["CompactedLedgerLeak"] = pair.events[DATA_LOSS]
+    out = io.StringIO()
+    show.compare(result, Console(file=out, width=200))
+    titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
+    assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]
+
+
+def test_an_interval_in_figures_holds_its_estimate(ablation):
+    narrow = {"difference": 0.102, "difference_low": 0.1014, "difference_high": 0.1026, "only_variant": 9}
+    axes = forest.forest(ablation.assign(**narrow), ax=Figure().subplots())
+    [_, beside] = axes.figure.get_axes()
+    assert all(label.get_text().startswith("+0.102 [+0.101, +0.103]") for label in beside.get_yticklabels())
+
+
+def test_the_caption_says_model_faults_runs_and_intervals(ablation):
+    said = forest.caption(ablation)
+    for part in ("Model compaction", "messages 3", "20,000 runs", "seed 5", "95% intervals", "all 4 pairs"):
+        assert part in said
+
+
+def test_the_same_comparison_gives_the_same_bytes(quorisk, file, tmp_path, ablation):
+    for name in ("one.svg", "two.png"):
+        code, _, err = quorisk("compare", str(file), "--ablation", "--plot", str(tmp_path / name))
+        assert (code, err) == (0, "")
+    assert (tmp_path / "one.svg").read_bytes() == save(forest.forest_figure(ablation), "svg")
+    assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
+    code, _, err = quorisk("compare", str(file), "--ablation", "--plot", str(tmp_path / "absent" / "x.svg"))
+    assert code == 2
+    assert "cannot be written" in err

@@ -1,0 +1,239 @@
+"""Estimates: intervals against published and independent values, and what runs are summed up to."""
+
+import io
+
+import pytest
+from rich.console import Console
+from scipy.special import betainc, betaincc
+from scipy.stats import binom, binomtest
+
+from quorisk.analysis import bench, estimate
+from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.command import show
+from quorisk.kernels.engines import jax_engine, numba_engine
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.numba_engine import record
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK
+from quorisk.kernels.model import OUTCOMES
+from quorisk.plots import numbers
+from tests.support import ROOT
+
+CONFIGS = ROOT / "configs"
+TOPIC = {
+    "protocol": "compaction",
+    "model": {"messages": 3, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 2},
+    "variant": {"persist_cursor_before_delete": False},
+    "run": {"runs": 20_000, "seed": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("losses", "runs", "confidence", "low", "high"),
+    [
+        # the usual tables of exact limits, to their four digits
+        (0, 10, 0.95, 0.0, 0.3085),
+        (1, 10, 0.95, 0.0025, 0.4450),
+        (5, 10, 0.95, 0.1871, 0.8129),
+        (10, 10, 0.95, 0.6915, 1.0),
+        (10, 100, 0.95, 0.0490, 0.1762),
+    ],
+)
+def test_intervals_are_the_published_ones(losses, runs, confidence, low, high):
+    assert clopper_pearson(losses, runs, confidence) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize("losses", [0, 1, 17, 999_999, 1_000_000])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999999])
+def test_intervals_are_those_of_scipys_exact_test(losses, confidence):
+    exact = binomtest(losses, 1_000_000).proportion_ci(confidence, "exact")
+    assert clopper_pearson(losses, 1_000_000, confidence) == pytest.approx((exact.low, exact.high), rel=1e-9)
+
+
+def test_no_loss_in_many_runs_is_a_small_upper_bound():
+    low, high = clopper_pearson(0, 10**12, 0.95)
+    assert low == 0.0
+    assert high == pytest.approx(3.6888794541e-12, rel=1e-9)  # ln 40 / n
+
+
+@pytest.mark.parametrize("runs", [10**4, 10**8, 10**9, 10**10, 10**12])
+@pytest.mark.parametrize("losses", [1, 999, 1000, 1001, 5000])
+def test_at_the_ends_the_tails_are_what_they_should_be_for_any_counts(losses, runs):
+    """SciPy's inverse functions are wrong at shapes of just 1000: losses of 999 and 1000, or so many runs without."""
+    low, high = clopper_pearson(losses, runs, 0.95)
+    assert (betainc(losses, runs - losses + 1, low), betaincc(losses + 1, runs - losses, high)) == pytest.approx(
+        (0.025, 0.025), rel=1e-5
+    )
+    mirrored = clopper_pearson(runs - losses, runs, 0.95)
+    assert (1 - mirrored[1], 1 - mirrored[0]) == pytest.approx((low, high), rel=0.01, abs=1e-15)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_intervals_hold_the_probability_at_least_as_often_as_they_say(confidence):
+    for runs in (20, 50, 100):
+        bounds = [clopper_pearson(losses, runs, confidence) for losses in range(runs + 1)]
+        covered = {
+            p: sum(binom.pmf(k, runs, p) for k, (low, high) in enumerate(bounds) if low <= p <= high)
+            for p in (1e-6, 0.001, 0.01, 0.05, 0.2, 0.37, 0.5, 0.63, 0.8, 0.99)
+        }
+        assert min(covered.values()) >= confidence
+        assert min(covered.values()) < 1 - (1 - confidence) / 2  # nor are they needlessly wide
+
+
+def test_runs_that_may_hide_a_loss_widen_the_interval_upwards():
+    low, high = clopper_pearson(3, 1000, 0.95, hidden=20)
+    assert (low, high) == (clopper_pearson(3, 1000, 0.95)[0], clopper_pearson(23, 1000, 0.95)[1])
+    assert clopper_pearson(3, 1000, 0.95, hidden=999)[1] == 1.0  # two of the losers were cut off later
+
+
+@pytest.fixture(scope="module")
+def topic():
+    return estimate.estimate(build(TOPIC, "topic"), 2)
+
+
+def test_an_estimate_sums_up_the_engines_runs(topic):
+    experiment = build(TOPIC, "topic")
+    points = pack(experiment.model, [experiment.points[0].point])
+    runs = record(experiment.model, points, Job(0, 0, 20_000), 5)
+    columns = dict(zip(RECORD, runs.T, strict=True))
+    assert topic.runs == 20_000
+    assert topic.steps == columns["steps"].sum()
+    assert topic.mean_steps == pytest.approx(columns["steps"].mean())
+    assert topic.outcomes == {name: (columns["outcome"] == i).sum() for i, name in enumerate(OUTCOMES)}
+    for i, invariant in enumerate(experiment.model.invariants):
+        risk = topic.invariants[invariant.name]
+        assert risk.losses == (columns["broken_mask"] >> i & 1).sum() > 0
+        assert risk.p == risk.losses / 20_000
+        assert (risk.low, risk.high) == clopper_pearson(risk.losses, 20_000, 0.95)
+    lost = columns["outcome"] == OUTCOMES.index("lost")
+    assert topic.data_loss.losses == lost.sum()
+    assert topic.mean_time_to_loss == pytest.approx(columns["time_ticks"][lost].mean() * TIME_TICK)
+    assert topic.point_id == experiment.points[0].point_id
+    assert topic.steps_per_s * topic.seconds == pytest.approx(topic.steps)
+
+
+def test_only_1_is_written_1():
+    def shown(losses, runs, hidden=0):
+        return show.probability(estimate.Risk(losses, losses / runs, *clopper_pearson(losses, runs, 0.95, hidden)))
+
+    assert shown(999_980, 1_000_000) == "0.999980"
+    assert shown(545_382, 1_000_000) == "0.5454"
+    assert shown(10, 10) == "1"
+    assert shown(0, 10) == "< 0.309"
+    assert shown(0, 10, hidden=10) == "at most 1"
+
+
+def test_confidence_is_never_written_100_percent(topic):
+    out = io.StringIO()
+    show.estimate(topic._replace(confidence=1 - 1e-12), Console(file=out, width=200))
+    assert "99.9999999999% interval" in out.getvalue()
+    assert numbers.percent(1 - 1e-12) == "99.9999999999%"
+
+
+def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
+    """Losses come after some 6 by rates of 1, after 6e8 by rates of 1e-8: then all count as 2**42 ticks."""
+    names = [action.name for action in build(TOPIC, "topic").model.actions]
+    experiment, fast = (build(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-8, 1e8))
+    soon = estimate.estimate(build(TOPIC, "topic"), 1)
+    assert soon.mean_time_to_loss is not None
+    for scaled in (experiment, fast):
+        found = estimate.estimate(scaled, 1)
+        assert (found.outcomes, found.mean_time_to_loss) == (soon.outcomes, None)
+        show.estimate(found, Console())
+        assert "mean model time to data loss: not known: times are counted in 2^-20 up to" in capsys.readouterr().out
+    for engine in (numba_engine, jax_engine):
+        runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 2000), 5)
+        assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
+
+
+def test_progress_counts_every_run_once():
+    ended: list[int] = []
+    estimate.estimate(build(TOPIC, "topic", ["runs=40000"]), 2, ended.append)
+    assert len(ended) > 1
+    assert sum(ended) == 40_000
+
+
+def test_unfinished_runs_count_as_possible_losses(topic):
+    short = estimate.estimate(build(TOPIC, "topic", ["max_steps=18"]), 1)
+    unfinished = short.outcomes["unfinished"]
+    assert 0 < unfinished < 20_000
+    for name, risk in short.invariants.items():
+        assert risk.high == clopper_pearson(risk.losses, 20_000, 0.95, unfinished)[1]
+        assert risk.low <= topic.invariants[name].p <= risk.high
+
+
+def test_runs_that_the_horizon_ends_are_answers(topic):
+    early = estimate.estimate(build(TOPIC, "topic", ["horizon=2"]), 1)
+    assert early.outcomes["horizon"] > 0
+    for risk in early.invariants.values():
+        assert risk.high == clopper_pearson(risk.losses, 20_000, 0.95)[1]
+    assert "model time 2" in early.assumptions[-1]
+    assert len(early.assumptions) == len(topic.assumptions) + 1
+
+
+def test_assumptions_name_rates_losses_and_what_counts_as_data_loss():
+    experiment = load(CONFIGS / "defect1.toml")
+    scheduler, messages, data_loss = estimate.assumptions(experiment.model, experiment.points[0].point)
+    assert "client_starts_recovery 0.2" in scheduler
+    assert "bookie_sends_read_response" not in scheduler  # its rate is 1
+    assert "probability 0.1" in messages
+    assert "NoDivergenceBetweenClientAndMetaData or AllAckedEntriesAreReadable" in data_loss
+    assert "OnlyValidFragments" not in data_loss
+
+
+def test_an_estimate_is_of_one_point():
+    grid = ["grid.keys=[1, 2]", "grid.values=[1]", "grid.max_crashes=[0, 1]"]
+    with pytest.raises(ConfigError) as error:
+        estimate.estimate(build(TOPIC, "topic", grid), 1)
+    assert str(error.value) == (
+        "topic: grid.model.keys, grid.model.max_crashes: 4 grid points where one is wanted; "
+        "pick one with --set model.keys=..., or sweep all with `quorisk run`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "switch", "broken"),
+    [
+        ("defect1.toml", "fence_recovery_reads", "NoDivergenceBetweenClientAndMetaData"),
+        ("defect2.toml", "recovery_lac_floor", "OnlyValidFragments"),
+    ],
+)
+def test_the_defects_break_what_their_files_say_and_their_mechanisms_prevent_it(file, switch, broken):
+    runs = "runs=20000"
+    off = estimate.estimate(load(CONFIGS / file, [runs]), 2)
+    assert off.invariants[broken].low > 1e-4
+    assert off.data_loss.losses > 0
+    on = estimate.estimate(load(CONFIGS / file, [runs, f"{switch}=true"]), 2)
+    assert [risk.losses for risk in on.invariants.values()] == [0] * 5
+
+
+def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_search(monkeypatch):
+    monkeypatch.setattr(bench, "REPETITION_S", 0.01)
+    documents = {"compaction": bench.RANDOM_RUNS["compaction"]}
+    monkeypatch.setattr(bench, "RANDOM_RUNS", documents)
+    monkeypatch.setattr(bench, "SEARCHES", documents | {"compaction": {"model": TOPIC["model"]}})
+    told: list[str] = []
+    rows = list(bench.bench(None, 2, told.append))
+    assert [(row.model, row.engine, row.threads) for row in rows] == [
+        ("compaction", "numba", 1),
+        ("compaction", "numba", 2),
+        ("compaction", "jax", estimate.num_cores()),
+        ("compaction", "search", 1),
+    ]
+    assert all(row.steps_per_s > 1e3 for row in rows)
+    assert [row.runs_per_s is None for row in rows] == [False, False, False, True]
+    assert told == ["compaction (numba)", "compaction (jax)", "compaction (search)"]
+    assert (rows[2].device, rows[2].bytes_per_step, rows[2].steps_per_s_by_bytes) == ("1 x cpu", 168, None)
+    assert {row.engine for row in bench.bench("search", 1)} == {"search"}
+
+
+def test_the_benchmark_tells_what_a_known_device_could_do_at_most(monkeypatch):
+    monkeypatch.setattr(bench, "REPETITION_S", 0.01)
+    monkeypatch.setattr(bench, "RANDOM_RUNS", {"compaction": bench.RANDOM_RUNS["compaction"]})
+    monkeypatch.setitem(bench.LIMITS, "cpu", bench.Limits(bytes_per_s=168e9, operations_per_s=1e12))
+    [row] = bench.bench("jax", 1)
+    assert row.operations_per_step is not None
+    assert 300 < row.operations_per_step < 1000  # the step of this model by itself has 627 in JAX's own terms
+    assert row.steps_per_s_by_bytes == pytest.approx(1e9)
+    assert row.steps_per_s_by_operations == pytest.approx(1e12 / row.operations_per_step)

@@ -1,0 +1,176 @@
+"""Result rows: built from tallies, merged by exact sums, kept in Parquet, read back as a frame."""
+
+import json
+import math
+
+import pyarrow as pa
+import pytest
+
+from quorisk.analysis import results
+from quorisk.analysis.experiment.identity import canonical_parameters, point_id
+from quorisk.analysis.results import Identity, ResultError
+from quorisk.analysis.statistics import intervals, sequential
+from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.kernels.engines.tally import num_columns, read
+from quorisk.kernels.protocols.compaction import MODEL
+from tests.support import point_of
+
+POINT = point_of(MODEL, horizon=50.0)
+IDENTITY = Identity(point_id(MODEL, POINT), MODEL.name, MODEL.version, canonical_parameters(MODEL, POINT), 7)
+
+
+def row(first_run=0, num_runs=10, wall_s=0.5, **identity):
+    """A row whose columns all differ: num_runs completed runs, and numbers made up for the rest."""
+    sums = [100 * first_run + 3 * column for column in range(num_columns(MODEL))]
+    sums[:5] = [num_runs, 0, 0, 0, 0]
+    return results.row(IDENTITY._replace(**identity), MODEL, first_run, read(MODEL, sums), "numba", wall_s)
+
+
+def table(*rows):
+    return pa.Table.from_pylist(list(rows), schema=results.SCHEMA)
+
+
+def merged_table(*rows):
+    """A row for each point, in the order of their first rows."""
+    given = table(*rows).to_pylist()
+    by_point = [
+        [each for each in given if each["point_id"] == one] for one in dict.fromkeys(r["point_id"] for r in given)
+    ]
+    return table(*map(results.merge_rows, by_point))
+
+
+def merged(*rows):
+    return merged_table(*rows).to_pylist()
+
+
+def test_every_column_of_a_row_is_in_the_schema_and_documented():
+    assert list(row()) == results.SCHEMA.names
+    assert all(field.metadata[b"doc"] for field in results.SCHEMA)
+
+
+def test_merging_adds_up_whatever_the_order():
+    parts = [row(0, 10), row(10, 5), row(15, 1)]
+    [one] = merged(*parts)
+    assert merged(*reversed(parts)) == [one]
+    assert (one["first_run"], one["num_runs"], one["completed"]) == (0, 16, 16)
+    for name in ("steps", "steps_squared", "messages", "loss_steps", "loss_time_ticks", "wall_s"):
+        assert one[name] == sum(part[name] for part in parts), name
+    for name in ("step_histogram", "loss_time_histogram"):
+        assert one[name] == [sum(bins) for bins in zip(*(part[name] for part in parts), strict=True)], name
+    for index, invariant in enumerate(MODEL.invariants):
+        same = [part["invariants"][index] for part in parts]
+        sums = {name: sum(each[name] for each in same) for name in ("broken", "first_steps")}
+        assert one["invariants"][index] == {"name": invariant.name, "data_loss": invariant.data_loss, **sums}
+
+
+def test_merging_in_stages_is_merging_at_once():
+    first, second, third = row(0, 10), row(10, 5), row(15, 1)
+    assert merged(*merged(first, second), third) == merged(first, *merged(third, second))
+
+
+def test_rows_of_different_points_stay_apart():
+    assert [each["point_id"] for each in merged(row(point_id="b"), row(point_id="a"), row(10, 5, point_id="b"))] == [
+        "b",
+        "a",
+    ]
+
+
+def test_engines_and_versions_merge_to_those_that_took_part():
+    older = row(0, 10) | {"versions": ["numba 0.1"], "engines": ["another"]}
+    [one] = merged(older, row(10, 10))
+    assert one["versions"] == sorted(["numba 0.1", *results.versions("numba")])
+    assert one["engines"] == ["another", "numba"]
+
+
+def test_an_overlap_names_where_its_rows_are_from():
+    first, second = row(0, 10) | {"source": "a"}, row(7, 9) | {"source": "b"}
+    with pytest.raises(ResultError, match="runs 7 to 9 are both in a and in b"):
+        results.merge_rows([second, first])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (row(0, 10), row(9, 10), "runs 9 to 9 are in two rows"),
+        (row(0, 10), row(0, 10), "runs 0 to 9 are in two rows"),
+        (row(0, 10), row(2, 3), "runs 2 to 4 are in two rows"),
+        (row(0, 10), row(12, 3), "runs 10 to 11 are missing"),
+        (row(0, 10), row(10, 10, seed=8), "differ in seed: 7, 8"),
+        (row(0, 10), row(10, 10, model_version=0), "differ in model_version"),
+        (row(0, 10), row(10, 10) | {"invariants": row()["invariants"][::-1]}, "differ in their invariants"),
+    ],
+)
+def test_rows_that_do_not_belong_together_are_refused(first, second, message):
+    with pytest.raises(ResultError, match=message):
+        merged(first, second)
+
+
+def test_sums_of_more_digits_than_64_bits_or_python_decimals_have_are_exact():
+    huge = [3**70 + 1, 3**70 + 2]  # 34 digits each
+    [one] = merged(*(row(10 * i, 10) | {"steps_squared": value, "loss_steps": 2**62} for i, value in enumerate(huge)))
+    assert (int(one["steps_squared"]), int(one["loss_steps"])) == (2 * 3**70 + 3, 2**63)
+    with pytest.raises(pa.ArrowInvalid):
+        merged(row(0, 10) | {"steps": 9 * 10**37}, row(10, 10) | {"steps": 9 * 10**37})
+
+
+def test_parquet_keeps_everything(tmp_path):
+    given = merged_table(row(), row(point_id="other"))
+    results.write(given, tmp_path / "results.parquet")
+    again = results.read(tmp_path / "results.parquet")
+    assert again.schema.equals(results.SCHEMA, check_metadata=True)
+    assert again.select(results.REPRODUCIBLE).equals(given.select(results.REPRODUCIBLE))
+    assert again["wall_s"].to_pylist() == [None, None]  # no part of a table that is to be the same everywhere
+
+
+def test_other_files_are_no_results(tmp_path):
+    path = tmp_path / "results.parquet"
+    path.write_text("not Parquet")
+    with pytest.raises(ResultError, match="not a Parquet file"):
+        results.read(path)
+    pa.parquet.write_table(pa.table({"point_id": ["x"]}), path)
+    with pytest.raises(ResultError, match="not a table of Quorisk results"):
+        results.read(path)
+
+
+def test_a_frame_has_a_row_for_each_invariant_and_for_any_loss():
+    counts = {"completed": 80, "lost": 15, "unfinished": 5, "num_runs": 100}
+    broken = [{"name": i.name, "data_loss": i.data_loss, "broken": 9 - k} for k, i in enumerate(MODEL.invariants)]
+    frame = results.frame(table(row() | counts | {"invariants": broken}), 0.9)
+    assert list(frame["invariant"]) == ["data loss", *(invariant.name for invariant in MODEL.invariants)]
+    assert list(frame["losses"]) == [15, 9, 8, 7]
+    assert list(frame["data_loss"]) == [True, *(invariant.data_loss for invariant in MODEL.invariants)]
+    assert list(frame["p"]) == [0.15, 0.09, 0.08, 0.07]
+    assert (frame["low"][0], frame["high"][0]) == clopper_pearson(15, 100, 0.9, hidden=5)
+    assert frame["high"][0] > clopper_pearson(15, 100, 0.9)[1]
+
+
+def test_a_frame_has_every_parameter_under_its_dotted_key():
+    endless = json.dumps(json.loads(IDENTITY.parameters) | {"run.horizon": None})
+    frame = results.frame(table(row(), row(point_id="other", parameters=endless)), 0.95)
+    given = {key: frame[key].iloc[0] for key in frame.columns if "." in key}
+    assert given == json.loads(IDENTITY.parameters)
+    assert list(frame["run.horizon"].unique()) == [50.0, math.inf]
+
+
+def test_simultaneous_intervals_are_wider_and_horizon_runs_hide_losses_on_request():
+    """Three points together at 95%: each interval as if at 1 - 0.05 / 3."""
+    cut = table(*(row(point_id=str(i)) | {"completed": 7, "horizon": 3} for i in range(3)))
+    alone, together = results.frame(cut, 0.95), results.frame(cut, 0.95, simultaneous=True)
+    strict = results.frame(cut, 1 - 0.05 / 3)
+    assert together["high"].tolist() == pytest.approx(strict["high"].tolist())
+    assert together["high"].iloc[0] > alone["high"].iloc[0]
+    assert together["method"].iloc[0] == "simultaneous Clopper-Pearson"
+    any_time = results.frame(cut, 0.95, at_any_time=True)
+    assert any_time["high"].iloc[0] == clopper_pearson(0, 10, 0.95, 3)[1]
+
+
+@pytest.mark.parametrize("why", ["precision", "budget", "time"])
+def test_where_the_number_of_runs_was_not_fixed_the_interval_holds_at_any(why):
+    broken = [{"name": i.name, "data_loss": i.data_loss, "broken": 15} for i in MODEL.invariants]
+    counts = {"completed": 85, "lost": 15, "num_runs": 100, "invariants": broken}
+    fixed, free = (results.frame(table(row() | counts | {"stopped": [each]}), 0.9) for each in ("runs", why))
+    assert (fixed["method"][0], free["method"][0]) == (intervals.METHOD, sequential.METHOD)
+    assert (free["low"][0], free["high"][0]) == sequential.confidence_sequence(15, 100, 0.9)
+    assert list(free["stopped"].unique()) == [why]
+    both = table(row() | counts | {"stopped": ["runs"]}, row(point_id="other") | counts | {"stopped": [why]})
+    assert list(results.frame(both, 0.9)["method"].unique()) == [sequential.METHOD]

@@ -1,0 +1,140 @@
+"""What a notebook loads: tidy frames of what a sweep left behind."""
+
+import math
+import textwrap
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from matplotlib import pyplot
+
+from quorisk.analysis import results, tidy
+from quorisk.analysis.results import ResultError
+from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS
+from quorisk.kernels.errors import ConfigError
+from tests.plots.tables import RUNS, table
+from tests.support import ROOT
+
+FILE = """# --set run.confidence=0.9
+# --set run.simultaneous=true
+protocol = "compaction"
+[model]
+messages = 2
+compactions = 3
+values = 1
+max_crashes = 1
+[run]
+confidence = 0.5
+# --set run.confidence=0.6
+[grid]
+keys = [1, 2]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    results.write(table([3, 0], model__keys=[1, 2]), tmp_path / tidy.RESULTS)
+    (tmp_path / tidy.EXPERIMENT).write_text(FILE)
+    return tmp_path
+
+
+def test_a_folder_is_judged_as_its_experiment_was(folder):
+    frame, histograms = tidy.load(folder)
+    assert frame.columns[0] == "model.keys"
+    assert set(frame["confidence"]) == {0.9}
+    assert set(frame["method"]) == {"simultaneous Clopper-Pearson"}
+    assert len(frame) == 2 * (1 + len(frame["invariant"].unique()) - 1)
+    assert list(frame["messages"].unique()) == [0, 2 * RUNS]
+    assert list(histograms.columns) == ["point_id", "quantity", "bin_low", "bin_high", "runs"]
+
+
+def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_any_time(folder):
+    results.write(table([3, 0], horizon=40, model__keys=[1, 2]), folder / tidy.RESULTS)
+    by_then = tidy.load(folder).frame
+    (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
+    at_any_time = tidy.load(folder).frame
+    assert (set(by_then["hidden"]), set(at_any_time["hidden"])) == ({0}, {40})
+    assert (at_any_time["high"] > by_then["high"]).all()
+
+
+def test_a_table_alone_has_95_percent_intervals(folder):
+    (folder / tidy.EXPERIMENT).unlink()
+    for path in (folder, str(folder), folder / tidy.RESULTS):
+        frame = tidy.load(path).frame
+        assert (set(frame["confidence"]), set(frame["method"])) == ({0.95}, {"Clopper-Pearson"})
+
+
+def test_bins_are_where_they_say():
+    counted = table([3, 0], model__keys=[1, 2]).to_pylist()
+    for bins, column in ((STEP_BINS, "step_histogram"), (TIME_BINS, "loss_time_histogram")):
+        counted[0][column] = list(range(1, bins + 1))
+    found = tidy.histograms(pa.Table.from_pylist(counted, results.SCHEMA))
+    steps = found[(found["point_id"] == "id0") & (found["quantity"] == "steps")]
+    assert list(steps["bin_low"])[:5] == [0, 1, 2, 4, 8]
+    assert list(steps["bin_high"])[:5] == [0, 1, 3, 7, 15]
+    assert list(steps["bin_high"])[-1] == math.inf
+    assert list(steps["runs"]) == list(range(1, STEP_BINS + 1))
+    time = found[(found["point_id"] == "id0") & (found["quantity"] == "time to loss")]
+    assert list(time["bin_high"])[:3] == [2.0**-20, 2.0**-19, 2.0**-18]
+    assert list(time["bin_low"])[20:23] == [0.5, 1.0, 2.0]
+    assert list(time["bin_high"])[42:] == [2.0**22] + [math.inf] * 21  # from 2**42 ticks on all count as that
+    assert list(found[found["point_id"] == "id1"]["quantity"]) == ["steps"]  # no empty bins
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"parameters": "[]"},
+        {"parameters": "{"},
+        {"parameters": '{"run.horizon": 1, "model.keys": [1]}'},
+        {"num_runs": 0},
+        {"lost": 2 * RUNS},
+        {"lost": -1, "stuck": 4},
+        {"step_histogram": [1]},
+        {"invariants": [None]},
+    ],
+)
+def test_rows_that_no_sweep_wrote_are_refused_in_a_line(tmp_path, broken):
+    [row] = table([3]).to_pylist()
+    path = tmp_path / tidy.RESULTS
+    results.write(pa.Table.from_pylist([row | broken], results.SCHEMA), path)
+    with pytest.raises(ResultError, match=r"results\.parquet: not what a sweep writes: ") as raised:
+        tidy.load(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
+    with pytest.raises(ResultError, match="no results there"):
+        tidy.load(tmp_path)
+    (tmp_path / tidy.RESULTS).write_bytes(b"PAR1")
+    with pytest.raises(ResultError, match="not a Parquet file"):
+        tidy.load(tmp_path)
+    results.write(results.SCHEMA.empty_table(), tmp_path / tidy.RESULTS)
+    with pytest.raises(ResultError, match="no rows"):
+        tidy.load(tmp_path)
+    results.write(table([1]), tmp_path / tidy.RESULTS)
+    (tmp_path / tidy.EXPERIMENT).write_text("protocol = 3")
+    with pytest.raises(ConfigError):
+        tidy.load(tmp_path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    section = readme.partition("## In a notebook")[2].partition("## ")[0]
+    example = textwrap.dedent("\n".join(line for line in section.splitlines() if line.startswith("    ")))
+    assert "load(" in example
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "demo").mkdir(parents=True)
+    grid: dict[str, Any] = {
+        "model__write_quorum": [2, 3],
+        "model__ack_quorum": [1, 2],
+        "variant__fence_recovery_reads": [True, False],
+        "faults__message_loss": [0.1, 0.2],
+    }
+    results.write(table(range(16), **grid), tmp_path / "results" / "demo" / tidy.RESULTS)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert names["left"].get_ylabel() == "probability in a run"
+    assert names["right"].get_ylabel() == "WQ"
+    pyplot.close("all")

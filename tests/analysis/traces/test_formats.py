@@ -1,0 +1,329 @@
+"""Words, states and diagrams of traces: complete, true to the steps, and valid in their formats."""
+
+import re
+from collections import Counter
+from functools import cache
+from importlib import import_module
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from quorisk.analysis.traces import formats, trace
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
+from quorisk.kernels.states import paths
+from quorisk.kernels.telling import Function, Message, Set
+from quorisk.plots import sequence
+from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
+from scripts.counterexamples import SHOWCASES
+from tests.analysis.traces.test_trace import showcase
+from tests.support import ROOT, params_of, random_walks
+
+DATA = ROOT / "tests" / "data"
+GALLERY = ROOT / "docs" / "gallery"
+SVG = "{http://www.w3.org/2000/svg}"
+ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
+LEDGER = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
+PARTITION = {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 4}
+TOPIC = {"messages": 4, "compactions": 6, "keys": 2, "values": 1, "max_crashes": 12}
+WALKS: dict[str, list[dict[str, Any]]] = {
+    "bookkeeper": [LEDGER, LEDGER | {"defer_recovery_ensemble_change": False, "recovery_lac_floor": False}],
+    "kafka": [
+        PARTITION | {"truncation": name}
+        for name in ("high_watermark", "kip101", "kip279", "kip320_first_try", "kip320")
+    ],
+    "compaction": [TOPIC, TOPIC | {"publish_context_before_horizon": False, "persist_cursor_before_delete": False}],
+}
+
+
+@cache
+def steps_of(protocol):
+    """(params, state, action, instance, lost, next state) of random runs of all kinds."""
+    model = import_module(registry.PROTOCOLS[protocol]).MODEL
+    found = []
+    for given in WALKS[protocol]:
+        params = params_of(model, **given)
+        rarely = (*ENDINGS, "controller_elect_leader", "controller_shrink_isr") if protocol != "compaction" else ()
+        found += [(params, *step) for step in random_walks(model, params, walks=40, seed=5, rarely=rarely)]
+    return model, found
+
+
+@pytest.mark.parametrize("protocol", WALKS)
+def test_every_action_has_its_words_and_every_step_its_participants(protocol):
+    model, steps = steps_of(protocol)
+    teller = registry.teller(model)
+    told_actions: Counter[str] = Counter()
+    for params, state, action, instance, _, after in steps:
+        told = teller.tell(state, params, action.name, instance, after)
+        told_actions[action.name] += 1
+        arrows = (*told.received, *told.sent, *told.lost)
+        named = {name for arrow in arrows for name in arrow[:2]} | {name for note in told.notes for name in note.over}
+        assert told.words
+        assert "None" not in told.words
+        assert "{}" not in told.words or protocol == "compaction"
+        assert named <= set(teller.participants(params))
+        assert all(arrow.sender != arrow.receiver for arrow in arrows)
+        assert arrows or told.notes or action.name in ("client_closes_ledger_fail", *SILENT), action.name
+    assert set(told_actions) == {action.name for action in model.actions}
+
+
+SILENT = ("follower_truncate",)
+
+
+def test_messages_told_are_those_that_the_model_sends_loses_and_delivers():
+    model, steps = steps_of("bookkeeper")
+    teller = registry.teller(model)
+    flying: set[Message] = set()
+    for params, state, action, instance, lost, after in steps:
+        if state == model.initial(params, 0):
+            flying = set()
+        told = teller.tell(state, params, action.name, instance, after)
+        sent = action.sends(state, params, instance)
+        assert (len(told.sent), len(told.lost)) == ((sent & ~lost).bit_count(), lost.bit_count())
+        delivered = [message for message in told.received if "zk" not in message]
+        if action.name.startswith("bookie") or "receives" in action.name:
+            assert len(delivered) == 1
+            assert delivered[0] in flying
+        else:
+            assert not delivered
+        flying = (flying | set(told.sent)) - set(delivered)
+
+
+def test_what_a_ledger_does_is_told():
+    """By the model's own fields: fencing, acknowledgements, the metadata store."""
+    model, steps = steps_of("bookkeeper")
+    teller = registry.teller(model)
+    seen: Counter[bool] = Counter()
+    for params, state, action, instance, _, after in steps:
+        told = teller.tell(state, params, action.name, instance, after)
+        fenced = {f"b{b + 1}" for b in paths.bits(after.b_fenced & ~state.b_fenced)}
+        assert {note.over[0] for note in told.notes if note.text == "fenced"} == fenced
+        entries = [f"e{e}" for e in range(state.writer.lac + 1, after.writer.lac + 1)]
+        said = [note for note in told.notes if note.text.startswith("acknowledges")]
+        assert [note.text for note in said] == ([f"acknowledges {', '.join(entries)} to its caller"] if entries else [])
+        assert all(note.over == (f"w{after.creator}",) for note in said)
+        to_zk = [message for message in told.received if message.receiver == "zk"]
+        assert len(to_zk) == (after.meta_version != state.meta_version)
+        seen.update([*map(bool, (fenced, said, to_zk))])
+    assert seen[True] > 100
+
+
+@pytest.mark.parametrize("name", SHOWCASES)
+def test_the_gallery_is_what_is_drawn_now(name):
+    drawn = formats.picture(showcase(name))
+    assert drawn == (GALLERY / f"{name}.svg").read_text()
+    assert drawn == formats.picture(showcase(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "form"), [("defect1", "sequencediagram"), ("defect2", "mermaid"), ("kip101", "words"), ("kip101", "tlc")]
+)
+def test_texts_are_as_they_were_read_and_found_good(name, form):
+    found = showcase(name)
+    assert formats.FORMATS[form](found, trace.replay(found)) == (DATA / f"{name}.{form}").read_text()
+
+
+@pytest.mark.parametrize("name", SHOWCASES)
+def test_mermaid_names_every_participant_and_leaves_no_character_of_its_own(name):
+    found = showcase(name)
+    first, heading, *lines = formats.mermaid(found, trace.replay(found)).splitlines()
+    assert first == "sequenceDiagram"
+    assert heading.startswith("    title ")
+    declared = {line.split()[1] for line in lines if line.startswith("    participant ")}
+    drawn = [line.strip() for line in lines if not line.startswith("    participant ")]
+    for line in drawn:
+        match = re.fullmatch(r"(?:(\w+)(->>|--x|--\))(\w+)|Note over (\w+)(?:,(\w+))?): (.+)", line)
+        assert match, line
+        assert {name for name in match.group(1, 3, 4, 5) if name} <= declared
+        assert not re.search(r"[;<>]", re.sub(r"#\d+;|<br/>", "", match[6]))
+    assert len(drawn) == len(formats.diagram(found, trace.replay(found)).rows)
+
+
+def test_mermaid_text_is_escaped():
+    assert formats._mermaid_text("a;b #1 <x>\nc") == "a#59;b #35;1 #60;x#62;<br/>c"
+
+
+@pytest.mark.parametrize("name", ["defect1", "defect2"])
+def test_lost_messages_are_drawn_as_lost_in_every_diagram(name):
+    found = showcase(name)
+    replayed = trace.replay(found)
+    num_lost = sum(step.lost.bit_count() for step in found.path.steps)
+    assert sum(len(told.lost) for told in replayed.told) == num_lost
+    assert formats.mermaid(found, replayed).count("--x") == num_lost
+    assert formats.sequencediagram(found, replayed).count("--x") == num_lost
+    root = ET.fromstring(formats.svg(found, replayed))
+    crosses = [path for path in root.iter(f"{SVG}path") if path.get("d", "").count("M") == 2]
+    assert len(crosses) == num_lost
+    dashed = [line for line in root.iter(f"{SVG}line") if line.get("stroke-dasharray")]
+    late = [row for row in formats.diagram(found, replayed).rows if isinstance(row, Arrow) and row.fate == UNDELIVERED]
+    assert len(dashed) == num_lost + len(late)
+    if name == "defect2":
+        assert num_lost == 2
+
+
+def test_each_message_is_drawn_once_where_it_arrives_or_else_where_it_is_sent():
+    """Of the README's first diagram: the entry reaches b1 only after the ledger is closed."""
+    found = showcase("defect1")
+    rows = formats.diagram(found, trace.replay(found)).rows
+    arrows = [row for row in rows if isinstance(row, Arrow)]
+    adds = [row for row in arrows if row.sender == "w1" and row.label.startswith("e1")]
+    assert sorted((row.receiver, row.fate) for row in adds) == [
+        ("b1", ARRIVED),
+        ("b2", UNDELIVERED),
+        ("b3", ARRIVED),
+    ]
+    (closing,) = (row for row in arrows if row.label == "close ledger as empty")
+    (late,) = (row for row in adds if row.receiver == "b1")
+    assert closing.step < late.step
+    assert late.sent_step == adds[0].step
+    assert isinstance(rows[-1], Note)
+    assert rows[-1].strong
+    assert rows[-1].over == ("w1", "zk")
+
+
+@pytest.mark.parametrize("run", range(40))
+def test_every_step_of_any_run_has_its_row(run):
+    """Also one that only sends, and of which all will be drawn where it is received."""
+    again = trace.of_run(BOOKKEEPER, showcase("defect2").grid_point, 1, run)
+    rows = formats.diagram(again, trace.replay(again)).rows
+    assert list(dict.fromkeys(row.step for row in rows)) == list(range(1, len(again.path.steps) + 1))
+
+
+def test_states_are_numbered_and_have_every_variable():
+    found = showcase("defect1")
+    replayed = trace.replay(found)
+    text = formats.tlc(found, replayed)
+    assert re.findall(r"^State (\d+): <", text, re.MULTILINE) == [str(n) for n in range(1, len(replayed.states) + 1)]
+    assert text.count("\n/\\ ") == 9 * len(replayed.states)
+    assert "State 2: <ClientCreatesLedger>" in text
+    last = text.split("State 18:")[1]
+    assert "/\\ meta_status = STATUS_CLOSED" in last
+    assert "/\\ b_fenced = (b1 :> FALSE @@ b2 :> TRUE @@ b3 :> TRUE)" in last
+    assert "lac |-> 1" in last
+    fence = "[type |-> FenceRequestMessage, bookie |-> b1, cid |-> w2] :> 1 @@"
+    assert f"\n    {fence}\n" in last  # on its way, in the one line that it has
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "TRUE"),
+        (0, "0"),
+        ("Nil", "Nil"),
+        ((), "<<>>"),
+        ((1, (2,)), "<<1, <<2>>>>"),
+        (Set(("a", "b")), "{a, b}"),
+        (Function(()), "<<>>"),
+        (Function((("b1", 1), (2, Set(())))), "(b1 :> 1 @@ 2 :> {})"),
+        ({"id": 1, "data": False}, "[id |-> 1, data |-> FALSE]"),
+    ],
+)
+def test_values_are_written_as_tla_writes_them(value, text):
+    assert formats.tla(value) == text
+
+
+DIAGRAM = Diagram(
+    "A <title> & more",
+    "a caption",
+    ("a", "b", "c"),
+    (
+        Arrow(1, "a", "c", "x < y & 'z' that is a rather long label, longer than there is room for on a line"),
+        Arrow(2, "c", "a", "back", ARRIVED, sent_step=1),
+        Arrow(3, "a", "b", "gone", LOST),
+        Arrow(3, "b", "c", "late", UNDELIVERED),
+        Note(4, ("c",), "a note at the right edge with many words in it"),
+        Note(4, ("a", "c"), "first\nsecond", strong=True),
+    ),
+)
+
+
+def test_a_picture_is_well_formed_and_escaped():
+    root = ET.fromstring(sequence_svg(DIAGRAM))
+    said = " ".join(text.text or "" for text in root.iter(f"{SVG}text"))
+    for expected in ("A <title> & more", "x < y & 'z' that is", "back (sent at 1)"):
+        assert expected in said
+    assert not [element.tag for element in root.iter() if element.tag.removeprefix(SVG) in ("script", "image", "a")]
+
+
+def extents(root):
+    """(left, right, top, bottom) of every text, and of every box but the paper."""
+    texts, boxes = [], []
+    for text in root.iter(f"{SVG}text"):
+        size, x, y = float(text.get("font-size", "12")), float(text.get("x", "")), float(text.get("y", ""))
+        width = sequence._width(text.text or "", size) * (1.12 if text.get("font-weight") else 1)
+        left = {"start": x, "middle": x - width / 2, "end": x - width}[text.get("text-anchor", "start")]
+        texts.append((left, left + width, y - 0.75 * size, y))
+    for box in root.iter(f"{SVG}rect"):
+        if box.get("width") != "100%":
+            x, y, width, height = (float(box.get(name, "")) for name in ("x", "y", "width", "height"))
+            boxes.append((x, x + width, y, y + height))
+    return texts, boxes
+
+
+@pytest.mark.parametrize("name", [None, *SHOWCASES])
+def test_nothing_leaves_its_frame_or_overlaps_another(name):
+    root = ET.fromstring(formats.picture(showcase(name)) if name else sequence_svg(DIAGRAM))
+    _, _, width, height = map(float, root.get("viewBox", "").split())
+    for shapes in extents(root):
+        assert len(shapes) > 6
+        for i, (left, right, top, bottom) in enumerate(shapes):
+            assert 0 <= left <= right <= width
+            assert 0 <= top <= bottom <= height
+            for other in shapes[i + 1 :]:
+                assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
+
+
+def test_numbers_stand_at_the_first_row_of_each_step():
+    root = ET.fromstring(sequence_svg(DIAGRAM))
+    numbers = [text.text for text in root.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
+    assert numbers == ["1", "2", "3", "4"]
+
+
+def test_verdicts_say_what_is_broken():
+    """In every state of random runs that breaks something: in words, and with the entries and bookies at hand."""
+    seen: Counter[str] = Counter()
+    for protocol in WALKS:
+        model, steps = steps_of(protocol)
+        teller = registry.teller(model)
+        for params, *_, after in steps:
+            for invariant in model.invariants:
+                if not invariant.holds(after, params):
+                    assert len(teller.verdict(after, params, invariant.name)) > 20
+                    seen[invariant.name] += 1
+    assert {"StrongIsr", "WeakIsr", "CommittedRecordsSurvive", "CompactedLedgerLeak"} <= set(seen)
+    assert {"CompactionHorizonCorrectness", "DuplicateNullKeyMessage"} <= set(seen)
+
+
+def test_verdicts_on_a_closed_ledger():
+    """Of a ledger that closed well, and with what breaks the other invariants put in by hand."""
+    _, steps = steps_of("bookkeeper")
+    params, state = next((p, s) for p, *_, s in steps if s.meta_status == 3 and s.closed and s.meta_last_entry)
+    teller = registry.teller(BOOKKEEPER)
+    nothing_stored = state._replace(b_entries=0)
+    for place, name, said in [
+        (
+            1,
+            "AllAckedEntriesAreReadable",
+            r"Acknowledged, but unreadable: e1 belongs on \{b.*\}, but .* only \{\} store",
+        ),
+        (
+            2,
+            "AllCommittedEntriesReachAckQuorum",
+            r"Fewer than 2: e1 belongs on \{b\d, b\d, b\d\}, but of these only \{\} ",
+        ),
+    ]:
+        assert BOOKKEEPER.invariants[place].holds(state, params)
+        assert not BOOKKEEPER.invariants[place].holds(nothing_stored, params)
+        assert re.match(said, teller.verdict(nothing_stored, params, name))
+    disowned = state._replace(closed=0, writer_status=4)
+    assert not BOOKKEEPER.invariants[0].holds(disowned, params)
+    assert "clients say they did" in teller.verdict(disowned, params, "NoDivergenceBetweenClientAndMetaData")
+
+
+def test_a_ledger_without_fencing_says_which_entry_is_lost():
+    found = showcase("defect1")
+    assert trace.replay(found).verdict == (
+        "w1 has acknowledged e1, but the ledger is closed as empty: acknowledged data is truncated."
+    )
+    assert BOOKKEEPER is found.model

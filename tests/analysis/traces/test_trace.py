@@ -1,0 +1,409 @@
+"""Traces: counterexamples are runs of the model that end at the breach, as short as they say, and runs come again."""
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from quorisk.analysis.estimate import only_point
+from quorisk.analysis.experiment import config
+from quorisk.analysis.traces import find, formats, minimise, trace
+from quorisk.kernels.compiled import num_words, stepper
+from quorisk.kernels.engines import numba_engine, points
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.tally import TIME_TICK
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES
+from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
+from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
+from quorisk.kernels.protocols.kafka import MODEL as KAFKA
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.packing import num_packed_words
+from quorisk.kernels.states.rerun import rerun
+from scripts.counterexamples import SHOWCASES
+from tests.references import bookkeeper, compaction, kafka
+from tests.support import ROOT, params_of, point_of, values_of
+
+CONFIGS = ROOT / "configs"
+MEMORY = 64 << 20
+NO_MEMORY = 1 << 10
+"""Not even for the beginning of a search."""
+DEPTHS = {"defect1": 18, "defect2": 18, "kip101": 12, "leaked_ledger": 13}
+"""States in each showcase, the first and the last included."""
+
+
+def found_in(file, overrides, wanted, memory=MEMORY):
+    experiment = config.load(CONFIGS / file, overrides)
+    run = experiment.run
+    return find.find(experiment.model, only_point(experiment), wanted, memory, run.seed, run.runs)
+
+
+@cache
+def showcase(name):
+    file, invariant, overrides = SHOWCASES[name]
+    return found_in(file, overrides, (invariant,)).trace
+
+
+@cache
+def compiled(model):
+    """Guards, sends, effect and invariants of the engine for Python to call."""
+    guards, effect, sends, _, broken = stepper(model)
+    return (
+        njit(lambda state, params, masks: guards(state, params, masks)),
+        njit(lambda state, params, action, instance: sends(state, params, action, instance)),
+        njit(lambda state, params, action, instance, lost: effect(state, params, action, instance, lost)),
+        njit(lambda state, params: broken(state, params)),
+    )
+
+
+def by_compiled_code(model, params, path):
+    """The mask of broken invariants by state, from the engine's own functions, each step checked by its guard."""
+    guard, sent_by, advance, breaks = compiled(model)
+    words = num_words(model)
+    first_words = np.cumsum([0, *words])
+    state = model.initial(params, path.choice)
+    seen, masks = [breaks(state, params)], np.zeros(sum(words), np.int64)
+    for action, instance, lost in path.steps:
+        guard(state, params, masks)
+        assert masks[first_words[action] + instance // 64] >> instance % 64 & 1
+        assert lost & ~sent_by(state, params, action, instance) == 0
+        state = advance(state, params, action, instance, lost)
+        seen.append(breaks(state, params))
+    return seen
+
+
+@pytest.mark.parametrize("name", SHOWCASES)
+def test_a_showcase_breaks_its_invariant_with_its_last_step_in_compiled_code(name):
+    found = showcase(name)
+    bit = [invariant.name for invariant in found.model.invariants].index(found.invariant)
+    seen = by_compiled_code(found.model, trace.params_of(found), found.path)
+    assert [bool(mask >> bit & 1) for mask in seen] == [False] * (DEPTHS[name] - 1) + [True]
+    assert found.invariant == SHOWCASES[name][1]
+
+
+def levels_of_kafka(values):
+    """The levels of a breadth-first search by the reference interpreter."""
+    level = {kafka.initial(values)}
+    seen = set(level)
+    while level:
+        yield level
+        following = {after for s in level for act in kafka.actions(values).values() for after in act(s, values)}
+        level = following - seen
+        seen |= level
+
+
+def test_shortest_traces_are_as_short_as_the_reference_interpreters_find():
+    values = dict(showcase("kip101").grid_point.point.values)
+    depths = (i for i, level in enumerate(levels_of_kafka(values), 1) if not all(map(kafka.strong_isr, level)))
+    assert next(depths) == DEPTHS["kip101"]
+    constants = compaction.Constants(2, 3, 1, 1, RetainNullKey=True, MaxCrashTimes=1, ModelProducer=True)
+    leaks = (
+        depth
+        for depth, level in enumerate(compaction.explore(constants), 1)
+        if any("CompactedLedgerLeak" in compaction.broken_invariants(s, constants) for s in level)
+    )
+    assert next(leaks) == DEPTHS["leaked_ledger"]
+
+
+@pytest.mark.parametrize("switch", ["fence_unknown_ledger", "defer_recovery_ensemble_change", "recovery_lac_floor"])
+def test_shortest_traces_of_ledgers(switch):
+    sizes = (2, 2, 1, 1, 2, 1) if switch == "recovery_lac_floor" else (1, 2, 1, 1, 1, 1)
+    sizes = (2, 2, 1, 1, 1, 1) if switch == "defer_recovery_ensemble_change" else sizes
+    names = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
+    off: dict[str, Any] = {switch: False}
+    params = params_of(BOOKKEEPER, **dict(zip(names, sizes, strict=True)), **off)
+    expected = bookkeeper.explore(bookkeeper.Constants(*sizes, **off))["invariants"]
+    for place, invariant in enumerate(BOOKKEEPER.invariants):
+        found = paths.shortest(BOOKKEEPER, params, 1 << 30, [place])
+        depth = expected[invariant.name]["first_depth"]
+        assert (len(found.path.steps) + 1 if found.path else None) == depth
+        assert found.proved == (depth is None)
+        if found.path:
+            broken = [
+                paths.broken(BOOKKEEPER, s, params) >> place & 1 for s in paths.replay(BOOKKEEPER, params, found.path)
+            ]
+            assert broken == [0] * (depth - 1) + [1]
+
+
+def shortest_path(model, params, place):
+    path = paths.shortest(model, params, 1 << 30, [place]).path
+    assert path
+    return path
+
+
+def test_a_shortest_trace_starts_in_the_right_initial_state():
+    """Without a modelled producer every sequence of messages is one; here a run that leaks needs none in particular,
+    one that duplicates a message needs one without a key."""
+    params = params_of(COMPACTION, model_producer=False, messages=2, compactions=3, max_crashes=1)
+    path = shortest_path(COMPACTION, params, 2)
+    assert params.sequences == 16
+    states = paths.replay(COMPACTION, params, path)
+    assert states[0] == COMPACTION.initial(params, path.choice)
+    assert COMPACTION.invariants[2].holds(states[-2], params)
+    assert not COMPACTION.invariants[2].holds(states[-1], params)
+
+
+def test_a_shortest_trace_loses_no_message_needlessly():
+    params = params_of(BOOKKEEPER, fence_recovery_reads=False)
+    path = shortest_path(BOOKKEEPER, params, 0)
+    fewer = minimise.losing_less(BOOKKEEPER, params, path, [0])
+    lost = [sum(step.lost.bit_count() for step in each.steps) for each in (path, fewer)]
+    assert lost[1] < lost[0]
+    assert lost[1] == 0  # every message may as well be late
+    assert [step[:2] for step in fewer.steps] == [step[:2] for step in path.steps]
+
+
+def breaks_without_impossible_steps(model, params, path, place):
+    """Whether the enabled ones of these steps break the invariant, before other data loss would end the run."""
+    state = model.initial(params, path.choice)
+    for step in path.steps:
+        if step.instance in [i for a, i in paths.instances(model, state, params) if a == step.action]:
+            action = model.actions[step.action]
+            sent = action.sends(state, params, step.instance)
+            state = action.apply(state, params, step.instance, step.lost & sent)
+        if not model.invariants[place].holds(state, params):
+            return True
+        if any(i.data_loss and not i.holds(state, params) for i in model.invariants):
+            return False
+    return False
+
+
+@pytest.mark.parametrize(
+    ("file", "overrides", "invariant"),
+    [
+        ("defect1.toml", (), "NoDivergenceBetweenClientAndMetaData"),
+        ("defect2.toml", (), "OnlyValidFragments"),
+        ("kip101.toml", ("max_leader_epoch=3", "truncation=high_watermark"), "CommittedRecordsSurvive"),
+        ("leaked_ledger.toml", ("model.messages=6", "model.compactions=5", "max_crashes=9"), "CompactedLedgerLeak"),
+    ],
+)
+def test_no_step_of_a_minimised_trace_can_be_left_out_and_no_lost_message_arrive(file, overrides, invariant):
+    """Of the longest run among many that breaks the invariant."""
+    experiment = config.load(CONFIGS / file, overrides)
+    model, point, seed = experiment.model, only_point(experiment).point, experiment.run.seed
+    params, place = model.make_params(point.values), [i.name for i in model.invariants].index(invariant)
+    records = numba_engine.record(model, points.pack(model, [point]), Job(0, 0, 1 << 14), seed)
+    steps = np.where(records[:, RECORD.index("broken_mask")] >> place & 1, records[:, RECORD.index("steps")], -1)
+    long = rerun(model, point, seed, int(steps.argmax())).path
+    path = minimise.minimised(model, params, long, [place])
+    assert len(path.steps) < len(long.steps)
+    assert breaks_without_impossible_steps(model, params, path, place)
+    broken = [paths.broken(model, state, params) >> place & 1 for state in paths.replay(model, params, path)]
+    assert broken == [0] * len(path.steps) + [1]
+    for i, step in enumerate(path.steps):
+        shorter = path._replace(steps=path.steps[:i] + path.steps[i + 1 :])
+        assert not breaks_without_impossible_steps(model, params, shorter, place), f"step {i + 1} is not needed"
+        for bit in paths.bits(step.lost):
+            arrives = step._replace(lost=step.lost & ~(1 << bit))
+            candidate = path._replace(steps=(*path.steps[:i], arrives, *path.steps[i + 1 :]))
+            assert not breaks_without_impossible_steps(model, params, candidate, place), f"loss in {i + 1} not needed"
+
+
+def test_a_minimised_trace_does_not_go_on_behind_data_loss():
+    """As no run does: with the horizon published first, data is lost on every way to a leaked ledger."""
+    params = params_of(COMPACTION, publish_context_before_horizon=False)
+    path = shortest_path(COMPACTION, params, 0)
+    with pytest.raises(ValueError, match="breaks none"):
+        minimise.minimised(COMPACTION, params, path, [0])
+    shorter = minimise.minimised(COMPACTION, params, path, [0, 1])  # data loss is wanted as well
+    assert paths.broken(COMPACTION, paths.replay(COMPACTION, params, shorter)[-1], params) == 0b010
+
+
+RUNS = [
+    (BOOKKEEPER, point_of(BOOKKEEPER, 0.3, {"client_closes_ledger_success": 0.01, "client_starts_recovery": 0.3},
+     bookies=4, entries=2, inflight=2, recovery_lac_floor=False, horizon=12.0, max_steps=30),
+     {"completed", "stuck", "horizon", "unfinished"}),
+    (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, {"client_closes_ledger_success": 1e-9}, clients=3, bookies=3, ack_quorum=1),
+     {"completed"}),
+    (KAFKA, point_of(KAFKA, rates={"controller_shrink_isr": 0.1, "controller_elect_leader": 0.1}, replicas=3,
+     log_size=6, max_records=6, max_leader_epoch=5, truncation="high_watermark"), {"lost", "stuck"}),
+    (COMPACTION, point_of(COMPACTION, model_producer=False, messages=3, persist_cursor_before_delete=False),
+     {"completed", "lost"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "point", "outcomes"), RUNS)
+def test_a_run_comes_again_as_the_engine_recorded_it(model, point, outcomes):
+    first, seed = 2**33, 2**40 + 5
+    records = numba_engine.record(model, points.pack(model, [point]), Job(0, first, 300), seed)
+    for i, record in enumerate(records.tolist()):
+        again = rerun(model, point, seed, first + i)
+        ticks = int(min(again.time / TIME_TICK, 2.0**42))
+        assert record == [again.outcome, again.broken_mask, len(again.path.steps), again.messages, ticks]
+    assert {OUTCOMES[outcome] for outcome in records[:, RECORD.index("outcome")]} >= outcomes
+
+
+def test_the_search_goes_on_behind_data_loss_and_random_runs_do_not():
+    """With the horizon published first every compaction loses data, long before a ledger can leak."""
+    overrides = ("publish_context_before_horizon=false", "run.runs=50000")
+    found = found_in("leaked_ledger.toml", overrides, ["CompactedLedgerLeak"])
+    lines = formats.words(found.trace, trace.replay(found.trace)).splitlines()
+    assert lines[0] == "CompactedLedgerLeak breaks in 12 steps"
+    assert "     ! CompactionHorizonCorrectness is broken: data loss, where a random run ends" in lines
+    nothing = found_in("leaked_ledger.toml", overrides, ["CompactedLedgerLeak"], NO_MEMORY)
+    assert (nothing.trace, nothing.proved) == (None, False)
+
+
+def test_what_no_random_run_of_the_point_could_do_is_said():
+    overrides = ("rates.controller_elect_leader=0", "rates.become_leader=0")
+    found = found_in("kip101.toml", overrides, ["StrongIsr"]).trace
+    assert "Takes become_leader, controller_elect_leader, whose rate is 0 here." in formats.origin(found)
+    experiment = config.load(CONFIGS / "defect2.toml", ["message_loss=0"])
+    lossy = showcase("defect2")._replace(grid_point=only_point(experiment))
+    assert "message_loss is 0 here" in formats.origin(lossy)
+    assert "0 here" not in formats.origin(showcase("defect2"))
+
+
+def test_nothing_found_is_not_nothing_there():
+    safe = found_in(
+        "defect1.toml", ("fence_recovery_reads=true", "runs=20000"), ["AllAckedEntriesAreReadable"], NO_MEMORY
+    )
+    assert (safe.trace, safe.proved) == (None, False)
+    assert safe.reason.startswith("none of 20,000 random runs broke AllAckedEntriesAreReadable")
+
+
+def test_the_command_proves_that_nothing_breaks(quorisk):
+    file = str(CONFIGS / "leaked_ledger.toml")
+    code, out, err = quorisk("trace", file, "--memory", "64MiB")
+    assert (code, err) == (0, "")
+    assert out == "no reachable state breaks CompactionHorizonCorrectness: 3,082 states, depth 22\n"
+    code, out, _ = quorisk("trace", file, "--memory", "64MiB", "--json")
+    assert (code, json.loads(out)["trace"], json.loads(out)["proved"]) == (0, None, True)
+
+
+@pytest.mark.parametrize("index", [77, 1855])
+def test_the_command_shows_any_run_as_the_engine_counts_it(quorisk, index):
+    experiment = config.load(CONFIGS / "defect1.toml", ["message_loss=0.2"] if index == 77 else [])
+    packed = points.pack(BOOKKEEPER, [only_point(experiment).point])
+    outcome, broken_mask, steps, _, ticks = numba_engine.record(BOOKKEEPER, packed, Job(0, index, 1), 1)[0].tolist()
+    changed = [word for each in experiment.overrides for word in ("--set", each)]
+    code, out, err = quorisk("trace", experiment.path, "--run", f"1:{index}", *changed)
+    said = re.match(rf"Run 1:{index}: (\w+) after (\d+) steps at model time (.*), broken: (.*)\n", out)
+    assert (code, err) == (0, "")
+    assert said
+    broken = [invariant.name for i, invariant in enumerate(BOOKKEEPER.invariants) if broken_mask >> i & 1]
+    assert (said[1], int(said[2]), said[4]) == (OUTCOMES[outcome], steps, ", ".join(broken) or "nothing")
+    assert float(said[3]) == pytest.approx(ticks * TIME_TICK, rel=1e-5)
+    assert f"\n{steps:>3}  " in out
+    assert f"\n{steps + 1:>3}  " not in out
+    assert outcome == (LOST if index == 1855 else COMPLETED)
+
+
+def test_a_saved_trace_is_replayed(quorisk, tmp_path):
+    file, saved, drawn = str(CONFIGS / "kip101.toml"), tmp_path / "trace.json", tmp_path / "trace.svg"
+    code, out, _ = quorisk("trace", file, "--invariant", "StrongIsr", "--json", "--out", str(drawn))
+    saved.write_text(out)
+    assert code == 0
+    assert drawn.read_text() == formats.picture(showcase("kip101"))
+    again = quorisk("trace", file, "--replay", str(saved))
+    assert again == quorisk("trace", file, "--invariant", "StrongIsr")
+    assert again[1].startswith("StrongIsr breaks in 11 steps\n")
+
+
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_the_command_prints_or_writes_every_format(quorisk, tmp_path, form):
+    file, written = str(CONFIGS / "kip101.toml"), tmp_path / "written"
+    expected = formats.FORMATS[form](showcase("kip101"), trace.replay(showcase("kip101")))
+    asked = ("trace", file, "--invariant", "StrongIsr", "--format", form)
+    assert quorisk(*asked) == (0, expected, "")
+    code, out, _ = quorisk(*asked, "--out", str(written))
+    assert (code, written.read_text()) == (0, expected)
+    assert out.startswith(f"{written}: shortest; ")
+
+
+def test_a_file_name_asks_for_its_format(quorisk, tmp_path):
+    drawn = tmp_path / "drawn.mmd"
+    assert quorisk("trace", str(CONFIGS / "kip101.toml"), "--invariant", "StrongIsr", "--out", str(drawn))[0] == 0
+    assert drawn.read_text().startswith("sequenceDiagram\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t["steps"].pop(3), "step 4: leader_write, instance 0: not enabled"),
+        (lambda t: t["steps"].pop(), "trace.invariant = \"StrongIsr\": the last step breaks none"),
+        (lambda t: t["steps"][0].update(action="__import__('os')"), "kafka has controller_elect_leader, "),
+        (lambda t: t["steps"][0].update(lost=1), "controller_elect_leader, lost 1: of the messages sent, mask 0"),
+        (lambda t: t["steps"][0].update(instance=-1), "trace.steps.0.instance: "),
+        (lambda t: t["steps"][0].update(instance=640), "step 1: controller_elect_leader, instance 640: not enabled"),
+        (lambda t: t.update(choice=1), "initial state 1: there are 1, counted from 0"),
+        (lambda t: t.update(more=1), "trace.more: "),
+        (lambda t: t.update(version=0), "version = 0: the experiment file says 1"),
+        (lambda t: t["parameters"].update({"model.replicas": 3}), "model.replicas = 3: the experiment file says 2"),
+        (lambda t: t["parameters"].pop("model.replicas"), "model.replicas = null: the experiment file says 2"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_run_of_the_model_is_not_replayed(quorisk, tmp_path, change, said):
+    file, saved = str(CONFIGS / "kip101.toml"), tmp_path / "trace.json"
+    document = json.loads(quorisk("trace", file, "--invariant", "StrongIsr", "--json")[1])
+    change(document["trace"])
+    saved.write_text(json.dumps(document))
+    code, out, err = quorisk("trace", file, "--replay", str(saved))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: --replay {saved}: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--invariant", "Fairness"], "WeakIsr, StrongIsr, LeaderInIsr, CommittedRecordsSurvive, or 'data loss'"),
+        (["--run", "1"], "--run '1': SEED:INDEX"),
+        (["--run", "1:1000000000000"], "a run's index from 0 to 999999999999"),
+        (["--run", f"{2**64}:0"], "a seed from 0 to 18446744073709551615"),
+        (["--run", "1:1", "--replay", "x"], "one of the two"),
+        (["--replay", "nowhere.json"], "--replay nowhere.json: cannot be read"),
+        (["--set", "grid.replicas=[2,3]"], "2 grid points"),
+        (["--out", "/nowhere/x.svg", "--invariant", "StrongIsr"], "--out /nowhere/x.svg: cannot be written"),
+        (["--memory", "2"], None),
+    ],
+)
+def test_bad_input_is_one_line(quorisk, arguments, said):
+    code, out, err = quorisk("trace", str(CONFIGS / "kip101.toml"), *arguments)
+    if said is None:  # too little memory is no bad input: random runs need none
+        assert code == 0
+        return
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_replay_names_the_step_that_is_not_possible():
+    params = params_of(KAFKA)
+    write = [action.name for action in KAFKA.actions].index("leader_write")
+    with pytest.raises(paths.PathError, match="step 1: leader_write, instance 0: not enabled"):
+        paths.replay(KAFKA, params, paths.Path(0, (paths.Step(write, 0, 0),)))
+
+
+def test_wanted_invariants():
+    assert find.wanted_invariants(BOOKKEEPER, "data loss") == [
+        "NoDivergenceBetweenClientAndMetaData",
+        "AllAckedEntriesAreReadable",
+    ]
+    with pytest.raises(ConfigError):
+        find.wanted_invariants(BOOKKEEPER, "StrongIsr")
+
+
+@pytest.mark.parametrize("memory", [1 << 21, 1 << 22])
+def test_a_search_that_fills_its_memory_proves_nothing(memory):
+    params = params_of(COMPACTION, **values_of(COMPACTION, messages=4, keys=2, values=2))
+    found = paths.shortest(COMPACTION, params, memory, [1])
+    assert (found.path, found.proved) == (None, False)
+    assert paths.shortest(COMPACTION, params, 1 << 30, [1]).proved
+    assert found.distinct_states * 8 * (num_packed_words(COMPACTION.widths) + 7) < memory
+
+
+def test_which_step_of_many_lost_messages_the_search_took():
+    """Every subset of the messages of one step leads to a state of its own, and back to that subset."""
+    params = params_of(BOOKKEEPER, bookies=3, write_quorum=3)
+    start = BOOKKEEPER.initial(params, 0)
+    created = paths.after(BOOKKEEPER, start, params, paths.Step(4, 0, 0))
+    assert sorted(paths.subsets(paths.sends(BOOKKEEPER, created, params, paths.Step(5, 0, 0)))) == list(range(8))
+    for lost in range(8):
+        step = paths.Step(5, 0, lost)
+        assert paths._step(BOOKKEEPER, params, created, paths.after(BOOKKEEPER, created, params, step)) == step

@@ -1,0 +1,305 @@
+"""The command: what it prints where, and what it exits with."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from quorisk.analysis import bench, explore, results
+from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.sparkjobs import sweep
+from tests.plots.tables import table
+from tests.support import ROOT
+
+TOPIC = """
+protocol = "compaction"
+[model]
+messages = 2
+compactions = 3
+keys = 1
+values = 1
+max_crashes = 1
+[variant]
+retain_null_key = false
+[run]
+runs = 5000
+seed = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "topic.toml"
+    path.write_text(TOPIC)
+    return str(path)
+
+
+def test_estimate_as_json(quorisk, file):
+    code, out, err = quorisk("estimate", file, "--json", "--threads", "2", "--set", "run.seed=4")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (result["runs"], result["seed"], result["threads"], result["engine"]) == (5000, 4, 2, "numba")
+    assert (result["confidence"], result["method"]) == (0.95, "Clopper-Pearson")
+    assert sum(result["outcomes"].values()) == 5000
+    assert result["steps"] == pytest.approx(result["mean_steps"] * 5000)
+    assert {"seconds", "steps_per_s", "runs_per_s", "compile_s", "point_id", "assumptions"} < set(result)
+    leak = result["invariants"]["CompactedLedgerLeak"]
+    assert leak.keys() == {"losses", "p", "low", "high"}
+    assert leak["low"] < leak["p"] == leak["losses"] / 5000 < leak["high"]
+    assert result["data_loss"]["losses"] == result["outcomes"]["lost"] == 0
+
+
+def test_estimate_as_text(quorisk, file):
+    code, out, err = quorisk("estimate", file)
+    lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
+    assert (code, err) == (0, "")
+    assert "│ < 0.000738 │" in lines["CompactionHorizonCorrectness *"]
+    assert "[0, 0.000738]" in lines["data loss: any *"]
+    assert "<" not in lines["CompactedLedgerLeak"]
+    assert "unfinished 0" in out
+    assert "warning" not in out
+    assert out.rstrip().endswith("Data loss is a breach of CompactionHorizonCorrectness; it ends the run.")
+
+
+def test_unfinished_runs_are_warned_of(quorisk, file):
+    code, out, _ = quorisk("estimate", file, "--set", "max_steps=5")
+    assert code == 0
+    assert "unfinished 5,000" in out
+    assert "warning: 5,000 unfinished runs" in out
+
+
+def test_explore_as_json_finds_what_tlc_finds(quorisk, file):
+    code, out, err = quorisk("explore", file, "--json", "--memory", "64MiB")
+    result = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (result["distinct_states"], result["depth"], result["complete"]) == (2866, 22, True)
+    assert result["generated_states"] > 2866
+    assert result["invariants"]["CompactedLedgerLeak"]["breaking_states"] == 412
+    assert result["invariants"]["CompactedLedgerLeak"]["first_depth"] > 1
+    assert result["invariants"]["CompactionHorizonCorrectness"] == {"breaking_states": 0, "first_depth": None}
+    assert result["first_broken"] == {
+        "CompactedLedgerLeak": 412,
+        "CompactionHorizonCorrectness": 0,
+        "DuplicateNullKeyMessage": 0,
+    }
+    assert result["action_counts"]["broker_crash"] > 0
+    assert result["seconds"] > 0
+
+
+def test_explore_as_text(quorisk, file):
+    code, out, err = quorisk("explore", file, "--memory", "64MiB", "--set", "max_crashes=0")
+    assert (code, err) == (0, "")
+    assert re.search(r"broker_crash +│ never enabled", out.replace("|", "│"))
+    assert "depth" in out
+    assert "incomplete" not in out
+
+
+def test_a_search_that_runs_out_of_memory_says_so(quorisk, file):
+    larger = ("--set", "messages=4", "--set", "keys=3", "--memory", "2MiB")
+    code, out, _ = quorisk("explore", file, *larger, "--json")
+    result = json.loads(out)
+    assert (code, result["complete"]) == (0, False)
+    assert result["distinct_states"] > 1000
+    code, out, _ = quorisk("explore", file, *larger)
+    assert code == 0
+    assert "warning: incomplete" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4GiB", 2**32), ("512 mib", 2**29), ("1.5KiB", 1536), ("7", 7), ("7B", 7), ("1TiB", 2**40)]
+)
+def test_memory_sizes(text, size):
+    assert explore.parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "4GB", "-1GiB", "0", "1e9", "4 Gi B", "1025TiB"])
+def test_what_is_no_memory_size(text):
+    with pytest.raises(
+        ConfigError, match=r"^--memory .*: at most 1024TiB, written as 4GiB \(or B, KiB, MiB, GiB, TiB\)$"
+    ):
+        explore.parse_memory(text)
+
+
+def test_bench_as_json_and_text(quorisk, monkeypatch):
+    rows = [bench.Speed("kafka", "numba", 2, 1.5e7, 1e6, 0.25), bench.Speed("kafka", "search", 1, 2e6, None, 0.5)]
+    rows += [bench.Speed("kafka", "jax", 1, 2e9, 1e8, 6.5, "2 x GPU", 208, 2506, 4.6e10, 6.7e9)]
+    asked = []
+
+    def stub(engine, threads, progress):
+        asked.append((engine, threads, progress))
+        return iter(rows)
+
+    monkeypatch.setattr(bench, "bench", stub)
+    code, out, err = quorisk("bench", "--json", "--threads", "2")
+    assert (code, err) == (0, "")
+    expected = {"model": "kafka", "engine": "numba", "threads": 2}
+    expected |= {"steps_per_s": 1.5e7, "runs_per_s": 1e6, "compile_s": 0.25, "device": None}
+    assert json.loads(out)[0].items() >= expected.items()
+    assert json.loads(out)[1]["runs_per_s"] is None
+    code, out, err = quorisk("bench", "--engine", "numba", "--threads", "1")
+    assert (code, err) == (0, "")
+    assert "1.5e+07" in out
+    assert "│ kafka │ 2 x GPU │        208 │      4.6e+10 │           2,506 │      6.7e+09 │" in out
+    assert asked == [(None, 2, None), ("numba", 1, None)]
+
+
+def test_run_hands_its_grid_to_spark(quorisk, file, monkeypatch):
+    calls: list[tuple] = []
+    came = sweep.Summary(2, 10_000, 3, {"runs": 2})
+
+    def record(*arguments):
+        calls.append(arguments)
+        return came
+
+    monkeypatch.setattr(sweep, "sweep", record)
+    options = ("--out", "results/x", "--set", "grid.keys=[1, 2]", "--master", "local[2]", "--resume", "--budget-s", "9")
+    code, out, err = quorisk("run", file, *options, "--conf", "spark.a=b", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out).items() >= ({"out": "results/x"} | came._asdict()).items()
+    [(experiment, out_folder, given, console)] = calls
+    assert experiment.varied == ("model.keys",)
+    assert (out_folder, given, console.stderr) == (
+        Path("results/x"),
+        sweep.Options("local[2]", ["spark.a=b"], True, 9.0),
+        True,
+    )
+    code, out, _ = quorisk("run", file, "--out", "results/y")
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert calls[1][1:3] == (Path("results/y"), sweep.Options(None, [], False, math.inf))
+
+
+def test_a_run_that_fails_ends_with_1_and_one_line(quorisk, file, monkeypatch):
+    def fails(*_):
+        raise RunError("the disk\nis full")
+
+    monkeypatch.setattr(sweep, "sweep", fails)
+    assert quorisk("run", file, "--out", "x") == (1, "", "error: the disk is full\n")
+
+
+def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, tmp_path):
+    arguments = ("run", file, "--out", str(tmp_path / "out"), "--set", "grid.keys=[1, 2]", "--dry-run")
+    code, out, _ = quorisk(*arguments, "--json")
+    expected = json.loads(out)
+    assert code == 0
+    assert (expected["points"], expected["runs"]) == (2, 10_000)
+    assert 0 < expected["core_s"] == pytest.approx(expected["most_core_s"])
+    plan = pq.read_table(tmp_path / "out" / "plan.parquet")
+    assert sum(plan["num_runs"].to_pylist()) == 10_000
+    assert len(set(plan["task"].to_pylist())) == expected["tasks"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["plan.parquet"]
+    code, out, err = quorisk(*arguments)  # again, as nothing has run
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert "core seconds" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["estimate"], "Missing argument"),
+        (["estimat", "FILE"], "No such command 'estimat'"),
+        (["estimate", "FILE", "--sed", "1"], "No such option: --sed"),
+        (["estimate", "FILE", "--threads", "0"], "Invalid value for '--threads'"),
+        (["estimate", "FILE", "--set", "keys=7"], "FILE: model.keys = 7: an integer from 1 to 6"),
+        (["estimate", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
+        (["estimate", "absent.toml"], "absent.toml: cannot be read"),
+        (["explore", "FILE", "--memory", "lots"], "--memory 'lots': at most 1024TiB, written as 4GiB"),
+        (["explore", "FILE", "--memory", "1KiB"], "--memory: 1 initial states"),
+        (["explore", "FILE", "--memory", "1024TiB"], "--memory: this machine does not have"),
+        (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
+        (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
+        (["run", "FILE", "--out", "x", "--budget-s", "nan"], "Invalid value for '--budget-s'"),
+        (["run", "FILE"], "Missing option '--out'"),
+        (["run", "FILE", "--out", "x", "--set", "run.target=1"], "FILE: run.target = 1: a number between 0 and 1"),
+        (["plot", "absent"], "absent: no results there; `quorisk run"),
+        (["plot", "FILE"], "FILE: not a Parquet file that can be read"),
+        (["plot", "FILE", "--format", "gif"], "--format gif: one of svg, png, pdf"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
+    code, out, err = quorisk(*(file if argument == "FILE" else argument for argument in arguments))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {said.replace('FILE', file)}")
+    assert len(err.splitlines()) == 1
+
+
+def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "bench", interrupted)
+    assert quorisk("bench") == (130, "", "interrupted\n")
+
+
+def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
+    results.write(table([3, 0], model__keys=[1, 2]), tmp_path / "results.parquet")
+    code, out, err = quorisk("plot", str(tmp_path), "--format", "png", "--format", "pdf", "--json")
+    assert (code, err) == (0, "")
+    files = [Path(file) for file in json.loads(out)]
+    assert {file.parent for file in files} == {tmp_path / "figures"}
+    names = ("loss_data_loss", "cost_data_loss", "outcomes", "distribution")
+    assert [file.name for file in files] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf")]
+    for file in files:
+        assert file.read_bytes().startswith(b"%PDF" if file.suffix == ".pdf" else b"\x89PNG")
+
+
+def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
+    results.write(table([3], model__keys=[1]), tmp_path / "some.parquet")
+    arguments = ("plot", str(tmp_path / "some.parquet"), "--format", "svg", "--out", str(tmp_path / "a" / "b"))
+    code, out, _ = quorisk(*arguments, "--invariant", "CompactedLedgerLeak")
+    assert code == 0
+    assert out.splitlines()[0] == str(tmp_path / "a" / "b" / "loss_CompactedLedgerLeak.svg")
+    code, _, err = quorisk(*arguments, "--invariant", "Leak")
+    assert code == 2
+    assert err.startswith("error: --invariant Leak: one of data loss, ")
+
+
+VERBS = ["run", "merge", "plot", "estimate", "explore", "exact", "compare", "trace", "calibrate", "bench"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example_that_can_be_copied(quorisk, verb):
+    code, out, _ = quorisk(verb, "--help")
+    assert code == 0
+    assert f"Example: quorisk {verb}" in out
+    assert out.partition("Example:")[2].splitlines()[1] == ""  # it is one line
+    assert "--json" in out
+    assert verb in quorisk()[1]
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The packages that a command loads."""
+    program = f"""
+import sys
+from analysis import cli
+try:
+    cli.main({arguments!r})
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(*{{name.partition(".")[0] for name in sys.modules}}, file=sys.stderr)
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_help_loads_next_to_nothing_and_an_estimate_no_more_than_it_needs(file):
+    heavy = {"jax", "pyspark", "pandas", "matplotlib", "pyarrow"}
+    assert not loaded_by("--help") & (heavy | {"numba", "numpy", "scipy", "kernels"})
+    estimating = loaded_by("estimate", file, "--set", "runs=10")
+    assert "numba" in estimating
+    assert not estimating & heavy
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("explore", "FILE", "--json")])
+def test_output_that_finds_no_room_ends_with_1_and_one_line(file, arguments):
+    program = "import sys; from quorisk.command.main import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, *(str(file) if each == "FILE" else each for each in arguments)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")

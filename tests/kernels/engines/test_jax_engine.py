@@ -1,0 +1,232 @@
+"""The XLA engine gives what the Numba engine gives, run by run and bit for bit, however its batches are cut."""
+
+import logging
+import os
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from quorisk.kernels.engines import jax_batch, jax_engine, numba_engine, points, tally
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.errors import EngineError
+from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.protocols.compaction import MODEL as TOPIC
+from tests.support import point_of
+
+RUNS = 100_000
+SEED = 2**64 - 1
+FIRST_RUN = 2**32 - RUNS // 2
+"""Half of the runs' indices need more than 32 bits."""
+SLOW_CLOSE = {"client_closes_ledger_success": 0.05, "client_closes_ledger_fail": 0.05, "client_creates_ledger": 3.0}
+PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rates": SLOW_CLOSE}
+SINGLE = PAIR | {"write_quorum": 1, "ack_quorum": 1}
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "bookkeeper": [
+        PAIR | {"bookies": 4, "entries": 2, "inflight": 2},
+        PAIR | {"semantics": "literal"},
+        PAIR | {"fence_recovery_reads": False, "horizon": 4.0},
+        SINGLE | {"recovery_lac_floor": False, "entries": 2, "max_steps": 24},
+        SINGLE | {"recovery_reads_initial_ensemble": False, "entries": 2, "inflight": 2, "message_loss": 0.2},
+        SINGLE | {"defer_recovery_ensemble_change": False, "message_loss": 0.3},
+        SINGLE | {"fence_unknown_ledger": False, "bookies": 1, "rates": {}},
+        PAIR | {"strict_negative_reads": False, "ack_quorum": 1, "message_loss": 0.0},
+        PAIR | {"close_checks_version": False, "clients": 3, "message_loss": 1e-3, "rates": {}},
+    ],
+    "kafka": [
+        {"truncation": "high_watermark"},
+        {"truncation": "kip101", "max_steps": 20},
+        {"truncation": "kip101", "truncation_beyond_end": "no_op"},
+        {"truncation": "kip279", "horizon": 3.0},
+        {"truncation": "kip320_first_try", "replicas": 3},
+        {"replicas": 3, "log_size": 3, "max_records": 3},
+        {"track_committed": False},
+        {"fenced_fetch": False, "rates": {"leader_write": 3.7, "follower_replicate": 2.5}},
+        {"fenced_high_watermark": False, "rates": {"leader_write": 3.0}},
+        {"fenced_isr_shrink": False},
+        {"fenced_isr_expand": False, "rates": {"controller_shrink_isr": 2.0}},
+        {"truncate_same_epoch_only": False, "rates": {"controller_elect_leader": 0.3}},
+    ],
+    "compaction": [
+        {"messages": 4, "compactions": 4, "keys": 2},
+        {"retain_null_key": False, "max_steps": 18},
+        {"model_producer": False, "messages": 3, "values": 2},
+        {"publish_context_before_horizon": False},
+        {"persist_cursor_before_delete": False, "max_crashes": 2, "rates": {"broker_crash": 0.3}},
+        {"horizon": 6.0, "rates": {"producer": 1e-3}},
+        {"rates": {"producer": 0.0}},
+    ],
+}
+"""Every switch and choice of each model, in small clusters so that runs are short; losses, rates and limits vary."""
+CRASHES = [point_of(TOPIC, rates={"broker_crash": rate}, max_crashes=2) for rate in (0.01, 0.5, 1.0)]
+JOBS = [Job(0, 0, 9000), Job(2, 2**40, 1), Job(1, 5, 0), Job(1, FIRST_RUN, 4000), Job(0, 9000, 300)]
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_every_run_of_every_variant_is_numbas_run(name):
+    model = import_module(f"quorisk.kernels.protocols.{name}").MODEL
+    packed = points.pack(model, [point_of(model, **given) for given in VARIANTS[name]])
+    seen = np.zeros(len(OUTCOMES), np.int64)
+    for point, given in enumerate(VARIANTS[name]):
+        job = Job(point, FIRST_RUN, RUNS)
+        want, have = (engine.record(model, packed, job, SEED) for engine in (numba_engine, jax_engine))
+        assert have.dtype == want.dtype
+        differing = np.flatnonzero((have != want).any(1))
+        assert not len(differing), (
+            f"{given}: {len(differing)} runs, first {want[differing[0]]}, not {have[differing[0]]}"
+        )
+        seen += np.bincount(want[:, 0], minlength=len(OUTCOMES))
+    assert all(seen > 0), dict(zip(OUTCOMES, seen, strict=True))
+    switches = model_switches(model)
+    assert {key: {str(given[key]) for given in VARIANTS[name] if key in given} for key in switches} == switches
+
+
+def model_switches(model):
+    """What VARIANTS has to set each switch and choice to: everything that is not the default."""
+    return {p.name: {str(v) for v in (p.allowed or (True, False))[1:]} for p in model.parameters if not is_size(p)}
+
+
+def is_size(parameter):
+    return parameter.allowed is not None and isinstance(parameter.allowed[0], int)
+
+
+def by_numba(jobs, seed=SEED, given=CRASHES):
+    return numba_engine.simulate(TOPIC, points.pack(TOPIC, given), jobs, seed)
+
+
+def by_jax(jobs, seed=SEED, given=CRASHES, progress=None):
+    return jax_engine.simulate(TOPIC, points.pack(TOPIC, given), jobs, seed, progress=progress)
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_tallies_are_numbas_tallies(name):
+    model = import_module(f"quorisk.kernels.protocols.{name}").MODEL
+    packed = points.pack(model, [point_of(model, **given) for given in VARIANTS[name]])
+    jobs = [Job(point, 7 * point, 20_000 // (1 + point)) for point in range(len(VARIANTS[name]))]
+    want, have = (engine.simulate(model, packed, jobs, 3) for engine in (numba_engine, jax_engine))
+    assert (have == want).all(), np.argwhere(have != want)
+    assert want[:, tally.TIME_HISTOGRAM : tally.BROKEN].sum() > 0
+    assert (want[:, tally.BROKEN :] > 0).any()
+
+
+@pytest.mark.parametrize("seed", [0, 2**32, 2**63 + 1, 2**64 - 1])
+def test_jobs_seeds_and_run_indices_of_any_size(seed):
+    assert (by_jax(JOBS, seed) == by_numba(JOBS, seed)).all()
+
+
+def test_more_jobs_than_the_queue_holds():
+    jobs = [Job(i % 3, 3 * i, i % 4) for i in range(jax_batch.MAX_JOBS + 500)]
+    seen: list[int] = []
+    have = by_jax(jobs, progress=seen.append)
+    assert have.shape == (len(jobs), tally.num_columns(TOPIC))
+    assert (have == by_numba(jobs)).all()
+    assert sum(seen) == sum(job.num_runs for job in jobs)
+
+
+def test_more_records_than_a_batch_keeps(monkeypatch):
+    job = Job(1, FIRST_RUN, jax_batch.MAX_RECORDS + 20)
+    packed = points.pack(TOPIC, CRASHES)
+    want, have = (engine.record(TOPIC, packed, job, SEED) for engine in (numba_engine, jax_engine))
+    assert (have == want).all()
+    assert jax_engine.record(TOPIC, packed, Job(0, 0, 0), SEED).shape == (0, len(RECORD))
+
+
+@pytest.mark.parametrize(("lanes", "steps"), [(256, 8), (4096, 3), (1 << 15, 8)])
+def test_results_do_not_depend_on_the_size_of_batches_and_rounds(monkeypatch, lanes, steps):
+    """From 2**15 lanes on, there are several copies of the sums."""
+    monkeypatch.setattr(jax_engine, "num_lanes", lambda model, device: lanes)
+    monkeypatch.setattr(jax_batch, "STEPS", steps)
+    jax_batch.advance.cache_clear()  # STEPS is part of the compiled program
+    assert (by_jax(JOBS) == by_numba(JOBS)).all()
+    assert (by_jax(JOBS[::-1]) == by_numba(JOBS[::-1])).all()
+    jax_batch.advance.cache_clear()
+
+
+def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
+    """Of 600 runs, 60 crash on and on."""
+    long = point_of(TOPIC, rates={"broker_crash": 50.0}, max_crashes=31, messages=8, compactions=7)
+    jobs = [Job(0, 0, 540), Job(1, 0, 60)]
+    monkeypatch.setattr(jax_engine, "_PATIENCE_S", -1.0)
+    monkeypatch.setattr(jax_engine, "_FEWEST_LANES", 16)
+    narrowed: list[int] = []
+
+    def narrow(mesh, lanes):
+        narrowed.append(lanes)
+        return jax_batch.narrow(mesh, lanes)
+
+    monkeypatch.setattr(jax_engine, "narrow", narrow)
+    given = [CRASHES[0], long]
+    assert (by_jax(jobs, given=given) == by_numba(jobs, given=given)).all()
+    assert narrowed[0] == jax_engine.num_lanes(TOPIC, jax_engine.devices()[0]) // 16
+    assert len(narrowed) > 1
+
+
+def test_one_compiled_program_serves_every_queue(caplog):
+    jax_batch.advance.cache_clear()
+    by_jax(JOBS)
+    assert jax_batch.advance(TOPIC, Mesh(np.array(jax_engine.devices()), ("devices",)))._cache_size() == 1
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        by_jax([Job(0, 0, 50)] * 40, 1, CRASHES[:1])
+        by_jax([Job(2, 2**50, 20_000)], 7, [*CRASHES, point_of(TOPIC, keys=3, messages=5, max_steps=9, horizon=2.0)])
+        jax_engine.record(TOPIC, points.pack(TOPIC, CRASHES), JOBS[0], 5)
+        assert not [record.message for record in caplog.records if "ompil" in record.message]
+        jax.jit(lambda x: x + len(caplog.records))(1.0)
+        assert [record.message for record in caplog.records if "ompil" in record.message]
+
+
+TWO_DEVICES = """
+import jax
+from tests.test_jax_engine import JOBS, by_jax, by_numba, jax_engine, numba_engine, points, CRASHES, TOPIC, SEED
+assert len(jax_engine.devices()) == 2
+assert (by_jax(JOBS) == by_numba(JOBS)).all()
+packed = points.pack(TOPIC, CRASHES)
+want, have = (engine.record(TOPIC, packed, JOBS[0], SEED) for engine in (numba_engine, jax_engine))
+assert (want == have).all()
+with jax_engine.on(jax.local_devices()[1:]):
+    assert len(jax_engine.devices()) == 1
+    assert (by_jax(JOBS[1:]) == by_numba(JOBS[1:])).all()
+print("agree")
+"""
+
+
+def test_several_devices_share_the_runs():
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    told = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True, check=False
+    )
+    assert told.stdout == "agree\n", told.stderr
+
+
+class Device:
+    """A GPU with so much memory."""
+
+    platform, device_kind = "gpu", "NVIDIA Abacus"
+
+    def __init__(self, free):
+        self.free = free
+
+    def memory_stats(self):
+        return {"bytes_limit": self.free + 10**6, "bytes_in_use": 10**6}
+
+
+def test_a_batch_fits_the_devices_memory():
+    roomy, small = (jax_engine.num_lanes(TOPIC, Device(free)) for free in (10**12, 10**9))
+    assert roomy == 2**20 > small >= 2**14
+    assert 10**9 / 32 < jax_batch.batch_bytes(TOPIC, small) <= 10**9 / 8
+    with pytest.raises(EngineError, match=r"^NVIDIA Abacus: 1,000 bytes of memory are free, too few for a batch$"):
+        jax_engine.num_lanes(TOPIC, Device(1000))
+
+
+def test_a_device_that_runs_out_of_memory_is_told_in_a_line(monkeypatch):
+    def full(*_):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 7 bytes.\nstack")
+
+    monkeypatch.setattr(jax_engine, "fresh", full)
+    with pytest.raises(EngineError, match=r"^the device's memory ran out: RESOURCE_EXHAUSTED: Out of .* 7 bytes\.$"):
+        by_jax(JOBS)

@@ -1,0 +1,191 @@
+"""Which engine is chosen, and which GPU it takes in a Spark task."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from pyspark import TaskContext
+from pyspark.resource import ResourceInformation
+
+from quorisk.analysis.experiment import config
+from quorisk.kernels.engines import jax_engine, registry
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.errors import EngineError
+from quorisk.sparkjobs import folder, gpu, session
+from quorisk.sparkjobs.plan import plan
+from quorisk.sparkjobs.run import Done, run
+from quorisk.sparkjobs.sweep import work_of
+from tests.support import SMALL_FILE
+
+FILE = f"""{SMALL_FILE}[run]
+runs = 300
+seed = 5
+[grid]
+"rates.broker_crash" = [0.1, 1.0]
+"""
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Makes this machine look as if it had a GPU or not, and JAX for CUDA or not, that finds the GPU or not."""
+
+    def pretend(has_gpu, has_cuda, platform="cpu"):
+        monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+        monkeypatch.setattr(registry, "_has_gpu", lambda: has_gpu)
+        monkeypatch.setattr(registry, "_has_cuda", lambda: has_cuda)
+        if platform == "gpu":
+            monkeypatch.setattr(jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
+
+    return pretend
+
+
+def test_auto_is_jax_where_it_finds_a_gpu_and_else_numba(machine, monkeypatch):
+    for has_gpu, has_cuda in ((True, True), (True, False), (False, True), (False, False)):
+        machine(has_gpu, has_cuda)
+        assert registry.choose("auto").NAME == "numba"
+    machine(has_gpu=True, has_cuda=True, platform="gpu")
+    assert registry.choose("auto").NAME == "jax"
+    assert registry.choose("numba").NAME == "numba"
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert registry.choose("auto").NAME == "numba"
+
+
+@pytest.mark.parametrize(
+    ("has_gpu", "has_cuda", "why"),
+    [
+        (True, False, r"this machine has a GPU, but JAX is installed for CPUs alone: pip install 'quorisk\[cuda\]'; "),
+        (False, True, "this machine shows no NVIDIA GPU; "),
+        (True, True, r"JAX sees no GPU: what does nvidia-smi say\?; "),
+    ],
+)
+def test_jax_does_not_fall_back_to_the_cpu_in_silence(machine, monkeypatch, has_gpu, has_cuda, why):
+    machine(has_gpu, has_cuda)
+    with pytest.raises(EngineError, match=f"^{why}for JAX on the CPU set JAX_PLATFORMS=cpu, for Numba run.engine to"):
+        registry.choose("jax")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert registry.choose("jax").NAME == "jax"
+
+
+def test_jax_runs_on_the_cpu_where_there_is_nothing_else(machine):
+    machine(has_gpu=False, has_cuda=False)
+    assert registry.choose("jax").NAME == "jax"
+
+
+def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch):
+    def fails():
+        raise RuntimeError("Unable to initialize backend 'cuda': no driver\nmore")
+
+    machine(has_gpu=True, has_cuda=True)
+    monkeypatch.setattr(jax, "local_devices", fails)
+    with pytest.raises(
+        EngineError, match=r"^JAX cannot start: Unable to initialize backend 'cuda': no driver; for JAX"
+    ):
+        registry.choose("jax")
+
+
+def test_jax_is_not_imported_where_there_is_no_gpu():
+    """In a process of its own; importing JAX takes as long as a small estimate."""
+    code = (
+        "import sys; from kernels import engines; registry._has_gpu = lambda: False; "
+        "print(registry.choose('auto').NAME, 'jax' in sys.modules)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout == "numba False\n"
+
+
+def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(quorisk, machine, tmp_path):
+    file = tmp_path / "topic.toml"
+    file.write_text(FILE.partition("[grid]")[0])
+    machine(has_gpu=False, has_cuda=False)
+    code, by_jax, _ = quorisk("estimate", str(file), "--set", "run.engine=jax", "--json")
+    assert (code, '"engine": "jax"' in by_jax) == (0, True)
+    code, by_numba, _ = quorisk("estimate", str(file), "--json")
+    reproducible = ("runs", "steps", "outcomes", "invariants", "mean_time_to_loss", "point_id")
+    assert all(json.loads(by_jax)[k] == json.loads(by_numba)[k] for k in reproducible)
+    machine(has_gpu=True, has_cuda=False)
+    code, out, err = quorisk("estimate", str(file), "--set", "run.engine=jax")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("error: this machine has a GPU, but JAX is installed for CPUs alone")
+
+
+@pytest.fixture
+def task(monkeypatch):
+    """Pretends to be in a Spark task on a machine with two GPUs, with these GPUs assigned."""
+
+    def pretend(addresses):
+        resources = {"gpu": ResourceInformation("gpu", addresses)} if addresses else {}
+        monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(resources=lambda: resources))
+        monkeypatch.setattr(jax, "local_devices", lambda: gpus)
+        return gpus
+
+    gpus = [SimpleNamespace(platform="gpu", local_hardware_id=i) for i in range(2)]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return pretend
+
+
+def test_a_task_takes_the_gpus_that_spark_assigned(task, monkeypatch):
+    gpus = task(["1"])
+    with gpu.assigned("jax"):
+        assert jax_engine.devices() == gpus[1:]
+    assert jax_engine.devices() == gpus
+    task(["1", "0"])
+    with gpu.assigned("jax"):
+        assert jax_engine.devices() == gpus[::-1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-8a1c,6")
+    task(["6"])
+    with gpu.assigned("jax"):
+        assert jax_engine.devices() == gpus[1:]
+
+
+def test_a_task_without_assigned_gpus_takes_what_is_there(task, monkeypatch):
+    gpus = task([])
+    with gpu.assigned("jax"):
+        assert jax_engine.devices() == gpus
+    task(["1"])
+    with gpu.assigned("numba"):
+        assert jax_engine.devices() == gpus
+    monkeypatch.setattr(TaskContext, "get", lambda: None)
+    with gpu.assigned("jax"):
+        assert jax_engine.devices() == gpus
+
+
+@pytest.mark.parametrize(
+    ("addresses", "visible", "why"),
+    [
+        (["2"], None, "Spark assigned GPU 2 to a task; JAX sees 2 GPUs there"),
+        (["GPU-8a1c"], None, "Spark assigned GPU GPU-8a1c to a task, which is no number"),
+        (["0"], "4,6", "Spark assigned GPU 0 to a task, which CUDA_VISIBLE_DEVICES = 4,6 does not name"),
+    ],
+)
+def test_an_assigned_gpu_that_is_not_there_is_refused(task, monkeypatch, addresses, visible, why):
+    task(addresses)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(EngineError, match=f"^{why}$"), gpu.assigned("jax"):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+def test_on_spark_jax_gives_numbas_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    path = tmp_path / "small.toml"
+    path.write_text(FILE)
+    tables = {}
+    with session.spark("local[1]", {}, tmp_path / folder.SPARK_LOG) as spark:
+        for engine in ("numba", "jax"):
+            experiment = config.load(path, [f"run.engine={engine}"])
+            tasks = plan([Job(0, 0, 300), Job(1, 0, 300)], np.ones(2), 3)
+            done: list[Done] = []
+            assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
+            assert {each.engine for each in done} == {engine}
+            tables[engine] = sorted((each.job, each.sums) for each in done)
+    assert tables["jax"] == tables["numba"]
+    assert len(tables["jax"]) > 2

@@ -1,0 +1,243 @@
+"""BookKeeper against an independent, literal interpreter of its specification, and what its mechanisms are worth."""
+
+import random
+from collections import Counter
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from quorisk.kernels.compiled import leaves
+from quorisk.kernels.protocols.bookkeeper import MODEL
+from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble, valid_ensembles
+from quorisk.kernels.protocols.bookkeeper.describe import SpecState, spec_state
+from quorisk.kernels.protocols.bookkeeper.layout import (
+    CLIENT_WITHDRAWN,
+    INITIAL,
+    MAX_FRAGMENTS,
+    ROWS,
+    STATUS_CLOSED,
+    STATUS_OPEN,
+    append_fragment,
+    ensembles_by_entry,
+    entry_row,
+)
+from quorisk.kernels.states.paths import Path, Step, bits, replay
+from quorisk.kernels.states.search import explore
+from tests.references import bookkeeper as reference
+from tests.support import instances, params_of, point_of, random_walks, run
+
+SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
+SWITCHES = [parameter.name for parameter in MODEL.parameters if parameter.allowed is None]
+VARIANTS = [{}, {"semantics": "literal"}] + [{switch: False} for switch in SWITCHES]
+MEMORY = 2 << 30
+ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
+
+
+def long_walks(params, walks, seed):
+    """Random walks that close rarely; in half of them recovery starts late as well, after entries were confirmed."""
+    for rarely in (ENDINGS, (*ENDINGS, "client_starts_recovery")):
+        yield from random_walks(MODEL, params, walks // 2, seed, rarely)
+
+
+def named(sizes):
+    return dict(zip(SIZES, sizes, strict=True))
+
+
+@cache
+def searched(sizes, **variant):
+    return explore(MODEL, params_of(MODEL, **named(sizes), **variant), MEMORY)
+
+
+def test_actions_are_those_of_the_spec_in_its_order():
+    assert len(MODEL.actions) == 21
+    assert [action.name for action in MODEL.actions] == list(reference.ACTIONS)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("sizes", [(1, 2, 1, 1, 2, 1), (2, 2, 1, 1, 1, 1), (2, 1, 2, 1, 2, 2)], ids=str)
+def test_state_space_equals_the_reference(sizes, variant):
+    found = explore(MODEL, params_of(MODEL, **named(sizes), **variant), MEMORY)
+    expected = reference.explore(reference.Constants(*sizes, **variant))
+    assert found.distinct_states == expected["distinct_states"]
+    assert found.generated_states == expected["generated_states"]
+    assert found.depth == expected["depth"]
+    assert found.first_broken == expected["states_by_first_broken_invariant"]
+    for name, breaks in expected["invariants"].items():
+        assert (found.breaking_states[name], found.first_depth[name]) == (
+            breaks["breaking_states"],
+            breaks["first_depth"],
+        )
+    assert found.action_counts == expected["action_counts"]
+
+
+@pytest.mark.parametrize(
+    ("switch", "sizes", "invariant", "depth"),
+    [
+        ("fence_unknown_ledger", (1, 2, 1, 1, 1, 1), "NoDivergenceBetweenClientAndMetaData", 12),
+        ("defer_recovery_ensemble_change", (2, 2, 1, 1, 1, 1), "AllAckedEntriesAreReadable", 13),
+        ("strict_negative_reads", (2, 2, 2, 1, 1, 1), "NoDivergenceBetweenClientAndMetaData", 14),
+        ("fence_recovery_reads", (2, 2, 2, 2, 1, 1), "NoDivergenceBetweenClientAndMetaData", 14),
+    ],
+)
+def test_smallest_configuration_that_a_switch_breaks(switch, sizes, invariant, depth):
+    found = searched(sizes, **{switch: False})
+    assert {name: at for name, at in found.first_depth.items() if at} == {invariant: depth}
+    assert not any(searched(sizes).breaking_states.values())
+
+
+def test_exact_figure_of_the_design():
+    """2 bookies, literal, no fencing by recovery reads: an independent program's 8.93576144389e-06, 7.52003662239."""
+    point = point_of(MODEL, 0.1, semantics="literal", fence_recovery_reads=False)
+    runs = 4_000_000
+    tally = run(MODEL, point, runs, seed=11, threads=2)
+    losses = tally.broken["NoDivergenceBetweenClientAndMetaData"]
+    low, high = beta.ppf(0.0005, losses, runs - losses + 1), beta.ppf(0.9995, losses + 1, runs - losses)
+    assert losses == tally.outcomes["lost"] > 0
+    assert low < 8.93576144389e-06 < high
+    mean = tally.steps / runs
+    sigma = ((tally.steps_squared / runs - mean**2) / runs) ** 0.5
+    assert abs(mean - 7.52003662239) < 4 * sigma
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+@pytest.mark.parametrize("variant", [{}, {"fence_unknown_ledger": False}], ids=["spec", "fence_unknown_ledger-off"])
+def test_estimates_agree_with_an_exact_solution(variant, loss):
+    """Unequal rates, one of them 0; the chain is built and solved by the reference interpreter."""
+    rates = {"client_closes_ledger_success": 0.1, "client_closes_ledger_fail": 0.0, "client_starts_recovery": 0.5}
+    sizes = (1, 2, 1, 1, 2, 2)
+    exact = reference.loss_chain(reference.Constants(*sizes, **variant), loss, rates)
+    runs = 300_000
+    tally = run(MODEL, point_of(MODEL, loss, rates, **named(sizes), **variant), runs, seed=5, threads=2)
+    mean = tally.steps / runs
+    sigma = ((tally.steps_squared / runs - mean**2) / runs) ** 0.5
+    assert abs(mean - exact["expected_steps"]) < 4.5 * sigma
+    for name, p in exact["p"].items():
+        assert abs(tally.broken[name] / runs - p) < 4.5 * (p * (1 - p) / runs) ** 0.5 + 1e-12, name
+    if variant:
+        assert exact["p"]["NoDivergenceBetweenClientAndMetaData"] > 1e-3
+
+
+@pytest.mark.parametrize("variant", [{}, {"recovery_lac_floor": False}], ids=["spec", "recovery_lac_floor-off"])
+def test_every_field_stays_within_its_width(variant):
+    largest = {"bookies": 6, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 4, "inflight": 4}
+    widths = leaves(MODEL.widths)
+    seen = np.zeros(len(widths), np.int64)
+    for *_, state in long_walks(params_of(MODEL, **largest, **variant), walks=120, seed=3):
+        assert all(0 <= value < 1 << width for value, width in zip(leaves(state), widths, strict=True))
+        seen |= np.array(leaves(state))
+    assert (seen > 0).all()  # every field was put to use
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("sizes", [(6, 3, 3, 2, 4, 2), (5, 3, 2, 2, 3, 3), (4, 2, 2, 1, 2, 2)], ids=str)
+def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant):
+    """In every state of random runs: the same instances with the same successors, and the same broken invariants."""
+    constants = reference.Constants(*sizes, **variant)
+    params = params_of(MODEL, **named(sizes), **variant)
+    for seed, (state, *_) in enumerate(long_walks(params, walks=40, seed=sum(sizes))):
+        literal = spec_state(state, params)
+        assert [not i.holds(state, params) for i in MODEL.invariants] == [
+            not holds for holds in reference.invariants(literal, constants).values()
+        ]
+        if seed % 3 == 0:
+            assert successors(state, params) == reference_successors(literal, constants)
+
+
+def test_states_that_runs_hardly_reach_equal_the_reference():
+    """Breaches are rare, and so are more than three fragments: invariants and ensembles of states made up at random."""
+    constants, chance = reference.Constants(6, 3, 3, 2, 4, 4), random.Random(4)
+    params = params_of(MODEL, **named(constants[:6]))
+    sets = [sum(1 << bookie for bookie in found) for found in combinations(range(6), 3)]
+    broken: Counter[tuple[bool, ...]] = Counter()
+    for _ in range(2000):
+        state = made_up(chance, sets)
+        literal = spec_state(state, params)
+        holds = [invariant.holds(state, params) for invariant in MODEL.invariants]
+        assert holds == list(reference.invariants(literal, constants).values())
+        broken[tuple(holds)] += 1
+        include = chance.choice([0, 1, 0b11, 0b100100])
+        exclude = chance.choice([0, 0b1000, 0b010010]) & ~include
+        view = reference.View(literal, constants, {})
+        wanted = reference.select_ensemble(view, frozenset(bits(include)), frozenset(bits(exclude)))
+        assert (valid_ensembles(state, params, include, exclude) != 0) == (wanted is not None)
+        if wanted is not None:
+            assert bits(select_ensemble(state, params, include, exclude)) == sorted(wanted)
+        for entry in range(1, 5):
+            ensemble = reference.fragment_of_entry_id(entry, literal.meta_fragments).ensemble
+            assert bits(entry_row(state.meta_ensembles, entry)) == sorted(ensemble)
+    assert len(broken) == 2**4  # each invariant with and without each other one, but for NoOutOfOrderEntries
+
+
+def made_up(chance, sets):
+    """A state in which the first client is the writer and the others recover, with up to MAX_FRAGMENTS fragments."""
+    fragments = append_fragment(INITIAL.meta_fragments, chance.choice(sets), 1)
+    for i in range(chance.choice([0, 1, 2, 4, MAX_FRAGMENTS - 1])):
+        next_first = i + 2 if chance.random() < 0.5 and i < 4 else chance.randint(1, 5)
+        fragments = append_fragment(fragments, chance.choice(sets), next_first)
+    last, closed = chance.randint(0, 4), chance.randrange(4)
+    lacs = [chance.choice([last, chance.randint(0, 4)]) for _ in range(3)]
+    return INITIAL._replace(
+        meta_status=STATUS_CLOSED if chance.random() < 0.8 else STATUS_OPEN,
+        meta_fragments=fragments,
+        meta_ensembles=ensembles_by_entry(fragments),
+        meta_last_entry=last,
+        b_entries=chance.getrandbits(24) | chance.choice([0, ROWS]),
+        creator=1,
+        writer_status=chance.choice([STATUS_OPEN, STATUS_CLOSED, CLIENT_WITHDRAWN]),
+        writer=INITIAL.writer._replace(lac=lacs[0], fragments=fragments),
+        recoverer_0=INITIAL.recoverer_0._replace(lac=lacs[1], fragments=fragments),
+        recoverer_1=INITIAL.recoverer_1._replace(lac=lacs[2], fragments=fragments),
+        started=0b11,
+        closed=closed,
+    )
+
+
+SENT_TWICE = (
+    # b1 gets entry 2 under LAC 0 and, once b2 has confirmed entry 1 and failed in its turn, under LAC 1
+    *(("client_creates_ledger", 0, 0), ("client_sends_add_entry_requests", 0, 1)),
+    *(("client_sends_add_entry_requests", 0, 0), ("client_changes_ensemble", 0, 0)),
+    *(("client_resends_pending_add_op", 0, 0), ("client_resends_pending_add_op", 6, 0b10)),
+    *(("bookie_sends_add_confirmed_response", 1, 0), ("client_receives_add_confirmed_response", 1, 0)),
+    *(("client_changes_ensemble", 0, 0), ("client_resends_pending_add_op", 6, 0)),
+)
+
+
+@pytest.mark.parametrize("semantics", ["intended", "literal"])
+def test_an_entry_sent_twice_to_a_bookie_equals_the_reference(semantics):
+    """From there on all that bookies and the start of a recovery can do: answered, refused, or one after the other."""
+    constants = reference.Constants(2, 2, 1, 1, 2, 2, semantics)
+    params = params_of(MODEL, **named(constants[:6]), semantics=semantics)
+    names = [action.name for action in MODEL.actions]
+    steps = tuple(Step(names.index(name), instance, lost) for name, instance, lost in SENT_TWICE)
+    left = replay(MODEL, params, Path(0, steps))[-1:]
+    seen, refused = set(left), set()
+    while left:
+        state = left.pop()
+        assert successors(state, params) == reference_successors(spec_state(state, params), constants)
+        for action, instance in instances(MODEL, state, params):
+            if action.name.startswith("bookie") or action.name == "client_starts_recovery":
+                refused |= {instance} if action.name == "bookie_sends_add_fenced_response" else set()
+                after = action.apply(state, params, instance, 0)
+                left += [after] if after not in seen else []
+                seen.add(after)
+    assert refused == {6, 12}
+
+
+def successors(state, params):
+    """Multiset of (action, number of lost subsets, successors)."""
+    found: Counter[tuple[str, int, frozenset[SpecState]]] = Counter()
+    for action, instance in instances(MODEL, state, params):
+        subsets = [lost for lost in range(64) if lost & ~action.sends(state, params, instance) == 0]
+        after = frozenset(spec_state(action.apply(state, params, instance, s), params) for s in subsets)
+        found[action.name, len(subsets), after] += 1
+    return found
+
+
+def reference_successors(literal, constants):
+    return Counter(
+        (instance.action, len(instance.outcomes), frozenset(after for *_, after in instance.outcomes))
+        for instance in reference.instances(literal, constants)
+    )

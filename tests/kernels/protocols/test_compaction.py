@@ -1,0 +1,297 @@
+"""Pulsar's topic compaction in kernels/ against TLC's numbers, the reference interpreter, Numba and JAX."""
+
+import random
+from collections import Counter
+from functools import cache
+from itertools import product
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from numba import njit
+
+from quorisk.kernels.model import COMPLETED, STUCK
+from quorisk.kernels.protocols.compaction import MODEL, Params, State
+from quorisk.kernels.protocols.compaction.story import spec_state
+from tests.references import compaction as reference
+
+ON = {p.name: True for p in MODEL.parameters if p.allowed is None}
+CONTEXT_LAST = {"publish_context_before_horizon": False}
+DELETE_FIRST = {"persist_cursor_before_delete": False}
+LARGEST = {"messages": 8, "compactions": 7, "keys": 6, "values": 6, "max_crashes": 31}
+
+
+def model_values(messages=1, compactions=1, keys=1, values=1, max_crashes=0, **variant):
+    sizes = {"messages": messages, "compactions": compactions, "keys": keys, "values": values}
+    return ON | sizes | {"max_crashes": max_crashes} | variant
+
+
+def successors(state: State, params: Params):
+    """(action, instance, next state) of all that may happen next."""
+    for action in MODEL.actions:
+        for word, mask in enumerate(action.enabled(state, params)):
+            for bit in range(mask.bit_length()):
+                if mask >> bit & 1:
+                    instance = 64 * word + bit
+                    assert action.sends(state, params, instance) == 0
+                    yield action, instance, action.apply(state, params, instance, 0)
+
+
+def broken(state: State, params: Params) -> list[str]:
+    return [invariant.name for invariant in MODEL.invariants if not invariant.holds(state, params)]
+
+
+def explore(params: Params):
+    """The levels of a breadth-first search, each state once, with its successors."""
+    level = [MODEL.initial(params, choice) for choice in range(MODEL.initial_choices(params))]
+    seen = set(level)
+    assert len(seen) == len(level)
+    while level:
+        found = [(state, [after for _, _, after in successors(state, params)]) for state in level]
+        yield found
+        level = list(dict.fromkeys(after for _, follow in found for after in follow if after not in seen))
+        seen.update(level)
+
+
+def random_walks(values, number, seed=1):
+    """States met in random runs from random initial states."""
+    params, rng = MODEL.make_params(values), random.Random(seed)
+    for _ in range(number):
+        state = MODEL.initial(params, rng.randrange(MODEL.initial_choices(params)))
+        while True:
+            yield state
+            follow = list(successors(state, params))
+            if not follow:
+                break
+            # by action first: the producer has most of the instances
+            action = rng.choice(list(dict.fromkeys(action.name for action, _, _ in follow)))
+            state = rng.choice([after for a, _, after in follow if a.name == action])
+
+
+TLC = [
+    (
+        model_values(2, 2, 1, 1, 0),
+        (585, 809, 16, {"DuplicateNullKeyMessage": 30}),
+    ),
+    (
+        model_values(2, 3, 1, 1, 1, retain_null_key=False),
+        (2866, 4710, 22, {"CompactedLedgerLeak": 412}),
+    ),
+    (
+        model_values(3, 3, 2, 2, 1, model_producer=False),
+        (45198, 60507, 20, {"CompactedLedgerLeak": 5103, "DuplicateNullKeyMessage": 1539}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), TLC)
+def test_search_finds_what_tlc_found_on_the_original(values, expected):
+    params = MODEL.make_params(values)
+    distinct, generated, depth, first_broken = 0, MODEL.initial_choices(params), 0, Counter[str]()
+    for level in explore(params):
+        depth += 1
+        distinct += len(level)
+        first_broken.update(names[0] for state, _ in level if (names := broken(state, params)))
+        generated += sum(len(follow) for _, follow in level)
+        # TLC also counts the stuttering of Terminating, whose guard is the outcome's
+        generated += sum(MODEL.outcome(state, params) == COMPLETED for state, _ in level)
+    assert (distinct, generated, depth, first_broken) == expected
+
+
+def constants(values) -> reference.Constants:
+    return reference.Constants(
+        MessageSentLimit=values["messages"],
+        CompactionTimesLimit=values["compactions"],
+        KeySpace=values["keys"],
+        ValueSpace=values["values"],
+        RetainNullKey=values["retain_null_key"],
+        MaxCrashTimes=values["max_crashes"],
+        ModelProducer=values["model_producer"],
+        PublishContextBeforeHorizon=values["publish_context_before_horizon"],
+        PersistCursorBeforeDelete=values["persist_cursor_before_delete"],
+    )
+
+
+def assert_agrees_with_reference(state: State, values) -> None:
+    params, spec = MODEL.make_params(values), constants(values)
+    expected = spec_state(state, params)
+    assert all(state.existing >> i & 1 or not state.ledgers >> 8 * i & 255 for i in range(7))
+    assert broken(state, params) == reference.broken_invariants(expected, spec)
+    assert (MODEL.outcome(state, params) == COMPLETED) == reference.is_terminated(expected, spec)
+    follow = [(action.name, spec_state(after, params)) for action, _, after in successors(state, params)]
+    assert sorted(follow, key=repr) == sorted(reference.successors(expected, spec), key=repr)
+
+
+SMALL = [
+    model_values(2, 3, 1, 1, 1, **dict(zip(ON, switches, strict=True))) for switches in product([True, False], repeat=4)
+]
+
+
+@pytest.mark.parametrize("values", [*SMALL, model_values(2, 2, 2, 1, 1), model_values(1, 4, 1, 1, 3, **DELETE_FIRST)])
+def test_every_state_agrees_with_the_reference(values):
+    params = MODEL.make_params(values)
+    initial = [spec_state(state, params) for state, _ in next(explore(params))]
+    assert set(initial) == set(reference.initial_states(constants(values)))
+    for level in explore(params):
+        for state, _ in level:
+            assert_agrees_with_reference(state, values)
+
+
+@pytest.mark.parametrize("switches", [*product([True, False], repeat=4)])
+def test_random_runs_of_the_largest_model_agree_with_the_reference(switches):
+    values = model_values(**LARGEST, **dict(zip(ON, switches, strict=True)))
+    for state in random_walks(values, number=4):
+        assert_agrees_with_reference(state, values)
+
+
+def test_fields_stay_within_their_widths():
+    for state in random_walks(model_values(**LARGEST), number=20):
+        assert all(0 <= field < 1 << width for field, width in zip(state, MODEL.widths, strict=True))
+
+
+def test_initial_choices_are_every_sequence_of_messages():
+    params = MODEL.make_params(model_values(2, 1, 2, 1, model_producer=False))
+    states = {MODEL.initial(params, choice) for choice in range(MODEL.initial_choices(params))}
+    assert len(states) == MODEL.initial_choices(params) == (3 * 2) ** 2
+    assert all(state.keys.bit_count() == state.values.bit_count() == 2 for state in states)
+
+
+FIRST_DEPTHS = [
+    # the two bugs that the original leaves unfixed
+    ({}, "DuplicateNullKeyMessage", {}, 5),
+    ({}, "CompactedLedgerLeak", {"compactions": 3, "max_crashes": 1}, 13),
+    # the worth of the orderings: published too early, the horizon covers messages that no ledger has yet; deleted
+    # too early, a ledger is missing that the cursor still names when the broker comes back
+    (CONTEXT_LAST, "CompactionHorizonCorrectness", {}, 5),
+    (DELETE_FIRST, "CompactionHorizonCorrectness", {"compactions": 2, "max_crashes": 1}, 14),
+]
+
+
+@pytest.mark.parametrize(("variant", "invariant", "sizes", "depth"), FIRST_DEPTHS)
+def test_findings_at_their_smallest(variant, invariant, sizes, depth):
+    assert first_depth(invariant, **sizes, **variant) == depth
+    for name in sizes:
+        assert first_depth(invariant, **sizes | {name: sizes[name] - 1}, **variant) is None
+
+
+@pytest.mark.parametrize(
+    ("variant", "invariant"),
+    [
+        ({}, "CompactionHorizonCorrectness"),
+        # the horizon first costs data, but gives nothing twice
+        (CONTEXT_LAST, "DuplicateNullKeyMessage"),
+        ({"retain_null_key": False}, "DuplicateNullKeyMessage"),
+    ],
+)
+def test_what_never_breaks(variant, invariant):
+    assert first_depth(invariant, messages=2, compactions=3, max_crashes=2, **variant) is None
+
+
+def first_depth(invariant, **values):
+    params = MODEL.make_params(model_values(**values))
+    (holds,) = (i.holds for i in MODEL.invariants if i.name == invariant)
+    for depth, level in enumerate(explore(params), 1):
+        if not all(holds(state, params) for state, _ in level):
+            return depth
+    return None
+
+
+def test_outcome_completes_when_everything_is_used_up():
+    params = MODEL.make_params(model_values(2, 2, 1, 1, 1))
+    ends = [state for level in explore(params) for state, follow in level if not follow]
+    assert {MODEL.outcome(state, params) for state in ends} == {COMPLETED}
+    assert {state.crash_times for state in ends} == {1}
+
+
+def test_outcome_is_stuck_when_the_next_action_is_switched_off():
+    params = MODEL.make_params(model_values(1, 1))
+    (written,) = (
+        after
+        for level in explore(params)
+        for state, _ in level
+        for action, _, after in successors(state, params)
+        if action.name == "compactor_phase_two_write" and state.keys == state.values == 1
+    )
+    assert MODEL.outcome(written, params) == STUCK
+
+
+SWITCHES_OFF = dict.fromkeys(ON, False) | {"retain_null_key": True}
+SAMPLES = [
+    model_values(**LARGEST),
+    model_values(**LARGEST, **SWITCHES_OFF),
+    model_values(2, 3, 1, 1, 2, retain_null_key=False),
+]
+
+
+def sample(values, size=200):
+    """Params, reachable states, and for each action (state, instance, next state) of every instance enabled in one."""
+    params = MODEL.make_params(values)
+    states = list(dict.fromkeys(random_walks(values, number=6)))
+    states = random.Random(2).sample(states, min(size, len(states)))
+    pairs: dict[str, list[Any]] = {action.name: [] for action in MODEL.actions}
+    for state in states:
+        for action, instance, after in successors(state, params):
+            pairs[action.name].append((state, instance, after))
+    assert all(pairs[name] for name in pairs if name != "producer" or values["model_producer"])
+    return params, states, pairs
+
+
+def as_arrays(states) -> State:
+    return State(*np.array(states, np.int64).T)
+
+
+compiled = cache(njit)
+
+
+@pytest.mark.parametrize("values", SAMPLES)
+def test_numba_agrees_with_python(values):
+    params, states, pairs = sample(values)
+    for action in MODEL.actions:
+        enabled, apply = compiled(action.enabled), compiled(action.apply)
+        assert [enabled(s, params) for s in states] == [action.enabled(s, params) for s in states]
+        assert [apply(s, params, i, 0) for s, i, _ in pairs[action.name]] == [
+            after for _, _, after in pairs[action.name]
+        ]
+    for function in (*(invariant.holds for invariant in MODEL.invariants), MODEL.outcome):
+        assert [compiled(function)(s, params) for s in states] == [function(s, params) for s in states]
+    initial, last = compiled(MODEL.initial), MODEL.initial_choices(params) - 1
+    assert [initial(params, i) for i in (0, last // 3, last)] == [
+        MODEL.initial(params, i) for i in (0, last // 3, last)
+    ]
+
+
+@pytest.mark.parametrize("values", SAMPLES)
+def test_jax_agrees_with_python(values):
+    params, states, pairs = sample(values)
+    with jax.enable_x64(True):
+        for action in MODEL.actions:
+            masks = over_batch(action.enabled)(as_arrays(states), params)
+            assert list(zip(*(np.asarray(m).tolist() for m in masks), strict=True)) == [
+                action.enabled(s, params) for s in states
+            ]
+            if not pairs[action.name]:
+                continue
+            before, instances, after = zip(*pairs[action.name], strict=True)
+            reached = over_batch(lambda s, i, p, apply=action.apply: apply(s, p, i, 0), 2)(
+                as_arrays(before), np.array(instances, np.int64), params
+            )
+            assert [np.asarray(field).tolist() for field in reached] == as_arrays_list(after)
+        for function in (*(invariant.holds for invariant in MODEL.invariants), MODEL.outcome):
+            found = over_batch(function)(as_arrays(states), params)
+            assert np.asarray(found).tolist() == [function(s, params) for s in states]
+        last = MODEL.initial_choices(params) - 1
+        choices = [0, last // 3, last]
+        found = over_batch(lambda i, p: MODEL.initial(p, i))(np.array(choices, np.int64), params)
+        assert [np.asarray(field).tolist() for field in found] == as_arrays_list(
+            [MODEL.initial(params, i) for i in choices]
+        )
+
+
+def as_arrays_list(states):
+    return [list(field) for field in zip(*states, strict=True)]
+
+
+def over_batch(function, batched=1):
+    """`function` traced for a batch: its first arguments have an axis, `params` is shared by all."""
+    return jax.jit(jax.vmap(function, in_axes=(0,) * batched + (None,)))

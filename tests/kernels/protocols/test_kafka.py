@@ -1,0 +1,382 @@
+"""Kafka's replication protocol against TLC's numbers and an independent, literal interpreter of its specification,
+what each of its variants and fences is worth, and one text for Python, Numba and JAX."""
+
+import json
+from collections import defaultdict
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from numba import njit
+
+from quorisk.analysis.experiment.config import load
+from quorisk.kernels.compiled import leaves, load_words, num_words, stepper, store_words
+from quorisk.kernels.model import COMPLETED, STUCK
+from quorisk.kernels.protocols.kafka import MODEL
+from quorisk.kernels.protocols.kafka.describe import spec_state
+from quorisk.kernels.protocols.kafka.layout import State
+from quorisk.kernels.protocols.kafka.params import Params
+from quorisk.kernels.states.search import explore
+from tests.references import kafka as reference
+from tests.support import ROOT, instances, params_of, random_walks, run, values_of
+
+jax.config.update("jax_enable_x64", True)
+
+SIZES = ("replicas", "log_size", "max_records", "max_leader_epoch")
+LARGEST = (5, 6, 6, 5)
+TRUNCATIONS = ("kip320", "kip320_first_try", "kip279", "kip101", "high_watermark")
+FENCES = [p.name for p in MODEL.parameters if p.table == "variant" and p.allowed is None]
+VARIANTS: list[dict[str, Any]] = [
+    *({"truncation": name} for name in TRUNCATIONS),
+    {"truncation": "kip101", "truncation_beyond_end": "no_op"},
+    *({fence: False} for fence in FENCES),
+]
+CONTROLLER = ("controller_elect_leader", "controller_shrink_isr")
+MEMORY = 2 << 30
+
+
+def named(sizes):
+    return dict(zip(SIZES, sizes, strict=True))
+
+
+def walks(values, number, seed=1):
+    """Steps of random runs in which the controller leaves the replicas time."""
+    yield from random_walks(MODEL, MODEL.make_params(values), number, seed, rarely=CONTROLLER)
+
+
+def broken(state, params):
+    return [invariant.name for invariant in MODEL.invariants if not invariant.holds(state, params)]
+
+
+@cache
+def searched(sizes, **variant):
+    found = explore(MODEL, params_of(MODEL, **named(sizes), **variant), MEMORY)
+    assert found.complete
+    return found
+
+
+MODULES = {
+    "KafkaTruncateToHighWatermark": "high_watermark",
+    "Kip101": "kip101",
+    "Kip279": "kip279",
+    "Kip320FirstTry": "kip320_first_try",
+    "Kip320": "kip320",
+}
+TLC = json.loads((ROOT / "tests" / "data" / "tlc.json").read_text())
+
+
+@pytest.mark.parametrize("row", [row for row in TLC if row["module"] in MODULES], ids=lambda row: row["name"])
+def test_search_finds_what_tlc_finds(row):
+    found = searched((2, 2, 2, 2), truncation=MODULES[row["module"]], track_committed=False)
+    assert (found.distinct_states, found.depth) == (row["distinct_states"], row["depth"])
+    assert {name: found.first_broken[name] for name in row["invariants_in_order"]} == row[
+        "states_by_first_broken_invariant"
+    ]
+    assert found.breaking_states["LeaderInIsr"] == 0
+
+
+def assert_agrees_with_reference(state, committed, values):
+    """The same instances with the same successors, action by action; the same invariants. Returns successors."""
+    params, literal = MODEL.make_params(values), spec_state(state, MODEL.make_params(values))
+    found, after = defaultdict(list), []
+    for action, instance in instances(MODEL, state, params):
+        assert action.sends(state, params, instance) == 0
+        after.append(action.apply(state, params, instance, 0))
+        found[action.name].append(spec_state(after[-1], params))
+    expected = {name: set(action(literal, values)) for name, action in reference.actions(values).items()}
+    assert {name: set(states) for name, states in found.items()} == {n: s for n, s in expected.items() if s}
+    # each choice is one instance, and no two choices come to the same
+    assert all(len(states) == len(set(states)) for states in found.values())
+    expected_broken = {
+        "WeakIsr": not reference.weak_isr(literal),
+        "StrongIsr": not reference.strong_isr(literal),
+        "LeaderInIsr": not reference.leader_in_isr(literal),
+        "CommittedRecordsSurvive": not reference.committed_records_survive(literal, committed),
+    }
+    assert broken(state, params) == [name for name, breaks in expected_broken.items() if breaks]
+    if not after:
+        leaders = [r for r in range(params.replicas) if reference._is_true_leader(literal, r)]
+        done = any(literal.replicaState[r].hw == len(literal.replicaLog[r]) for r in leaders)
+        assert MODEL.outcome(state, params) == (COMPLETED if done else STUCK)
+    return after
+
+
+@pytest.mark.parametrize(
+    ("sizes", "variant"),
+    [((2, 1, 2, 2), variant) for variant in VARIANTS] + [((3, 1, 1, 1), variant) for variant in VARIANTS[:5]],
+    ids=str,
+)
+def test_every_state_of_a_small_configuration_equals_the_reference(sizes, variant):
+    values = values_of(MODEL, **named(sizes), **variant)
+    params = MODEL.make_params(values)
+    start = MODEL.initial(params, 0)
+    assert spec_state(start, params) == reference.initial(values)
+    seen: dict[State, frozenset[int]] = {start: frozenset()}
+    left = [start]
+    while left:
+        state = left.pop()
+        committed = seen[state]
+        assert state.committed == sum(1 << record for record in committed)
+        for after in assert_agrees_with_reference(state, committed, values):
+            known = committed | reference.committed_now(spec_state(after, params))
+            if after not in seen:
+                seen[after] = known
+                left.append(after)
+            assert seen[after] == known
+    # the spec's variables and the committed records make up the state: nothing counts twice
+    assert len({(spec_state(state, params), state.committed) for state in seen}) == len(seen)
+    assert len(seen) == searched(sizes, **variant).distinct_states
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 4, 4), (4, 6, 5, 5), LARGEST], ids=str)
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes):
+    values = values_of(MODEL, **named(sizes), **variant)
+    taken: set[str] = set()
+    committed: frozenset[int] = frozenset()
+    for state, action, *_ in walks(values, 12, seed=sum(sizes)):
+        if state == MODEL.initial(MODEL.make_params(values), 0):
+            committed = frozenset()
+        committed |= reference.committed_now(spec_state(state, MODEL.make_params(values)))
+        assert_agrees_with_reference(state, committed, values)
+        taken.add(action.name)
+    assert taken >= reference.actions(values).keys() - {"follower_truncate"}
+
+
+REPLICATION = [
+    "controller_elect_leader",
+    "controller_shrink_isr",
+    "become_leader",
+    "leader_expand_isr",
+    "leader_shrink_isr",
+    "leader_write",
+    "leader_inc_high_watermark",
+]
+FIRST_TRY = [
+    "controller_elect_leader",
+    "controller_shrink_isr",
+    "become_leader",
+    "leader_expand_isr_better_fencing",
+    "leader_shrink_isr_better_fencing",
+    "leader_write",
+    "improved_leader_inc_high_watermark",
+    "become_follower",
+    "follower_fetch",
+    "follower_truncate",
+]
+KIP320 = [
+    "controller_elect_leader",
+    "controller_shrink_isr",
+    "become_leader",
+    "fenced_leader_expand_isr",
+    "fenced_leader_shrink_isr",
+    "leader_write",
+    "fenced_leader_inc_high_watermark",
+    "fenced_become_follower_and_truncate",
+    "fenced_follower_fetch",
+]
+NEXT = {
+    "high_watermark": [*REPLICATION, "become_follower_truncate_to_high_watermark", "follower_replicate"],
+    "kip101": [*REPLICATION, "become_follower_truncate_kip101", "follower_replicate"],
+    "kip279": [*REPLICATION, "become_follower_truncate_kip279", "follower_replicate"],
+    "kip320_first_try": FIRST_TRY,
+    "kip320": KIP320,
+}
+
+
+@pytest.mark.parametrize("truncation", TRUNCATIONS)
+def test_actions_are_those_of_the_variants_next_in_its_order(truncation):
+    counts = searched((3, 1, 1, 2), truncation=truncation).action_counts
+    taken = [name for name, count in counts.items() if count]
+    assert taken == NEXT[truncation]
+    assert set(NEXT[truncation]) == reference.actions(values_of(MODEL, truncation=truncation)).keys()
+
+
+@pytest.mark.parametrize("fence", FENCES)
+def test_fences_matter_for_kip320_alone(fence):
+    for name in TRUNCATIONS:
+        with_fence, without = (params_of(MODEL, truncation=name, **{fence: on}) for on in (True, False))
+        assert (with_fence != without) == (name == "kip320")
+
+
+FIRST_BREACHES: list[tuple[dict[str, Any], tuple[int, ...], dict[str, int]]] = [
+    # by variant the smallest configurations in which each invariant breaks, and the depth at which it does
+    ({"truncation": "high_watermark"}, (2, 1, 1, 1), {"WeakIsr": 9, "StrongIsr": 10}),
+    (
+        {"truncation": "high_watermark"},
+        (2, 1, 1, 2),
+        {"WeakIsr": 9, "StrongIsr": 10, "CommittedRecordsSurvive": 12},
+    ),
+    ({"truncation": "kip101"}, (3, 1, 1, 1), {"StrongIsr": 12}),
+    ({"truncation": "kip101"}, (2, 2, 2, 2), {"WeakIsr": 12, "StrongIsr": 12}),
+    ({"truncation": "kip101"}, (2, 2, 2, 3), {"WeakIsr": 12, "StrongIsr": 12, "CommittedRecordsSurvive": 14}),
+    ({"truncation": "kip101"}, (3, 1, 1, 2), {"WeakIsr": 11, "StrongIsr": 11, "CommittedRecordsSurvive": 14}),
+    ({"truncation": "kip279"}, (2, 3, 3, 3), {}),
+    ({"truncation": "kip279"}, (3, 1, 1, 1), {"StrongIsr": 12}),
+    ({"truncation": "kip279"}, (3, 1, 1, 2), {"WeakIsr": 11, "StrongIsr": 11, "CommittedRecordsSurvive": 14}),
+    ({"truncation": "kip320_first_try"}, (3, 1, 1, 2), {"WeakIsr": 12, "StrongIsr": 13}),
+    (
+        {"truncation": "kip320_first_try"},
+        (3, 1, 1, 3),
+        {"WeakIsr": 12, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
+    ),
+    ({"truncation": "kip320"}, (2, 3, 3, 3), {}),
+    ({"truncation": "kip320"}, (3, 1, 1, 3), {}),
+    ({"truncation": "kip320"}, (3, 2, 2, 2), {}),
+    ({"fenced_fetch": False}, (3, 1, 1, 2), {"WeakIsr": 13}),
+    ({"fenced_fetch": False}, (3, 2, 3, 2), {"WeakIsr": 13, "StrongIsr": 17}),
+    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {"WeakIsr": 13, "StrongIsr": 13}),
+    (
+        {"fenced_high_watermark": False},
+        (3, 1, 1, 3),
+        {"WeakIsr": 13, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
+    ),
+    ({"fenced_isr_shrink": False}, (3, 2, 2, 2), {}),
+    ({"fenced_isr_expand": False}, (3, 1, 1, 1), {"StrongIsr": 12}),
+    ({"fenced_isr_expand": False}, (3, 1, 1, 2), {"WeakIsr": 14, "StrongIsr": 12, "CommittedRecordsSurvive": 14}),
+    ({"truncate_same_epoch_only": False}, (3, 1, 2, 2), {"WeakIsr": 14, "StrongIsr": 14}),
+    (
+        {"truncate_same_epoch_only": False},
+        (3, 1, 2, 3),
+        {"WeakIsr": 14, "StrongIsr": 14, "CommittedRecordsSurvive": 16},
+    ),
+]
+
+
+@pytest.mark.parametrize(("variant", "sizes", "expected"), FIRST_BREACHES, ids=str)
+def test_what_breaks_first(variant, sizes, expected):
+    found = searched(sizes, **variant)
+    assert {name: depth for name, depth in found.first_depth.items() if depth} == expected
+    for i, smaller in enumerate([sizes[:i] + (sizes[i] - 1,) + sizes[i + 1 :] for i in range(4)]):
+        if smaller[i] >= (0 if i == 3 else 1):  # nothing new can break in a smaller configuration
+            assert {name for name, depth in searched(smaller, **variant).first_depth.items() if depth} <= set(expected)
+
+
+def test_memory_of_committed_records_finds_losses_that_the_state_alone_forgets():
+    """Truncation to the high watermark: a follower throws away a committed record, is elected, and meanwhile the leader
+    that had exposed it follows somebody else: no replica shows any more that the record was committed."""
+    with_memory, without = (
+        searched((2, 2, 2, 2), truncation="high_watermark", track_committed=on) for on in (True, False)
+    )
+    assert with_memory.first_depth["CommittedRecordsSurvive"] == without.first_depth["CommittedRecordsSurvive"] == 12
+    assert with_memory.first_broken["CommittedRecordsSurvive"] == 52  # in none of them StrongIsr is broken
+    assert without.first_broken["CommittedRecordsSurvive"] == 0
+    assert without.breaking_states["CommittedRecordsSurvive"] < with_memory.breaking_states["CommittedRecordsSurvive"]
+
+
+def test_a_new_leader_exposes_what_it_has_below_its_high_watermark():
+    """KIP-101: r1 keeps its record x, which r0 lacks, at an offset that r0 commits, and learns of r0's high watermark
+    with the next record. x was below no presumed leader's high watermark until r1 leads again."""
+    values = values_of(MODEL, **named((2, 2, 3, 3)), truncation="kip101")
+    params = MODEL.make_params(values)
+    state, committed = MODEL.initial(params, 0), frozenset[int]()
+    apply = {action.name: action.apply for action in MODEL.actions}
+    for name, instance in (
+        *(("controller_elect_leader", 0), ("become_leader", 0), ("leader_write", 0)),
+        *(("controller_elect_leader", 1), ("become_leader", 6 + 1), ("leader_write", 1)),
+        *(("controller_elect_leader", 0), ("become_leader", 2), ("leader_write", 0)),
+        *(("become_follower_truncate_kip101", 6 + 2), ("leader_inc_high_watermark", 0), ("follower_replicate", 1)),
+        *(("controller_elect_leader", 1), ("become_leader", 6 + 3)),
+    ):
+        assert (name, instance) in [(action.name, i) for action, i in instances(MODEL, state, params)]
+        before, state = state, apply[name](state, params, instance, 0)
+        committed |= reference.committed_now(spec_state(state, params))
+        assert state.committed == sum(1 << record for record in committed)
+    assert (before.committed, state.committed) == (0b001, 0b011)
+
+
+def test_neither_strong_isr_nor_the_survival_of_committed_records_implies_the_other():
+    params = params_of(MODEL, **named((2, 1, 1, 2)), truncation="high_watermark")
+    start = MODEL.initial(params, 0)
+    seen, left, found = {start}, [start], set()
+    while left:
+        state = left.pop()
+        found.add(("StrongIsr" in broken(state, params), "CommittedRecordsSurvive" in broken(state, params)))
+        after = [action.apply(state, params, instance, 0) for action, instance in instances(MODEL, state, params)]
+        left += [new for new in dict.fromkeys(after) if new not in seen]
+        seen.update(after)
+    assert found == {(False, False), (False, True), (True, False), (True, True)}
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """Steps of random runs of every variant: params, state, action, instance, next state."""
+    names = [action.name for action in MODEL.actions]
+    return [
+        (MODEL.make_params(values), state, names.index(action.name), instance, after)
+        for variant in VARIANTS
+        for values in [values_of(MODEL, **named(LARGEST), **variant)]
+        for state, action, instance, _, after in walks(values, 6)
+    ]
+
+
+def test_every_field_stays_within_its_width(steps):
+    for *_, after in steps:
+        assert all(0 <= value < 1 << width for value, width in zip(after, MODEL.widths, strict=True))
+
+
+@pytest.fixture(scope="module")
+def expected(steps):
+    """Masks, next states, broken invariants and outcomes by plain Python."""
+    masks = [[m for action in MODEL.actions for m in action.enabled(state, params)] for params, state, *_ in steps]
+    broke = [
+        sum((not i.holds(state, params)) << k for k, i in enumerate(MODEL.invariants)) for params, state, *_ in steps
+    ]
+    outcomes = [MODEL.outcome(state, params) for params, state, *_ in steps]
+    return [np.array(part, np.int64) for part in (masks, [after for *_, after in steps], broke, outcomes)]
+
+
+def arrays(steps):
+    params, states, actions, taken, _ = zip(*steps, strict=True)
+    return [np.array(part, np.int64) for part in (params, states, actions, taken)]
+
+
+def assert_same(found, expected):
+    for name, have, want in zip(("masks", "next", "broken", "outcome"), found, expected, strict=True):
+        assert (np.asarray(have) == want).all(), name
+
+
+def test_numba_agrees_with_python(steps, expected):
+    assert {action for _, _, action, *_ in steps} == set(range(len(MODEL.actions)))
+    guards, effect, _, _, broken_mask = stepper(MODEL)
+    words, outcome = sum(num_words(MODEL)), MODEL.outcome
+
+    @njit
+    def evaluate(like, like_params, params, states, actions, taken):
+        masks, after = np.empty((len(states), words), np.int64), np.empty_like(states)
+        broke, ended = np.empty(len(states), np.int64), np.empty(len(states), np.int64)
+        for i in range(len(states)):
+            state, of_run = load_words(like, states[i], 0), load_words(like_params, params[i], 0)
+            guards(state, of_run, masks[i])
+            store_words(effect(state, of_run, actions[i], taken[i], 0), after[i], 0)
+            broke[i] = broken_mask(state, of_run)
+            ended[i] = outcome(state, of_run)
+        return masks, after, broke, ended
+
+    params, state, *_ = steps[0]
+    assert_same(evaluate(state, params, *arrays(steps)), expected)
+
+
+def test_jax_agrees_with_python(steps, expected):
+    def evaluate(params, state, action, instance):
+        params = Params(*(params[i] for i in range(len(Params._fields))))
+        state = State(*(state[i] for i in range(len(State._fields))))
+        masks = [m for a in MODEL.actions for m in a.enabled(state, params)]
+        after = [jax.numpy.stack(leaves(a.apply(state, params, instance, 0))) for a in MODEL.actions]
+        broke = sum(jax.numpy.where(inv.holds(state, params), 0, 1 << k) for k, inv in enumerate(MODEL.invariants))
+        return jax.numpy.stack(masks), jax.numpy.stack(after)[action], broke, MODEL.outcome(state, params)
+
+    assert_same(jax.jit(jax.vmap(evaluate))(*arrays(steps)), expected)
+
+
+def test_the_variants_file_compares_all_five():
+    experiment = load(ROOT / "configs" / "kafka_variants.toml")
+    assert len(experiment.points) == 50
+    assert {point.varied["variant.truncation"] for point in experiment.points} == set(TRUNCATIONS)
+    lost: dict[str, int] = defaultdict(int)
+    for grid_point in experiment.points:
+        if grid_point.varied["rates.controller_shrink_isr"] == 0.03:
+            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 20_000).outcomes["lost"]
+    assert lost["high_watermark"] > 20 * lost["kip101"] > 20 * lost["kip320"] == 0

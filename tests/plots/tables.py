@@ -1,0 +1,52 @@
+"""Made-up result tables for figures and reports."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from quorisk.analysis import results, tidy
+from quorisk.analysis.experiment.identity import canonical_parameters
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.engines.tally import LOSS_TIME, MESSAGES, STEP_HISTOGRAM, STEPS, TIME_HISTOGRAM, num_columns, read
+from quorisk.kernels.protocols.compaction import MODEL
+from tests.support import values_of
+
+RUNS = 1000
+HOSTILE = "</script><img src=x onerror=alert(1)>$\\frac{1}{2}$\"'\x00\n--><![CDATA["
+"""A word that means something to HTML, to XML and to TeX, and that no picture can show."""
+
+
+def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied: Sequence[object]) -> pa.Table:
+    """A table of the grid of `varied` (double underscores are dots), with so many losses at its points.
+
+    Point number i takes 8 + i steps and 2 i messages a run; half of its losses are in the time bin of 2**20 ticks, the
+    others in the next one.
+    """
+    grid = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
+    rows = []
+    for number, (values, num_lost) in enumerate(zip(grid, losses, strict=True)):
+        point = Point(values_of(MODEL), {}, 0.0, 1000, float("inf"))
+        parameters = json.loads(canonical_parameters(MODEL, point))
+        parameters |= {key.replace("__", "."): value for key, value in values.items()}
+        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
+        sums = [RUNS - num_lost - unfinished - horizon, 0, num_lost, horizon, unfinished]
+        sums += [0] * (num_columns(MODEL) - len(sums))
+        sums[STEPS], sums[MESSAGES], sums[LOSS_TIME] = (8 + number) * RUNS, 2 * number * RUNS, num_lost << 20
+        sums[STEP_HISTOGRAM + (8 + number).bit_length()] = RUNS
+        sums[TIME_HISTOGRAM + 21], sums[TIME_HISTOGRAM + 22] = num_lost // 2, num_lost - num_lost // 2
+        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
+    return pa.Table.from_pylist(rows, schema=results.SCHEMA)
+
+
+def frame(losses: Sequence[int], **given: Any) -> pd.DataFrame:
+    """The frame of `table`."""
+    return sweep(losses, **given).frame
+
+
+def sweep(losses: Sequence[int], **given: Any) -> tidy.Sweep:
+    """The frames of `table`."""
+    return tidy.tidy(table(losses, **given), None)

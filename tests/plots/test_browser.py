@@ -1,0 +1,178 @@
+"""The report in a real browser: complete, quiet, self-contained; it sorts, fits and prints."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from quorisk.plots import canvas
+from quorisk.plots.figures import figures
+from quorisk.plots.report import Counterexample, Picture, Provenance, report
+from quorisk.plots.style import save
+from tests.plots.tables import HOSTILE, sweep
+
+GRID = {"model__keys": [10, 9], "variant__retain_null_key": [True, False], "faults__message_loss": [0.1, 0.2]}
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="60" height="40"><script>document.title = "run"</script></svg>'
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = os.environ.get("QUORISK_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
+    assert path, "no Chromium; scripts/ensure_chromium.sh installs it, or set QUORISK_BROWSER to one"
+    with sync_playwright() as playwright:
+        # as root, as in containers, Chromium runs without its sandbox or not at all
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def write(path: Path, word: str) -> Path:
+    """Writes a report with all its parts, in which `word` stands where words can."""
+    given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID, **{f"model__{word}": [word]})
+    pictures = []
+    for _, figure in figures(*given):
+        svg = canvas.without_caption(save(figure, "svg"), figure)
+        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), svg))
+    provenance = Provenance(f"quorisk run {word}", word * 40, [word])
+    html = report(given.frame, pictures, provenance, 0.01, Counterexample(SVG, word, word * 20))
+    path.write_bytes(html.encode())
+    return path
+
+
+@pytest.fixture(scope="module", params=["topic", HOSTILE], ids=["plain", "hostile"])
+def html(request, tmp_path_factory):
+    return write(tmp_path_factory.mktemp("report") / "report.html", request.param)
+
+
+@pytest.fixture
+def page(browser, html):
+    """The report at 1400 pixels; fails if it says, asks for or runs anything."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+    page.on("request", lambda request: said.append(request.url) if not request.url.startswith("data:") else None)
+    page.add_init_script("addEventListener('securitypolicyviolation', (e) => console.error(e.violatedDirective))")
+    page.goto(html.as_uri())
+    yield page
+    assert said == [html.as_uri()]
+    page.close()
+
+
+def column(page: Page, number: int) -> list[str]:
+    """The first lines of the cells of a column of the results."""
+    cells = page.locator(f"#results tbody tr td:nth-child({number})")
+    return [text.split("\n")[0].strip() for text in cells.all_inner_texts()]
+
+
+def place(page: Page, name: str) -> int:
+    """The number of a column of the results, from 1."""
+    return 1 + page.locator("#results thead th").all_inner_texts().index(name)
+
+
+def test_all_figures_are_there_and_can_be_seen(page):
+    sizes = page.evaluate("[...document.images].map((i) => [i.complete, i.naturalWidth, i.width, i.height, i.alt])")
+    assert len(sizes) == 6  # loss, heat map, cost, outcomes, distribution; the counterexample
+    for complete, natural, width, height, alt in sizes:
+        assert complete
+        assert natural > 0
+        assert min(width, height) >= 40
+        assert alt
+
+
+def test_results_run_nothing(page):
+    assert page.title().startswith("Quorisk")
+    assert page.locator("script").count() == 1
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_nothing_but_our_own_script_would_run(browser, html):
+    page = browser.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(html.as_uri())
+    page.evaluate("""() => {
+        const script = document.createElement("script");
+        script.textContent = "window.ran = true";
+        document.body.append(script);
+        document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.ran = true'>");
+    }""")
+    assert page.evaluate("window.ran") is None
+    assert len(said) >= 2
+    assert all("Content Security Policy" in each for each in said)
+    page.close()
+
+
+def test_headings_sort_both_ways_by_number(page):
+    keys = place(page, "keys")
+    heading = page.locator(f"#results thead th:nth-child({keys})")
+    assert column(page, keys) == ["10"] * 4 + ["9"] * 4
+    heading.get_by_role("button").click()
+    assert column(page, keys) == ["9"] * 4 + ["10"] * 4
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.get_by_role("button").click()
+    assert column(page, keys) == ["10"] * 4 + ["9"] * 4
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def test_probabilities_sort_by_the_upper_ends_of_their_intervals(page):
+    p = place(page, "P(data loss)")
+    page.locator("#results thead button").nth(0).click()
+    page.locator("#results thead button").nth(p - 1).press("Enter")  # by keyboard as well
+    shown = column(page, p)
+    assert shown[:3] == ["< 0.00369"] * 3
+    assert shown[3:] == ["0.00100", "0.00400", "0.0300", "0.200", "0.9990"]
+    assert page.locator("#results [aria-sort]").count() == 1
+
+
+def test_without_scripts_it_is_all_there(browser, html):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(html.as_uri())
+    assert page.locator("#results tbody tr").count() == 8
+    assert page.locator("th button").count() == 0
+    context.close()
+
+
+@pytest.mark.parametrize("width", [400, 768, 1400])
+def test_nothing_runs_over_the_edge(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_letters_are_large_enough_on_a_telephone(page):
+    page.set_viewport_size({"width": 400, "height": 800})
+    scales = page.evaluate("[...document.images].slice(0, 5).map((image) => image.width / image.naturalWidth)")
+    assert min(scales) == 1  # figures scroll; they do not shrink
+
+
+def test_it_prints(page, tmp_path):
+    pdf = page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+    assert pdf.startswith(b"%PDF")
+    assert 3 <= pdf.count(b"/Type /Page\n") <= 20
+
+
+def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
+    given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID).frame
+    provenance = Provenance("quorisk run", "", [])
+    narrow, wide = tmp_path / "narrow.html", tmp_path / "wide.html"
+    narrow.write_text(report(given, [], provenance), "utf-8")
+    broken = given["invariant"].isin(["CompactedLedgerLeak", "DuplicateNullKeyMessage"])
+    given.loc[broken, ["losses", "p", "low", "high"]] = [7, 7.123e-6, 2.345e-6, 1.567e-5]
+    given[["completed", "stuck", "horizon"]] = 1_000_000
+    wide.write_text(report(given, [], provenance), "utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 700})  # A4, across, within its margins
+    for path, across in ((narrow, False), (wide, True)):
+        page.goto(path.as_uri())
+        page.emulate_media(media="print")
+        assert page.locator("section.landscape #results").count() == across
+        assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
+        sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
+        assert len(sizes) == 1 + across
+    page.close()

@@ -1,0 +1,411 @@
+"""Figures, drawn from made-up result frames: what is drawn is what the frame says."""
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.markers import CARETDOWNBASE
+from matplotlib.patches import Rectangle
+from matplotlib.typing import ColorType
+
+from quorisk.plots import canvas, choose, cost, distribution, heat_map, loss, numbers, outcomes
+from quorisk.plots.figures import figures
+from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
+from quorisk.plots.style import KINDS, MOST_LINES, save, style_of
+from tests.plots.drawn import all_axes, xy
+from tests.plots.tables import HOSTILE, RUNS, frame, sweep
+
+
+def upper_bounds(figure: Figure) -> list[list[float]]:
+    """Where upper bounds are drawn."""
+    lines = [line for axes in all_axes(figure) for line in axes.lines if line.get_gid() == UPPER_BOUND]
+    return [place for line in lines for place in xy(line)]
+
+
+def drawn(figure: Figure) -> list[float]:
+    """Heights of all that is drawn."""
+    lines = [line for axes in all_axes(figure) for line in axes.lines if line.get_transform() == axes.transData]
+    return [y for line in lines for _, y in xy(line) if not math.isnan(y)]
+
+
+def test_points_without_losses_are_drawn_as_upper_bounds_and_never_as_0():
+    given = frame([0, 0, 30, 200], faults__message_loss=[0.0, 0.01, 0.1, 0.5])
+    figure = loss_figure(given, "data loss")
+    [axes] = all_axes(figure)
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    bounds = upper_bounds(figure)
+    assert [y for _, y in bounds] == [given["high"][0]] * 2
+    assert sum(line.get_marker() == CARETDOWNBASE for line in axes.lines) == 1  # the arrows' heads
+    assert min(drawn(figure)) > 0
+    assert {0.03, 0.2} <= set(drawn(figure))
+
+
+@pytest.mark.parametrize("lost", [0, 4])
+def test_no_message_loss_has_a_place_left_of_all_others(lost):
+    figure = loss_figure(frame([lost, 5, 9], faults__message_loss=[0.0, 0.01, 0.1]), "data loss")
+    [axes] = all_axes(figure)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.01", "0.1"]
+    zero, *others = axes.get_xticks()
+    assert others == [0.01, 0.1]
+    assert 0 < zero < 0.01
+    assert [x for x, _ in upper_bounds(figure)] == [pytest.approx(zero)] * (lost == 0)
+    lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # marks alone are drawn without a line
+    [joined] = [places for places in map(xy, lines) if len(places) == 3]
+    assert math.isnan(joined[0][1])  # the line does not lead there
+
+
+def test_switches_get_panels_and_quorums_get_lines_that_differ_in_more_than_colour():
+    given = frame(
+        range(1, 19),
+        variant__retain_null_key=[True, False],
+        model__keys=[1, 2, 3],
+        faults__message_loss=[0.1, 0.2, 0.3],
+    )
+    figure = loss_figure(given, "data loss")
+    assert [axes.get_title(loc="left") for axes in all_axes(figure)] == ["retain null key on", "retain null key off"]
+    handles, labels = all_axes(figure)[0].get_legend_handles_labels()
+    assert labels == ["keys 1", "keys 2", "keys 3"]
+    lines = [handle for handle in handles if isinstance(handle, Line2D)]
+    assert len({line.get_marker() for line in lines}) == len({line.get_color() for line in lines}) == 3
+
+
+def test_more_lines_than_can_be_told_apart_are_spread_over_panels():
+    given = frame([1] * 40, model__keys=[1, 2, 3, 4], model__values=[1, 2, 3, 4, 5], faults__message_loss=[0.1, 0.2])
+    figure = loss_figure(given, "data loss")
+    assert len(all_axes(figure)) == 4
+    assert all(len(axes.get_legend_handles_labels()[0]) == 5 for axes in all_axes(figure))
+
+
+def test_a_grid_without_message_loss_gets_a_row_for_each_configuration():
+    figure = loss_figure(frame([7, 0, 2], model__keys=[1, 2, 3]), "data loss")
+    [axes] = all_axes(figure)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["keys 1", "keys 2", "keys 3"]
+    assert axes.get_xscale() == "log"
+    [(_, y)] = upper_bounds(figure)
+    assert y == 1
+
+
+@pytest.mark.parametrize("losses", [0, 1, RUNS])
+def test_a_single_point_can_be_drawn(losses):
+    figure = loss_figure(frame([losses]), "data loss")
+    assert len(upper_bounds(figure)) == (losses == 0)
+
+
+def test_a_varied_rate_can_be_the_axis():
+    figure = loss_figure(frame([3, 5, 7], rates__broker_crash=[0.1, 1.0, 3.0]), "data loss")
+    assert "broker crash" in all_axes(figure)[0].get_xlabel()
+
+
+def test_a_caption_names_model_faults_runs_and_interval():
+    said = caption(frame([1, 2], faults__message_loss=[0.1, 0.2]))
+    for part in ("Model compaction, version 1", "keys 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+        assert part in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_frame_gives_the_same_bytes(kind):
+    first, second = (
+        save(loss_figure(frame([0, 5], faults__message_loss=[0.1, 0.2]), "data loss"), kind) for _ in range(2)
+    )
+    assert first == second
+    assert not re.search(rb"Creat(ion|or)|Producer|<dc:date", first)  # which would tell of the time and the machine
+
+
+def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
+    given = frame([1, 2, 3], rates__broker_crash=[0.1, 0.2, 0.3])
+    given["rates.producer"] = given["rates.broker_crash"] * 2
+    figure = loss_figure(given, "data loss")
+    [axes] = all_axes(figure)
+    assert [len(xy(line)) for line in axes.lines if line.get_linestyle() != "None" and len(xy(line)) > 0] == [3]
+    assert axes.get_xlabel().endswith("and with it producer")
+
+
+QUORUMS = {"model__keys": [1, 2], "model__values": [1, 2, 3], "faults__message_loss": [0.1, 0.2]}
+"""A grid of six designs under two kinds of faults."""
+
+
+def cells(axes: Axes, gid: str | None) -> list[tuple[float, float]]:
+    """Centres of a heat map's shaded cells with this group id."""
+    patches = [each for each in axes.patches if isinstance(each, Rectangle) and each.get_fill()]
+    return sorted(
+        (each.get_x() + 0.5, each.get_y() + 0.5) for each in patches if (each.get_gid() or None) == (gid or None)
+    )
+
+
+def words(axes: Axes) -> list[str]:
+    return [each.get_text() for each in axes.texts]
+
+
+def test_a_heat_map_has_a_cell_with_its_interval_for_each_configuration():
+    given = frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
+    axes = heat_map.heat_map(given, ax=Figure().subplots())
+    rows = choose.of(given, "data loss")
+    assert cells(axes, heat_map.BOUND) == [(0, 0)]
+    assert cells(axes, None) == [(0, 1), (1, 0), (1, 1)]
+    said = words(axes)
+    assert numbers.bound(rows["high"].iloc[0], numbers.plain) in said
+    for row in rows.to_dict("records")[1:]:
+        assert numbers.plain(row["p"]) in said
+        assert numbers.interval(row, numbers.plain) in said
+    assert "0" not in said
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2"]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("keys", "values")
+
+
+def test_a_heat_map_is_the_lighter_in_grey_the_higher_the_interval_reaches():
+    given = frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
+    axes = heat_map.heat_map(given, ax=Figure().subplots())
+    shades = [np.dot(to_rgb(each.get_facecolor()), (0.299, 0.587, 0.114)) for each in axes.patches if each.get_fill()]
+    assert shades == sorted(shades)
+    highs = choose.of(given, "data loss")["high"]
+    scale = LogNorm(highs.min(), highs.max())
+    filled = [each.get_facecolor() for each in axes.patches if each.get_fill()]
+    assert filled == [pytest.approx(colormaps["cividis"](scale(high))) for high in highs]
+    inks = {each.get_text(): each.get_color() for each in axes.texts if each.get_fontweight() == "bold"}
+    assert len(set(inks.values())) == 2  # light on dark, dark on light
+    assert inks["0.2"] != "white"
+
+
+def test_a_heat_map_hatches_what_the_grid_leaves_out_and_has_a_panel_for_what_else_varies():
+    given = frame(range(12), **QUORUMS)
+    given = given[~((given["model.keys"] == 1) & (given["model.values"] == 3))]
+    figure = heat_map.heat_map_figure(given)
+    panels = [axes for axes in all_axes(figure) if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == ["message loss 0.1", "message loss 0.2"]
+    for axes in panels:
+        assert cells(axes, heat_map.MISSING) == [(2, 0)]
+        assert all(each.get_hatch() for each in axes.patches if each.get_gid() == heat_map.MISSING)
+
+
+def test_a_heat_map_prefers_quorums_and_needs_two_parameters():
+    given = frame([1] * 8, faults__message_loss=[0.1, 0.2], model__ack_quorum=[1, 2], model__write_quorum=[2, 3])
+    assert heat_map.axes_keys(given) == ("model.write_quorum", "model.ack_quorum")
+    alone = frame([1, 2], model__keys=[1, 2])
+    assert heat_map.heat_map_figure(alone) is None
+    with pytest.raises(ValueError, match="two parameters"):
+        heat_map.heat_map(alone, ax=Figure().subplots())
+    # a second rate that goes with the first is no second parameter
+    alike = frame([1, 2], rates__broker_crash=[0.1, 0.2])
+    alike["rates.producer"] = alike["rates.broker_crash"]
+    assert heat_map.heat_map_figure(alike) is None
+
+
+def test_outcomes_are_stacked_shares_with_the_numbers_that_count_beside_them():
+    given = frame([0, 40], unfinished=3, horizon=100, model__keys=[1, 2])
+    axes = outcomes.outcomes(given, Figure().subplots())
+    bars = {each.get_label(): each.patches for each in axes.containers if isinstance(each, BarContainer)}
+    assert list(bars) == ["completed", "lost", "horizon", "unfinished"]
+    rows = choose.of(given, "data loss")
+    for name, patches in bars.items():
+        assert [bar.get_width() for bar in patches] == pytest.approx(list(rows[name] / RUNS))
+    ends = [patches[-1].get_x() + patches[-1].get_width() for patches in bars.values()]
+    assert ends == sorted(ends)
+    assert ends[-1] == pytest.approx(1.0)
+    assert words(axes) == ["lost", "0", "40", "unfinished", "3", "3"]
+    looks = {(patches[0].get_facecolor(), patches[0].get_hatch()) for patches in bars.values()}
+    assert len(looks) == len({to_grey(face) for face, _ in looks}) == len(bars)
+
+
+def to_grey(colour: ColorType) -> float:
+    return round(float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))), 1)
+
+
+def test_outcomes_name_unfinished_runs_even_where_there_are_none():
+    axes = outcomes.outcomes(frame([0]), Figure().subplots())
+    assert words(axes) == ["lost", "0", "unfinished", "0"]
+    assert axes.get_legend_handles_labels()[1] == ["completed", "lost", "unfinished"]
+
+
+def test_distributions_are_exact_at_the_upper_ends_of_their_bins():
+    given = sweep([10, 0], model__keys=[1, 2])
+    axes = distribution.distribution(*given, distribution.STEPS, Figure().subplots())
+    drawn = {str(line.get_label()): xy(line) for line in axes.lines}
+    assert drawn["keys 1"] == drawn["keys 2"] == [[15, 1.0]]  # 8 and 9 steps
+    axes = distribution.distribution(*given, distribution.TIME_TO_LOSS, Figure().subplots())
+    lost, unlost = (line for line in axes.lines if str(line.get_label()).startswith("keys"))
+    assert xy(lost) == [[2.0, pytest.approx(5 / RUNS)], [4.0, pytest.approx(10 / RUNS)]]
+    assert all(math.isnan(y) for _, y in xy(unlost))  # never 0 on a logarithmic axis
+    rows = choose.of(given.frame, "data loss")
+    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
+    reach = [tuple(segment[:, 1]) for each in errors for segment in each.lines[2][0].get_segments()]
+    assert reach == [pytest.approx((rows["low"].iloc[0], rows["high"].iloc[0]))]
+
+
+def test_distributions_tell_their_lines_apart_in_grey():
+    axes = distribution.distribution(*sweep([1] * 4, model__keys=[1, 2, 3, 4]), ax=Figure().subplots())
+    assert len({line.get_marker() for line in axes.lines}) == 4
+
+
+def test_without_losses_there_is_no_time_to_loss():
+    assert len(all_axes(distribution.distribution_figure(*sweep([0, 0], model__keys=[1, 2])))) == 1
+
+
+def test_losses_later_than_times_are_counted_have_no_place_in_time():
+    frame, histograms = sweep([3])
+    assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 2
+    histograms.loc[histograms["quantity"] == distribution.TIME_TO_LOSS, "bin_high"] = np.inf
+    assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 1
+    alone = distribution.distribution(frame, histograms, distribution.TIME_TO_LOSS, Figure().subplots())
+    assert not any(np.size(line.get_xdata()) for line in alone.get_lines())
+
+
+@pytest.mark.parametrize(
+    ("costs", "risks", "expected"),
+    [
+        ([1, 2, 3], [3, 2, 1], [1, 1, 1]),
+        ([1, 2, 3], [1, 2, 3], [1, 0, 0]),
+        ([2, 1, 2], [1, 1, 0], [0, 1, 1]),
+        ([1, 1, 1], [2, 1, 1], [0, 1, 1]),
+        ([5], [5], [1]),
+    ],
+)
+def test_efficient_are_those_that_no_other_one_beats(costs, risks, expected):
+    mask = cost.efficient_mask(np.array(costs, float), np.array(risks, float))
+    assert mask.tolist() == [bool(each) for each in expected]
+
+
+def test_costs_name_the_efficient_configurations_only_and_draw_no_zeros():
+    # steps a run: 8, 9, 10; the first is cheapest, the second safest, the third is beaten by the second
+    given = frame([50, 0, 20], model__keys=[1, 2, 3])
+    axes = cost.cost(given, ax=Figure().subplots())
+    _, labels = axes.get_legend_handles_labels()
+    assert labels == ["keys 1", "keys 2"]
+    rows = choose.of(given, "data loss").reset_index()
+    [bound] = [xy(line) for line in axes.lines if line.get_gid() == cost.UPPER_BOUND]
+    assert bound == [[9.0, rows["high"][1]]]
+    assert sum(line.get_marker() == CARETDOWNBASE for line in axes.lines) == 1  # its arrow's head
+    marks = [place for line in axes.lines for place in xy(line)]
+    assert [8.0, 0.05] in marks
+    assert [10.0, 0.02] in marks
+    assert min(y for _, y in marks) > 0
+
+
+def test_costs_have_a_column_of_panels_for_each_kind_of_faults():
+    figure = cost.cost_figure(frame(range(1, 13), **QUORUMS))
+    assert [axes.get_title(loc="left") for axes in all_axes(figure)][:2] == ["message loss 0.1", "message loss 0.2"]
+    assert [axes.get_xlabel().split()[0] for axes in all_axes(figure)] == ["messages"] * 2 + ["steps"] * 2
+    many = frame(range(10), model__keys=[1, 2], faults__message_loss=[0.1, 0.2, 0.3, 0.4, 0.5])
+    shown = [axes.get_title(loc="left") for axes in all_axes(cost.cost_figure(many))][:3]
+    assert shown == ["message loss 0.1", "message loss 0.3", "message loss 0.5"]
+    assert cost.cost_figure(frame([1, 2], faults__message_loss=[0.1, 0.2])) is None
+
+
+def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
+    drawn = dict(figures(*sweep(range(12), **QUORUMS)))
+    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "cost_data_loss", "outcomes", "distribution"]
+    for figure in drawn.values():
+        said = canvas.caption_of(figure)
+        for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+            assert part in said
+        assert "".join(figure.subfigs[1].texts[0].get_text().split()) == "".join(said.split())
+
+
+def test_a_caption_says_what_goes_with_what():
+    given = frame([1, 2, 3], rates__broker_crash=[0.1, 0.2, 0.3])
+    given["rates.producer"] = given["rates.broker_crash"] * 2
+    assert "Not named, since others fix it: producer." in caption(given)
+    assert "Not named" not in caption(frame([1, 2], rates__broker_crash=[0.1, 0.2]))
+
+
+def test_a_caption_speaks_of_lost_messages_only_where_some_may_be():
+    assert "messages are lost" in caption(frame([1, 2], faults__message_loss=[0.0, 0.1]))
+    assert "messages are lost" not in caption(frame([1, 2], model__keys=[1, 2]))
+
+
+def test_a_caption_says_which_mechanisms_are_off():
+    assert "Variant: all on." in caption(frame([1, 2], model__keys=[1, 2]))
+    assert "Variant: all others on." in caption(frame([1, 2], variant__model_producer=[True, False]))
+    off = frame([1, 2], model__keys=[1, 2], variant__model_producer=[False])
+    assert "Variant: off: model producer; all others on." in caption(off)
+
+
+def test_a_figure_for_a_report_ends_above_its_caption():
+    [(_, figure)] = [each for each in figures(*sweep([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
+    drawn = save(figure, "svg")
+    whole, bare = (svg.decode() for svg in (drawn, canvas.without_caption(drawn, figure)))
+    assert "Model compaction" in whole
+    assert "Model compaction" not in bare
+    assert "How runs end" in bare
+    heights = [float(re.findall(r'height="([\d.]+)pt"', svg)[0]) for svg in (whole, bare)]
+    foot_in = figure.subfigs[1].bbox_relative.height * figure.get_figheight()
+    assert heights[0] - heights[1] == pytest.approx(72 * (foot_in - 0.08), abs=1)
+
+
+def test_labels_are_words_and_nothing_else():
+    given = sweep([5, 7, 9, 0], faults__message_loss=[0.1, 0.2], **{f"model__{HOSTILE}": [HOSTILE, "b"]})
+    given.frame["invariant"] = given.frame["invariant"].replace("CompactedLedgerLeak", HOSTILE)
+    drawn = dict(figures(*given, [HOSTILE]))
+    for name, figure in drawn.items():
+        assert re.fullmatch(r"\w+", name)
+        for kind in KINDS:
+            picture = save(figure, kind)
+            if kind == "svg":
+                root = ElementTree.fromstring(picture)
+                tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+                assert not tags & {"script", "img", "foreignObject", "a"}
+                links = [value for element in root.iter() for key, value in element.items() if key.endswith("href")]
+                assert all(link.startswith(("#", "data:image/png;")) for link in links)
+                assert "$\\frac" in "".join(root.itertext())  # as it is, no fraction
+
+
+def test_a_function_for_notebooks_draws_into_the_current_axes():
+    from matplotlib import pyplot
+
+    given = sweep(range(12), **QUORUMS)
+    for draw in (loss.loss, heat_map.heat_map, cost.cost, outcomes.outcomes):
+        _, current = pyplot.subplots()
+        assert draw(given.frame) is current
+        pyplot.close("all")
+    _, current = pyplot.subplots()
+    assert distribution.distribution(*given) is current
+    pyplot.close("all")
+
+
+def test_styles_differ_in_marker_as_well_as_colour():
+    looks = [style_of(index) for index in range(MOST_LINES)]
+    assert len({look.marker for look in looks}) == len({look.colour for look in looks}) == MOST_LINES
+
+
+@pytest.mark.parametrize("losses", [(300, 700), (120, 140), (9, 880)])
+def test_a_logarithmic_axis_has_two_labels_at_least(losses):
+    given = sweep(losses, model__keys=[1, 2])
+    time_to_loss = distribution.distribution(*given, "time to loss", Figure().subplots())
+    for axes in (cost.cost(given.frame, ax=Figure().subplots()), time_to_loss):
+        low, high = axes.get_ylim()
+        assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
+
+
+def test_designs_that_cost_the_same_are_seen_through_each_other():
+    given = frame([0, 0], variant__model_producer=[True, False])
+    given[["steps", "messages"]] = 1000
+    marks = [line for line in cost.cost(given, ax=Figure().subplots()).lines if line.get_gid() == cost.UPPER_BOUND]
+    assert [mark.get_markerfacecolor() for mark in marks] == ["none"] * 2
+
+
+def test_bytes_do_not_tell_of_the_last_bits_of_the_layout():
+    def picture(nudge):
+        figure = heat_map.heat_map_figure(frame(range(1, 13), **QUORUMS))
+        assert figure is not None
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            box = axes.get_position()
+            axes.set_position((box.x0 + nudge, box.y0, box.width, box.height))
+        return save(figure, "svg")
+
+    assert picture(0.0) == picture(1e-14)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(1e-3, "10⁻³"), (2e-5, "2 × 10⁻⁵"), (0.5, "0.5"), (1.0, "1"), (63, "63"), (1e6, "10⁶")]
+)
+def test_ticks_are_in_plain_letters(value, written):
+    assert numbers.power(value) == written

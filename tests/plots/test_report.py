@@ -1,0 +1,234 @@
+"""The report: what it says of made-up result frames, and that it runs nothing of what they hold."""
+
+import hashlib
+import re
+from base64 import b64decode, b64encode
+
+import pytest
+
+from quorisk.analysis.experiment import config
+from quorisk.analysis.results import frame as frame_of
+from quorisk.plots import choose, numbers, text
+from quorisk.plots.loss import loss_figure
+from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
+from quorisk.plots.style import save
+from quorisk.sparkjobs import screen
+from quorisk.sparkjobs.draw import draw
+from tests.plots.tables import HOSTILE, frame, table
+from tests.support import SMALL
+
+PROVENANCE = Provenance("quorisk run x.toml --out results", "protocol = 1", ["numpy 2"])
+LOST_AT = {"faults__message_loss": [0.1, 0.2]}
+
+
+def test_a_report_escapes_whatever_it_is_given():
+    given = frame([0, 5], **LOST_AT, **{f"model__{HOSTILE}": [HOSTILE]})
+    given["invariant"] = given["invariant"].replace("CompactedLedgerLeak", HOSTILE)
+    for column in ("point_id", "protocol", "engine", "method"):
+        given[column] += HOSTILE
+    picture = Picture(HOSTILE, HOSTILE, b"<svg/>")
+    hostile = Provenance(f"quorisk run '{HOSTILE}'", HOSTILE, [HOSTILE])
+    html = report(given, [picture], hostile, 0.1, Counterexample(HOSTILE.encode(), HOSTILE, HOSTILE))
+    assert html.count("<script") == html.count("</script") == 1
+    assert "<img src=x" not in html
+    assert html.count("&lt;/script&gt;&lt;img") > 10
+    for value in re.findall(r'(?:alt|aria-label|data-value)="([^"]*)"', html):
+        assert not set("<>'") & set(value)
+
+
+def test_a_report_needs_and_runs_nothing_but_its_own():
+    svg = save(loss_figure(frame([0, 5], **LOST_AT)), "svg")
+    html = report(frame([0, 5], **LOST_AT), [Picture("Loss", "Of a model", svg)], PROVENANCE)
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html.replace("&#39;", "'"))
+    hashes = {}
+    for tag in ("style", "script"):
+        [content] = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        hashes[tag] = b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    assert policy == (
+        "default-src 'none'; img-src data:; "
+        f"style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'"
+    )
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(?!data:)[a-z]+:""", html)
+    assert not re.search(r"""\s(on[a-z]+|style)=""", html)
+    [image] = re.findall(r"data:image/svg\+xml;base64,([^\"]+)", html)
+    assert b64decode(image) == svg
+
+
+def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
+    given = frame([0, 30], faults__message_loss=[0.1, 0.2])
+    html = report(given, [], PROVENANCE)
+    high = numbers.number(numbers.above(given["high"][0]))
+    assert f'data-value="{given["high"][0]}">&lt; {high}</td><td>0</td>' in html
+    assert "0.0300<small>" in html
+    assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
+    assert f"Not seen in the other 1: at most {high} there." in html
+
+
+def test_findings_are_of_the_likeliest_breach_and_of_the_weakest_bound():
+    given = frame([0, 3, 30, 0], faults__message_loss=[0.1, 0.2, 0.3, 0.4])
+    given.loc[given["point_id"] == "id3", "high"] = 0.5
+    html = report(given, [], PROVENANCE)
+    assert "Seen in 2 of 4 configurations. Highest probability: 0.0300" in html
+    assert "with message loss 0.3. Not seen in the other 2: at most 0.500 there." in html
+
+
+def test_of_a_large_grid_those_are_shown_whose_intervals_reach_highest():
+    given = choose.of(frame([0, 30, 0], model__keys=[1, 2, 3]), "data loss")
+    given.loc[given["point_id"] == "id2", "high"] = 0.5
+    assert list(choose.worst(given, 1)["point_id"]) == ["id2"]
+    assert list(choose.worst(given, 2)["point_id"]) == ["id1", "id2"]
+
+
+def test_a_report_says_what_became_of_unfinished_runs():
+    html = report(frame([0, 30], unfinished=7, **LOST_AT), [], PROVENANCE)
+    assert "14 runs reached the limit of steps" in html
+
+
+def test_a_report_says_what_became_of_runs_that_the_horizon_ended():
+    given = table([0, 30], unfinished=7, horizon=5, **LOST_AT)
+    by_then, at_any_time = (
+        " ".join(report(frame_of(given, 0.95, False, which), [], PROVENANCE).split()) for which in (False, True)
+    )
+    assert "10 runs were ended by the horizon. What they would have broken later is not counted." in by_then
+    assert "10 runs were ended by the horizon. The upper end of each interval takes every one of them" in at_any_time
+    assert "ended by the horizon" not in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+
+
+def test_a_report_says_whether_time_was_up():
+    given = frame([0, 30], **LOST_AT)
+    assert "give the same counts, bit for bit" in report(given, [], PROVENANCE)
+    given.loc[given["point_id"] == "id1", "stopped"] = "time"
+    html = " ".join(report(given, [], PROVENANCE, 0.1, without_runs=3).split())
+    assert "Time was up at 1 of the 2 configurations before all their runs were done" in html
+    assert "give the same counts, bit for bit" not in html
+    assert "3 configurations have no runs yet" in html
+
+
+def test_what_a_sweep_draws_says_which_configurations_have_no_runs(tmp_path):
+    grid = {"rates": {"broker_crash": [0.5, 1.0, 2.0]}}
+    experiment = config.build({"protocol": "compaction", "model": SMALL["compaction"], "grid": grid}, "x.toml")
+    part = table([3], rates__broker_crash=[0.5])
+    place = part.schema.get_field_index("point_id")
+    part = part.set_column(place, part.schema.field(place), [[experiment.points[0].point_id]])
+    draw(part, [experiment], "", tmp_path)
+    assert "2 configurations have no runs yet" in (tmp_path / "report.html").read_text()
+
+
+def test_a_report_speaks_of_messages_only_if_there_are_any():
+    assert "Each message is lost independently" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    assert "Each message is lost independently" not in report(frame([3]), [], PROVENANCE)  # its point sends none
+
+
+def test_a_report_says_what_a_probability_is_before_any_number():
+    html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    assert html.index("it is not a failure rate of a cluster in a year") < html.index("Recommendation")
+
+
+def test_a_report_judges_by_the_target():
+    # 1000 runs: no losses are below 0.00369; 30 are 0.0203 to 0.0426
+    given = frame([0, 0, 30, 30], model__keys=[1, 2], faults__message_loss=[0.1, 0.2])
+    html = report(given, [], PROVENANCE, 0.01)
+    verdicts = re.findall(r'class="verdict ([a-z-]+)">([a-z ]+)<', html)
+    assert verdicts == [("meets", "meets"), ("does-not-meet", "does not meet")]
+    assert "1 of 2 designs meets the target" in html
+    assert ">about" not in html
+    undecided = report(given, [], PROVENANCE, 0.001)
+    assert "undecided" in undecided
+    assert "about 3687 runs a configuration would settle them, against 1,000 made" in undecided
+    assert 'class="verdict' not in report(given, [], PROVENANCE)
+
+
+def test_a_report_shows_a_counterexample_or_says_why_not():
+    lossy, safe = frame([0, 30], **LOST_AT), frame([0, 0], **LOST_AT)
+    html = report(lossy, [], PROVENANCE, counterexample=Counterexample(b"<svg>1</svg>", "Two bookies", "First, a < b."))
+    assert b64encode(b"<svg>1</svg>").decode() in html
+    assert "Two bookies" in html
+    assert "<pre>First, a &lt; b.</pre>" in html
+    assert "no-counterexample" not in html
+    assert "None was made with this report" in report(lossy, [], PROVENANCE)
+    assert "None of these runs lost data" in report(safe, [], PROVENANCE)
+
+
+def test_a_report_of_a_large_grid_is_bounded_and_says_what_it_leaves_out():
+    given = frame([i % 30 for i in range(10_000)], model__keys=range(10_000))
+    html = report(given, [], PROVENANCE, 0.01)
+    assert len(html) < 500_000
+    assert html.count("<tr>") < 2 * MOST_LINES + MOST_DESIGNS + 20
+    assert "Shown: the 200 configurations whose intervals reach highest, of 10,000" in html
+    assert "Shown: the first 50 of 10,000" in " ".join(html.split())
+
+
+def test_a_report_speaks_of_lost_messages_only_where_some_may_be():
+    assert "lost independently" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    none = report(frame([0, 30], model__keys=[1, 2]), [], PROVENANCE)
+    assert "No message is lost in these runs" in none
+    assert "lost independently" not in none
+
+
+def test_a_report_says_whether_its_intervals_hold_together():
+    assert "up to 0.1 may be expected to miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    together = frame_of(table([0, 30], faults__message_loss=[0.1, 0.2]), 0.95, simultaneous=True)
+    assert "all 2 intervals hold together" in report(together, [], PROVENANCE)
+    assert text.intervals(together) == "95% simultaneous Clopper-Pearson intervals, all points together"
+    assert text.intervals(frame([0, 30], **LOST_AT)) == "95% Clopper-Pearson intervals, each for itself"
+
+
+def test_invariants_that_say_nothing_more_are_not_shown():
+    given = frame([0, 30], faults__message_loss=[0.1, 0.2])
+    assert text.shown(given) == ["data loss"]
+    given.loc[given["invariant"] == "CompactedLedgerLeak", "losses"] = 3
+    lossy = given["invariant"] == "CompactionHorizonCorrectness"
+    given.loc[lossy, "losses"] = [0, 30]  # the only way in which data were lost
+    assert text.shown(given) == ["data loss", "CompactedLedgerLeak"]
+    given.loc[given["invariant"] == "CompactedLedgerLeak", "losses"] = [0, 30]  # by chance, as often
+    assert text.shown(given) == ["data loss", "CompactedLedgerLeak"]
+    given.loc[lossy, "losses"] = [0, 29]
+    assert text.shown(given) == ["data loss", "CompactedLedgerLeak", "CompactionHorizonCorrectness"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.0123456, "0.0123"),
+        (0.9996, "0.99960"),
+        (99.96, "100"),
+        (1.0, "1.00"),
+        (123.4, "123"),
+        (1234.0, "1234"),
+        (3.6888e-6, "3.69 × 10⁻⁶"),
+        (9.999e-4, "0.00100"),
+        (1e-12, "1.00 × 10⁻¹²"),
+        (123456.0, "1.23 × 10⁵"),
+    ],
+)
+def test_numbers_have_three_digits(value, written):
+    assert numbers.number(value) == written
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "written"),
+    [
+        (0.0123456, 0.0123456, "0.0123 to 0.0124"),
+        (3.6888e-6, 3.6888e-6, "3.68 × 10⁻⁶ to 3.69 × 10⁻⁶"),
+        (0.05, 0.05, "0.0500 to 0.0500"),
+        (0.99491, 0.99499, "0.994 to 0.995"),
+        (0.999123, 0.999128, "0.99912 to 0.99913"),
+        (0.0, 1.0, "0.00 to 1.00"),
+    ],
+)
+def test_ends_of_intervals_are_rounded_away_from_what_they_hold(low, high, written):
+    assert numbers.interval({"losses": 1, "low": low, "high": high}) == written
+    bound = f"< {written.rpartition(' to ')[2]}" if high < 1 else "at most 1"
+    assert numbers.probability({"losses": 0, "high": high}) == bound
+
+
+def test_differences_have_signs_and_their_intervals_hold_them():
+    assert numbers.signed(0.99996) == "+0.999960"
+    assert numbers.span(-0.0123456, 0.0123456, numbers.signed) == "[-0.0124, +0.0124]"
+    assert numbers.span(0.99961, float("inf")) == "[0.99961, inf]"
+
+
+def test_a_summary_on_screen_ends_before_it_fills_the_screen():
+    table = screen.summary(frame([1] * 50, model__keys=range(50)))
+    assert table.row_count == screen.MOST_LINES
+    assert table.caption == "10 more configurations in results.parquet"

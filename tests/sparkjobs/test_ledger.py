@@ -1,0 +1,141 @@
+"""What is wanted next: holes, rounds to a precision, passes; and where points stop."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from quorisk.analysis import estimate
+from quorisk.analysis.experiment import config
+from quorisk.analysis.statistics.sequential import confidence_sequence, looks
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.tally import read
+from quorisk.sparkjobs.ledger import Counts, Ledger
+from quorisk.sparkjobs.sweep import work_of
+
+LEAK = "CompactedLedgerLeak"
+TOPIC = {
+    "protocol": "compaction",
+    "model": {"messages": 3, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 2},
+    "grid": {"variant": {"persist_cursor_before_delete": [True, False]}, "rates": {"broker_crash": [0.1, 1.0]}},
+    "run": {"runs": 20_000, "seed": 5, "first_run": 7},
+}
+
+
+def experiment(*overrides):
+    return config.build(TOPIC, "topic", overrides)
+
+
+def compute(given, jobs):
+    """(point, first run, counts) of each job."""
+    work, engine = work_of(given), choose("numba")
+    for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.seed), strict=True):
+        tally = read(given.model, sums.tolist())
+        counts = estimate.judged(tally.outcomes, tally.broken, given.run)
+        yield job.point, job.first_run, Counts(job.num_runs, *counts)
+
+
+def split(jobs, rng):
+    """The jobs in pieces, in any order."""
+    pieces = []
+    for job in jobs:
+        cuts = sorted({0, job.num_runs, *(rng.randrange(job.num_runs) for _ in range(2))})
+        pieces += [Job(job.point, job.first_run + a, b - a) for a, b in pairwise(cuts)]
+    return rng.sample(pieces, len(pieces))
+
+
+@pytest.mark.parametrize(
+    ("rule", "stopped"),
+    [
+        ("precision=0.02", {"precision"}),
+        ("relative_precision=0.1", {"precision", "budget"}),
+        ("precision=0.001", {"budget"}),
+    ],
+)
+def test_a_point_stops_where_an_estimate_of_it_does_however_it_is_cut(rule, stopped):
+    given = experiment(rule, f"precision_of={LEAK}")
+    one_by_one = [estimate.estimate(given._replace(points=(point,)), 1) for point in given.points]
+    for seed in range(3):
+        ledger, rng = Ledger(given.run, len(given.points)), random.Random(seed)
+        while jobs := ledger.wanted():
+            pieces = split(jobs, rng)
+            for row in compute(given, pieces[: rng.randrange(len(pieces)) + 1]):  # some get lost on the way
+                ledger.add(*row)
+        assert ledger.stops() == [(each.runs, each.stopped) for each in one_by_one]
+        assert ledger.num_stopped == 4
+    assert {each.stopped for each in one_by_one} == stopped
+
+
+def test_points_that_hold_together_stop_later_and_hidden_runs_hold_them_up():
+    def stops_at(num_points, counts, *overrides):
+        ledger = Ledger(experiment("precision=0.05", *overrides).run, num_points)
+        while not ledger.stops()[0].why:
+            for job in ledger.wanted():
+                ledger.add(job.point, job.first_run, Counts(job.num_runs, *counts(job.num_runs)))
+        return ledger.stops()[0]
+
+    alone = stops_at(3, lambda runs: (runs // 4, 0))
+    together = stops_at(3, lambda runs: (runs // 4, 0), "simultaneous=true")
+    assert alone.why == together.why == "precision"
+    assert alone.num_runs < together.num_runs
+    for stop, confidence in ((alone, 0.95), (together, 1 - 0.05 / 3)):
+        low, high = confidence_sequence(stop.num_runs // 4, stop.num_runs, confidence)
+        assert 0.045 < (high - low) / 2 <= 0.05
+    assert stops_at(1, lambda runs: (0, runs // 4)) == (20_000, "budget")  # what is hidden stays so, however many runs
+
+
+def test_rounds_go_where_the_width_is():
+    """The first round is the same for all; a point that is narrow enough gets no more, others the more the wider."""
+    ledger = Ledger(experiment("precision=0.02").run, 3)
+    assert ledger.wanted()[-1] == Job(2, 7 + 960, 64)
+    for job in ledger.wanted():
+        ledger.add(job.point, job.first_run, Counts(64, (0, 8, 32)[job.point], 0))
+    assert [(stop.why != "") for stop in ledger.stops()] == [True, False, False]
+    runs = [sum(job.num_runs for job in ledger.wanted() if job.point == point) for point in range(3)]
+    assert 0 == runs[0] < runs[1] < runs[2] <= 3 * 1024 + 1024 / 16
+
+
+@pytest.mark.parametrize("rule", [["relative_precision=0.1"], ["relative_precision=0.1", "precision=0.02"]])
+def test_without_a_loss_rounds_grow_as_fast_as_they_may(rule):
+    """A relative precision has no scale yet, however narrow the interval is in absolute terms."""
+    ledger, rounds = Ledger(experiment("runs=10_000_000", *rule).run, 1), 0
+    while jobs := ledger.wanted():
+        rounds += 1
+        for job in jobs:
+            ledger.add(0, job.first_run, Counts(job.num_runs, 0, 0))
+    assert ledger.stops() == [(10_000_000, "budget")]
+    assert rounds == 8  # 1024 times 4^7 are more than 10^7
+
+
+def test_rounds_are_cut_at_the_looks():
+    ledger = Ledger(experiment("precision=0.001").run, 1)
+    ends = set()
+    for _ in range(2):
+        jobs = ledger.wanted()
+        ends |= {job.first_run - 7 + job.num_runs for job in jobs}
+        for job in jobs:
+            ledger.add(0, job.first_run, Counts(job.num_runs, job.num_runs // 2, 0))
+    assert ends == {look for look in looks(20_000) if look <= max(ends)}
+    assert max(ends) > 1024
+
+
+def test_a_fixed_number_of_runs_wants_the_holes_alone():
+    ledger = Ledger(experiment("runs=100").run, 2)
+    assert ledger.wanted() == [Job(0, 7, 100), Job(1, 7, 100)]
+    for first, num_runs in ((17, 10), (97, 10), (30, 2), (32, 3)):
+        ledger.add(0, first, Counts(num_runs, 0, 0))
+    assert ledger.wanted() == [Job(0, 7, 10), Job(0, 27, 3), Job(0, 35, 62), Job(1, 7, 100)]
+    assert ledger.stops() == [(0, ""), (0, "")]
+    for job in ledger.wanted()[:3]:
+        ledger.add(0, job.first_run, Counts(job.num_runs, 0, 0))
+    assert ledger.stops() == [(100, "runs"), (0, "")]
+    assert ledger.wanted() == [Job(1, 7, 100)]
+
+
+def test_in_passes_all_points_come_along():
+    ledger = Ledger(experiment("runs=640").run, 2, in_passes=True)
+    jobs = ledger.wanted()
+    assert jobs[:4] == [Job(0, 7, 10), Job(1, 7, 10), Job(0, 17, 30), Job(1, 17, 30)]
+    assert jobs[-1] == Job(1, 7 + 160, 480)
+    assert sum(job.num_runs for job in jobs) == 2 * 640

@@ -1,0 +1,163 @@
+"""`quorisk merge`: parts of one job as that job, points of several grids as one, and what does not belong together."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quorisk.analysis import results
+from quorisk.analysis.experiment import config
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.numba_engine import simulate
+from quorisk.kernels.engines.tally import read
+from quorisk.sparkjobs import folder, session
+from quorisk.sparkjobs.state import identities
+from quorisk.sparkjobs.sweep import work_of
+from tests.support import SMALL_FILE
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+
+FILE = f"""{SMALL_FILE}[run]
+runs = 200
+seed = 5
+[grid]
+"rates.broker_crash" = [0.1, 1.0]
+"variant.persist_cursor_before_delete" = [true, false]
+"""
+PART = "--set=run.runs=100"
+REST = "--set=run.first_run=100"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark(tmp_path_factory):
+    with session.spark("local[2]", {}, tmp_path_factory.mktemp("spark") / folder.SPARK_LOG) as spark:
+        yield spark
+
+
+@pytest.fixture
+def run(quorisk, tmp_path, monkeypatch):
+    """Runs FILE with settings into a folder of this name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(FILE)
+
+    def run(name, *settings):
+        code, _, err = quorisk("run", "small.toml", "--out", name, *settings)
+        assert code == 0, err
+        return tmp_path / name
+
+    return run
+
+
+@pytest.fixture
+def leave(tmp_path, monkeypatch):
+    """Leaves in a folder of this name what running FILE with settings does, but for drawings."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(FILE)
+
+    def leave(name, *settings):
+        experiment = config.load(Path("small.toml"), [setting.removeprefix("--set=") for setting in settings])
+        out, work, seed = tmp_path / name, work_of(experiment), experiment.run.seed
+        jobs = [Job(point, experiment.run.first_run, experiment.run.runs) for point in range(len(experiment.points))]
+        found = zip(identities(experiment), simulate(experiment.model, work.points, jobs, seed).tolist(), strict=True)
+        rows = [
+            results.row(each, experiment.model, experiment.run.first_run, read(experiment.model, sums), "numba", 1.0)
+            for each, sums in found
+        ]
+        rows = [row | {"stopped": ["runs"], "attempt": 0, "host": ""} for row in rows]
+        out.mkdir()
+        folder.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
+        folder.append(out, rows)
+        folder.write_results(out, pa.Table.from_pylist(rows, schema=results.SCHEMA))
+        return out
+
+    return leave
+
+
+def rows(out):
+    return folder.result_rows(out).select(results.REPRODUCIBLE).to_pylist()
+
+
+def test_parts_of_a_job_merge_to_what_the_job_itself_gives(run, quorisk):
+    whole, first, second = run("whole"), run("a", PART), run("b", PART, REST)
+    code, out, err = quorisk("merge", "b", "a", "--out", "both", "--json")
+    losses = sum(row["lost"] for row in rows(whole))
+    came = {"out": "both", "points": 4, "runs": 800, "losses": losses, "stopped": {"runs": 4}}
+    assert (code, json.loads(out)) == (0, came)
+    assert losses > 0
+    both = whole.with_name("both")
+    assert (both / folder.RESULTS).read_bytes() == (whole / folder.RESULTS).read_bytes()
+    html = (both / folder.REPORT).read_text()
+    assert "quorisk merge b a --out both" in html
+    assert {path.name for path in (both / folder.FIGURES).iterdir()} >= {"loss_data_loss.svg", "counterexample.svg"}
+    assert "both/report.html" in err
+    seconds = [sum(folder.result_rows(each)["wall_s"].to_pylist()) for each in (both, first, second)]
+    assert seconds[0] == pytest.approx(seconds[1] + seconds[2])
+
+
+def test_points_of_several_grids_come_together_and_merged_results_merge_again(leave, quorisk):
+    whole = leave("whole")
+    for name, rate in (("a", 0.1), ("b", 1.0)):
+        leave(name, f"--set=rates.broker_crash={rate}", PART)
+        leave(f"{name}2", f"--set=rates.broker_crash={rate}", PART, REST)
+    for sources, out in ((("a", "b"), "first"), (("a2", "b2"), "second"), (("first", "second"), "all")):
+        assert quorisk("merge", *sources, "--out", out)[0] == 0
+    assert rows(whole.with_name("all")) == rows(whole)
+
+
+def test_engines_may_differ(leave, quorisk, tmp_path):
+    leave("a", PART)
+    other = leave("b", PART, REST)
+    table = pq.read_table(other / folder.RESULTS)
+    place = table.schema.get_field_index("engines")
+    other_engine = table.set_column(place, table.schema.field(place), [[["jax"]] * table.num_rows])
+    pq.write_table(other_engine, other / folder.RESULTS)
+    assert quorisk("merge", "a", "b", "--out", "both")[0] == 0
+    assert {tuple(row["engines"]) for row in rows(tmp_path / "both")} == {("jax", "numba")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ([PART, "--set=run.first_run=40"], r"point [0-9a-f]{12}: runs 40 to 99 are both in a and in b"),
+        ([PART], r"point [0-9a-f]{12}: runs 0 to 99 are both in a and in b"),
+        ([PART, "--set=run.first_run=150"], r"point [0-9a-f]{12}: runs 100 to 149 are missing between two rows"),
+        ([PART, REST, "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
+        ([PART, "--set=rates.broker_crash=2.0", "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
+        ([PART, REST, "--set=run.confidence=0.9"], r"b: run.confidence is 0.95 in a and 0.9 here"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused_in_a_line(leave, quorisk, tmp_path, settings, said):
+    leave("a", PART)
+    leave("b", *settings)
+    code, out, err = quorisk("merge", "a", "b", "--out", "both")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(f"error: {said}\n", err)
+    assert not (tmp_path / "both" / folder.RESULTS).exists()
+
+
+def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
+    leave("a", PART)
+    other = leave("b", PART, "--set=rates.broker_crash=2.0")
+    table = pq.read_table(other / folder.RESULTS)
+    place = table.schema.get_field_index("model_version")
+    older = table.set_column(place, table.schema.field(place), pa.array([0] * table.num_rows))
+    pq.write_table(older, other / folder.RESULTS)
+    assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 1 in a and 0 here\n")
+
+
+def test_folders_without_results_or_that_have_some_already_are_refused(leave, quorisk, tmp_path):
+    out = leave("a", PART)
+    (tmp_path / "empty").mkdir()
+    assert quorisk("merge", "a", "empty", "--out", "b")[2].startswith("error: empty: holds no results")
+    assert quorisk("merge", "a", "--out", "a")[2].startswith("error: --out a: holds results")
+    assert quorisk("merge", "a", "--out", "b")[0] == 0
+    code, _, err = quorisk("run", "small.toml", PART, "--out", "b", "--resume")
+    assert (code, err) == (2, "error: --out b: holds merged results; choose another folder\n")
+    (out / folder.RESULTS).write_bytes((out / folder.RESULTS).read_bytes()[:-9])
+    code, _, err = quorisk("merge", "a", "--out", "c")
+    assert code == 1
+    assert "results.parquet: not a Parquet file" in err
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,102 @@
+"""Spark's start and end, and those of the Java that it runs in."""
+
+import os
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
+
+from quorisk.kernels.errors import ConfigError
+from quorisk.sparkjobs import folder, session
+from scripts.spark_classes import make
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / folder.SPARK_LOG
+
+
+def java_of(context: SparkContext) -> Any:
+    assert context._gateway is not None
+    return context._gateway.proc
+
+
+def test_spark_ends_while_the_caller_goes_on_and_starts_again(log):
+    with ThreadPoolExecutor(1) as pool:
+        busy = Event()
+        pool.submit(busy.wait)
+        try:
+            with session.spark("local[1]", {}, log, pool) as context:
+                java = java_of(context)
+            assert context.parallelize([1], 1).count() == 1
+        finally:
+            busy.set()
+    assert java.poll() == 0
+    with session.spark("local[1]", {}, log) as context:
+        assert java_of(context).poll() is None
+        assert context.parallelize([1, 2], 1).count() == 2
+    assert SparkContext._active_spark_context is None
+
+
+def test_spark_that_does_not_start_leaves_no_java(log, monkeypatch):
+    started = []
+
+    def launch(*given):
+        started.append(launch_gateway(*given))
+        return started[-1]
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    with (
+        pytest.raises(ConfigError, match=r"Spark did not start with master local\[1\]: .*startPort"),
+        session.spark("local[1]", {"spark.driver.port": "99999999"}, log),
+    ):
+        pass
+    assert started[0].proc.poll() == 0
+    assert SparkContext._gateway is None
+
+
+def test_an_interrupt_while_java_starts_leaves_none(log, monkeypatch):
+    started = []
+
+    def start(*given, **options):
+        started.append(subprocess.Popen(*given, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr("pyspark.java_gateway.Popen", start)
+    with pytest.raises(KeyboardInterrupt), session.spark("local[1]", {}, log):
+        pass
+    try:
+        assert started[0].wait(30) == 0
+    finally:
+        started[0].kill()
+    assert SparkContext._active_spark_context is None
+
+
+def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
+    archive, loaded = tmp_path / "a folder" / "spark.jsa", tmp_path / "loaded"
+    archive.parent.mkdir()
+    make(archive)
+    assert list(archive.parent.iterdir()) == [archive]
+    options = session.SETTINGS["spark.driver.extraJavaOptions"].replace(str(session.CLASSES), str(archive))
+    settings = {"spark.driver.extraJavaOptions": f"{options} -Xlog:class+load:file={loaded}"}
+    with session.spark("local[1]", settings, log):
+        pass
+    assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded.read_text()
+
+
+def test_what_java_did_not_finish_is_no_archive(tmp_path, monkeypatch):
+    end = session._end
+
+    def killed(java, context):
+        end(java, context)
+        java.proc.returncode = -9
+
+    monkeypatch.setattr(session, "_end", killed)
+    make(tmp_path / "spark.jsa")
+    assert (tmp_path / "spark.jsa").read_bytes() == b""
