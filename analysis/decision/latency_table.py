@@ -1,0 +1,117 @@
+"""The table [latency] of an experiment file: how long a replica's round trip takes.
+
+    [latency]
+    replica = "LNKD-SSD"                                        # built in, or
+    replica = { csv = "journal.csv", column = "latency_ms" }    # a line a measured round trip, or
+    request = { median_ms = 2.0, p99_ms = 12.0 }                # lognormal
+    answer = { pareto_share = 0.98, pareto_min_ms = 1.5, pareto_shape = 3.8, exponential_per_ms = 0.0217 }
+
+`cut_ms` is Kafka's replica.lag.time.max.ms, after which a replica that has not answered leaves the in-sync set.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.analysis.decision.latency import (
+    BUILT_IN,
+    Delay,
+    Measured,
+    RoundTrip,
+    lognormal,
+    pareto_exponential,
+)
+from quorisk.kernels.errors import ConfigError
+
+_DELAYS: Mapping[tuple[str, ...], Callable[..., Delay]] = {
+    ("median_ms", "p99_ms"): lognormal,
+    ("pareto_share", "pareto_min_ms", "pareto_shape", "exponential_per_ms"): pareto_exponential,
+}
+_KEYS = ("replica", "request", "answer", "cut_ms")
+
+
+class LatencySettings(NamedTuple):
+    """What [latency] says."""
+
+    replica: RoundTrip | Measured
+    cut_ms: float
+    """Infinite if there is none."""
+    source: str
+    """Where the delays come from, for people."""
+
+
+def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
+    """The settings of a table [latency] of a file in `folder`. Raises ConfigError."""
+    for key in table:
+        if key not in _KEYS:
+            raise ConfigError(f"latency.{key}: no such key; [latency] has {', '.join(_KEYS)}")
+    cut_ms = _positive("latency.cut_ms", table.get("cut_ms", math.inf))
+    if ("replica" in table) == ("request" in table or "answer" in table):
+        raise ConfigError("latency: either replica, or request and answer")
+    if "replica" not in table:
+        legs = {}
+        for key in ("request", "answer"):
+            if key not in table:
+                raise ConfigError(f"latency.{key}: missing; it goes with the other way")
+            legs[key] = _delay(f"latency.{key}", table[key])
+        return LatencySettings(RoundTrip(**legs), cut_ms, "the file's own distributions")
+    given = table["replica"]
+    if isinstance(given, str):
+        if given not in BUILT_IN:
+            raise ConfigError(f'latency.replica = "{given}": one of {", ".join(BUILT_IN)}, or a table with csv')
+        return LatencySettings(BUILT_IN[given], cut_ms, f"{given} (Bailis et al., PBS, 2012)")
+    if not isinstance(given, Mapping) or not {"csv"} <= given.keys() <= {"csv", "column"}:
+        raise ConfigError("latency.replica: a name, or { csv = FILE, column = NAME }")
+    measured = measurements(folder / str(given["csv"]), given.get("column"))
+    return LatencySettings(measured, cut_ms, f"{len(measured.sorted_ms):,} measurements in {given['csv']}")
+
+
+def measurements(path: Path, column: str | None = None) -> Measured:
+    """The round trips in a CSV file with headings, in its only column if none is named. Raises ConfigError."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigError(f"latency.replica: {path} cannot be read: {error}") from None
+    names = [name for name in (lines[0] if lines else {}) if name]
+    if column is None and len(names) == 1:
+        column = names[0]
+    if column not in names:
+        raise ConfigError(f"latency.replica.column = {column}: {path} has {', '.join(names) or 'no measurements'}")
+    return Measured(
+        np.sort([_measured(line[column], f"{path}, line {number}") for number, line in enumerate(lines, 2)])
+    )
+
+
+def _measured(given: str | None, where: str) -> float:
+    try:
+        value = float(given or "")
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise ConfigError(f"{where}: {given!r} is no number of milliseconds above 0")
+    return value
+
+
+def _delay(name: str, given: object) -> Delay:
+    keys = set(given) if isinstance(given, Mapping) else set()
+    for wanted, make in _DELAYS.items():
+        if keys == set(wanted) and isinstance(given, Mapping):
+            values = [_positive(f"{name}.{key}", given[key]) for key in wanted]
+            if wanted[0] == "median_ms" and values[1] <= values[0]:
+                raise ConfigError(f"{name}.p99_ms = {values[1]:g}: more than median_ms ({values[0]:g})")
+            if wanted[0] == "pareto_share" and values[0] >= 1.0:
+                raise ConfigError(f"{name}.pareto_share = {values[0]:g}: less than 1")
+            return make(*values)
+    forms = " or ".join("{ " + ", ".join(keys) + " }" for keys in _DELAYS)
+    raise ConfigError(f"{name}: a table with just {forms}")
+
+
+def _positive(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"{name} = {value}: a number above 0")
+    return float(value)

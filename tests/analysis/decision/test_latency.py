@@ -1,0 +1,149 @@
+"""Write latency: against published figures, against brute force, and with intervals that hold."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from quorisk.analysis.decision import latency_table
+from quorisk.analysis.decision.latency import (
+    BUILT_IN,
+    BY_RANKS,
+    EXACT,
+    LEVELS,
+    Measured,
+    RoundTrip,
+    lognormal,
+    pareto_exponential,
+    round_trip_cdf,
+    write_latency,
+)
+from quorisk.kernels.errors import ConfigError
+
+PUBLISHED = 0.03
+"""How far PBS's figures may be from ours, relatively: they are percentiles of a simulation, and its parameters are
+printed with few digits. The largest deviation is 2.6%, that of the fastest answer of YMMR."""
+
+
+def p999(replica: RoundTrip, acks: int) -> float:
+    return write_latency(replica, 3, acks)[2].ms
+
+
+def reads(name: str) -> RoundTrip:
+    return RoundTrip(BUILT_IN[name].answer, BUILT_IN[name].answer)  # PBS fits A, R and S together
+
+
+@pytest.mark.parametrize(("acks", "published_ms"), [(1, 16.4), (2, 43.3), (3, 230.0)])
+def test_yammer_s_reads_and_writes_are_as_published(acks, published_ms):
+    """PBS, section 5.8: the 99.9th percentiles of reads and writes together, W = 1."""
+    both_ms = p999(reads("YMMR"), acks) + p999(BUILT_IN["YMMR"], 1)
+    assert both_ms == pytest.approx(published_ms, rel=PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    ("name", "published_ms"),
+    [("LNKD-SSD", (0.66, 1.63, 4.09)), ("LNKD-DISK", (10.99, 20.97, 112.65)), ("YMMR", (10.83, 427.12, 1870.86))],
+)
+def test_writes_are_as_published(name, published_ms):
+    """PBS, Table 4: the 99.9th percentile of a write to three replicas, W = 1, 2, 3."""
+    assert [p999(BUILT_IN[name], acks) for acks in (1, 2, 3)] == pytest.approx(published_ms, rel=PUBLISHED)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize(("copies", "acks"), [(3, 1), (3, 2), (5, 3), (4, 4)])
+def test_it_is_what_sampling_says(name, copies, acks):
+    """A quarter of a million writes: the rank of an exact quantile among them is within five standard deviations."""
+    rng, num = np.random.default_rng(7), 250_000
+
+    def draw(delay):
+        (share, heavy), (_, light) = delay.parts
+        kind = rng.random((num, copies)) < share
+        return np.where(kind, heavy.rvs((num, copies), random_state=rng), light.rvs((num, copies), random_state=rng))
+
+    trips = np.sort(draw(BUILT_IN[name].request) + draw(BUILT_IN[name].answer), axis=1)[:, acks - 1]
+    for each in write_latency(BUILT_IN[name], copies, acks):
+        assert each.method == EXACT
+        deviation = math.sqrt(each.level * (1 - each.level) / num)
+        assert np.mean(trips <= each.ms) == pytest.approx(each.level, abs=5 * deviation)
+
+
+def test_the_distribution_of_a_round_trip_is_known_in_closed_form():
+    """Two exponentials, as mixtures with next to no Pareto part: 1 - (b exp(-a t) - a exp(-b t)) / (b - a)."""
+    a, b = 0.3, 7.0
+    pair = RoundTrip(*(pareto_exponential(1e-15, 1.0, 3.0, rate) for rate in (a, b)))
+    for t in (0.01, 0.5, 3.0, 40.0):
+        exact = 1.0 - (b * math.exp(-a * t) - a * math.exp(-b * t)) / (b - a)
+        assert round_trip_cdf(pair, t) == pytest.approx(exact, abs=1e-13)
+
+
+def test_fewer_acks_are_never_slower_and_more_copies_never_either():
+    replica = RoundTrip(lognormal(2.0, 12.0), lognormal(0.3, 2.0))
+    for copies, acks in itertools.product(range(2, 6), range(1, 5)):
+        if acks < copies:
+            here = np.array([each.ms for each in write_latency(replica, copies, acks)])
+            assert (here < [each.ms for each in write_latency(replica, copies, acks + 1)]).all()
+            assert (here > [each.ms for each in write_latency(replica, copies + 1, acks)]).all()
+
+
+def test_kafka_s_wait_is_cut():
+    assert [each.ms for each in write_latency(BUILT_IN["YMMR"], 3, 3, cut_ms=500.0)][2] == 500.0
+    assert write_latency(BUILT_IN["YMMR"], 3, 3, cut_ms=500.0)[0] == write_latency(BUILT_IN["YMMR"], 3, 3)[0]
+
+
+def test_intervals_of_measured_quantiles_hold():
+    """900 samples of 2,000 round trips: the true quantiles are in 95% of the intervals, less 4 standard deviations."""
+    rng, truth = np.random.default_rng(3), RoundTrip(lognormal(2.0, 12.0), pareto_exponential(1e-12, 1, 1, 1e3))
+    trips = rng.lognormal(math.log(2.0), math.log(6.0) / 2.3263478740408408, (900, 2000))
+    trips += rng.exponential(1e-3, trips.shape)
+    exact = write_latency(truth, 3, 2)
+    held = np.zeros(len(LEVELS))
+    for sample in np.sort(trips):
+        found = write_latency(Measured(sample), 3, 2)
+        held += [low <= true.ms <= high for true, (_, _, low, high, _) in zip(exact, found, strict=True)]
+    assert (held / 900 >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 900)).all()
+    assert (held / 900 <= 0.99).all()
+
+
+def test_too_few_measurements_tell_no_upper_end():
+    found = write_latency(Measured(np.arange(1.0, 101.0)), 3, 3)
+    assert all(each.method == BY_RANKS for each in found)
+    assert found[0].high_ms < 100.0
+    assert found[2].high_ms == math.inf
+
+
+def test_the_table_is_read(tmp_path):
+    (tmp_path / "journal.csv").write_text("host,ms\nb1,2.5\nb2,1.5\n", "utf-8")
+    given = latency_table.read({"replica": {"csv": "journal.csv", "column": "ms"}, "cut_ms": 30_000}, tmp_path)
+    assert isinstance(given.replica, Measured)
+    assert given.replica.sorted_ms.tolist() == [1.5, 2.5]
+    assert given.cut_ms == 30_000
+    assert latency_table.read({"replica": "YMMR"}, tmp_path).replica == BUILT_IN["YMMR"]
+    both = {"median_ms": 2.0, "p99_ms": 12.0}
+    given = latency_table.read({"request": both, "answer": both}, tmp_path)
+    assert isinstance(given.replica, RoundTrip)
+    assert given.replica.request.parts[0][1].ppf(0.99) == pytest.approx(12.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({}, "latency: either replica, or request and answer"),
+        ({"replica": "LNKD"}, 'latency.replica = "LNKD": one of LNKD-SSD, LNKD-DISK, YMMR'),
+        ({"replica": {"csv": "none.csv"}}, "none.csv cannot be read"),
+        ({"replica": {"csv": "two.csv"}}, "latency.replica.column = None: .*two.csv has a, b"),
+        ({"replica": {"csv": "two.csv", "column": "a"}}, r"two.csv, line 3: '-1' is no number of milliseconds above 0"),
+        ({"request": {"median_ms": 2.0, "p99_ms": 12.0}}, "latency.answer: missing"),
+        (
+            {"request": {"median_ms": 2.0, "p99_ms": 1.0}, "answer": {}},
+            "latency.request.p99_ms = 1: more than median_ms",
+        ),
+        ({"request": {"median_ms": 2.0}, "answer": {}}, "latency.request: a table with just"),
+        ({"replica": "YMMR", "cut_ms": 0}, "latency.cut_ms = 0: a number above 0"),
+        ({"replicas": 3}, "latency.replicas: no such key; .latency. has replica"),
+    ],
+)
+def test_mistakes_are_told_with_key_and_what_is_allowed(tmp_path, table, said):
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n-1,2\n", "utf-8")
+    with pytest.raises(ConfigError, match=said):
+        latency_table.read(table, tmp_path)
