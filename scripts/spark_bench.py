@@ -77,7 +77,7 @@ def _direct_s(runs: int) -> float:
     program = f"""
 import time
 from pathlib import Path
-from analysis import config
+from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.job import Job
 from quorisk.sparkjobs.sweep import work_of

@@ -48,7 +48,7 @@ def python(path, *before):
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
     path = python(tmp_path_factory.mktemp("bare") / "python")
-    lacking = "import numba, importlib.util as util; assert util.find_spec('kernels') is None"
+    lacking = "import numba, importlib.util as util; assert util.find_spec('quorisk') is None"
     subprocess.run([path, "-c", lacking], env={}, cwd="/", check=True)
     return path
 

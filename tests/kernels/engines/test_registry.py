@@ -92,7 +92,7 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
 def test_jax_is_not_imported_where_there_is_no_gpu():
     """In a process of its own; importing JAX takes as long as a small estimate."""
     code = (
-        "import sys; from kernels import engines; registry._has_gpu = lambda: False; "
+        "import sys; from quorisk.kernels.engines import registry; registry._has_gpu = lambda: False; "
         "print(registry.choose('auto').NAME, 'jax' in sys.modules)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
