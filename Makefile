@@ -20,7 +20,7 @@ ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
     "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint gallery bench clean
+.PHONY: help setup demo test lint gallery bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ gallery: $(CLASSES) ## draw the README's figures from real sweeps
 
 bench: $(STAMP) ## measure the engines on this machine
 	@$(BIN)/quorisk bench
+
+wheel: $(CLASSES) ## build the wheel, and try it in an environment away from this repository
+	@scripts/try_wheel.sh
 
 clean: ## delete what the other targets make, except .venv
 	rm -rf results/demo build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
