@@ -24,6 +24,32 @@ jitable = register_jitable(**INLINED)
 """Decorator of every protocol function: leaves it plain Python and lets compiled code call it."""
 
 
+class Traced:
+    """A value that `kernels.tracing` follows through a protocol's functions, in which it answers for itself."""
+
+    __slots__ = ()
+
+    def where(self, yes: Any, no: Any) -> Any:
+        """`where(self, yes, no)`."""
+        raise NotImplementedError
+
+    def when(self, guarded: Any) -> Any:
+        """`guarded` where this holds, else 0."""
+        raise NotImplementedError
+
+    def popcount(self) -> Any:
+        """`popcount(self)`."""
+        raise NotImplementedError
+
+    def leading_zeros(self) -> Any:
+        """`leading_zeros(self)`."""
+        raise NotImplementedError
+
+    def with_sign(self, signed: bool) -> Any:
+        """`as_int64(self)` or `as_uint64(self)`."""
+        raise NotImplementedError
+
+
 def where(condition: Any, yes: T, no: T) -> T:
     """`yes` where `condition` holds, else `no`; integers, or NamedTuples of them taken field by field.
 
@@ -31,6 +57,8 @@ def where(condition: Any, yes: T, no: T) -> T:
     """
     if isinstance(condition, int):
         return yes if condition else no
+    if isinstance(condition, Traced):
+        return condition.where(yes, no)
     import jax  # only traced values get here
 
     return jax.tree.map(lambda a, b: a if a is b else jax.numpy.where(condition, a, b), yes, no)
@@ -40,6 +68,8 @@ def when(condition: Any, guard: Any, *args: Any) -> Any:
     """`guard(*args)` where `condition` holds, else 0; compiled for CPUs the guard is skipped, not computed."""
     if isinstance(condition, int):
         return guard(*args) if condition else 0
+    if isinstance(condition, Traced):
+        return condition.when(guard(*args))
     return where(condition, guard(*args), 0)
 
 
@@ -47,6 +77,8 @@ def popcount(mask: Any) -> Any:
     """The number of bits set in `mask`."""
     if isinstance(mask, int):
         return mask.bit_count()
+    if isinstance(mask, Traced):
+        return mask.popcount()
     import jax
 
     return jax.lax.population_count(mask)
@@ -56,6 +88,8 @@ def leading_zeros(mask: Any) -> Any:
     """The number of zeros above the highest bit set of a non-zero uint64, as an int64."""
     if isinstance(mask, int | np.integer):
         return 64 - int(mask).bit_length()
+    if isinstance(mask, Traced):
+        return mask.leading_zeros()
     import jax
 
     return as_int64(jax.lax.clz(mask))
@@ -65,6 +99,8 @@ def as_int64(value: Any) -> Any:
     """The same bits as a signed integer."""
     if isinstance(value, int | np.integer):
         return int(value)
+    if isinstance(value, Traced):
+        return value.with_sign(True)
     return value.astype(np.int64)
 
 
@@ -72,6 +108,8 @@ def as_uint64(value: Any) -> Any:
     """The same bits as an unsigned integer."""
     if isinstance(value, int | np.integer):
         return np.uint64(value)
+    if isinstance(value, Traced):
+        return value.with_sign(False)
     return value.astype(np.uint64)
 
 

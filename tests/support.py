@@ -41,6 +41,18 @@ def values_of(model: Model, **given: Any) -> dict[str, Any]:
     return defaults | SMALL[model.name] | given
 
 
+def any_values(model: Model, chance: random.Random) -> dict[str, Any]:
+    """Random values of all parameters, within what is allowed."""
+    while True:
+        values: dict[str, Any] = {}
+        for parameter in model.parameters:
+            allowed: Any = parameter.allowed or (True, False)
+            is_range = parameter.table == "model" and parameter.allowed is not None
+            values[parameter.name] = chance.randint(*allowed) if is_range else chance.choice(allowed)
+        if all(condition.holds(values) for condition in model.conditions):
+            return values
+
+
 def params_of(model: Model, **given: Any) -> Any:
     return model.make_params(values_of(model, **given))
 

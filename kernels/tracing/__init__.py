@@ -1,0 +1,1 @@
+"""A protocol's functions as expressions in which the parameters of one configuration are constants."""

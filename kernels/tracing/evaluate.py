@@ -1,0 +1,61 @@
+"""Expressions computed by NumPy, for many values of their leaves at once."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from quorisk.kernels.tracing.demand import in_order
+from quorisk.kernels.tracing.expressions import Node
+
+
+def evaluate(outputs: Iterable[Any], leaves: Mapping[Any, np.ndarray]) -> list[Any]:
+    """The outputs' values where the leaves, by name, have these (int64, all of one shape). Constants stay constants."""
+    outputs = list(outputs)
+    values: dict[int, Any] = {}
+    with np.errstate(over="ignore"):
+        for node in in_order(outputs):
+            if node.op == "leaf":
+                values[node.id] = leaves[node.args[0]]
+            else:
+                values[node.id] = _COMPUTED[node.op](*(values[a.id] if isinstance(a, Node) else a for a in node.args))
+    return [values[output.id] if isinstance(output, Node) else output for output in outputs]
+
+
+def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A shift that gives anything where the amount has no meaning."""
+    return lambda a, b: shift(np.asarray(a, np.int64), np.asarray(b, np.int64) & 63)
+
+
+def _deposit(spread: Any, mask: Any) -> Any:
+    result, below = np.zeros(np.broadcast(spread, mask).shape, np.int64), 0
+    for place in range(64):
+        is_set = mask >> place & 1
+        result |= (is_set & (spread >> below)) << place
+        below = np.minimum(below + is_set, 63)
+    return result
+
+
+_COMPUTED: dict[str, Callable[..., Any]] = {
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "shl": _shifted(np.left_shift),
+    "shr": _shifted(np.right_shift),
+    "div": np.floor_divide,
+    "less": np.less,
+    "equal": np.equal,
+    "unequal": np.not_equal,
+    "both": np.logical_and,
+    "either": np.logical_or,
+    "differ": np.not_equal,
+    "not": np.logical_not,
+    "int": lambda a: a.astype(np.int64),
+    "select": np.where,
+    "when": lambda chosen, guarded: np.where(chosen, guarded, 0),
+    "popcount": lambda a: np.bitwise_count(a.view(np.uint64)).astype(np.int64),
+    "deposit": _deposit,
+}

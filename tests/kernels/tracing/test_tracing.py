@@ -1,0 +1,279 @@
+"""Traced expressions against plain Python: rule by rule, and on random reachable states of every protocol."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quorisk.kernels import ops
+from quorisk.kernels.compiled import leaves, num_words
+from quorisk.kernels.engines import points
+from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.tracing.demand import demanded_bits, in_order, widths
+from quorisk.kernels.tracing.evaluate import evaluate
+from quorisk.kernels.tracing.expressions import WORD, Node, signed
+from quorisk.kernels.tracing.folding import make, new_graph
+from quorisk.kernels.tracing.observe import observe
+from quorisk.kernels.tracing.trace import (
+    CHOICE,
+    LOSSES,
+    Bounds,
+    TracedModel,
+    bit_leaf,
+    mask_leaf,
+    strays,
+    trace,
+    widest,
+)
+from tests.support import any_values, point_of, random_walks
+
+MODELS = tuple(registry.PROTOCOLS)
+NUM_VALUES = 10
+
+
+def random_constant(chance: random.Random) -> int:
+    return chance.choice(
+        [0, 1, 2, 3, 6, 63, chance.getrandbits(6), chance.getrandbits(30), -1, -chance.getrandbits(20)]
+    )
+
+
+def random_expression(graph: Any, leaf_nodes: list[Any], chance: random.Random, depth: int) -> Any:
+    """An expression whose meaning is clear for all values of its leaves: shifts by 0 to 63, division by a constant."""
+    if depth == 0:
+        return chance.choice([*leaf_nodes, random_constant(chance)])
+    a, b, c = (random_expression(graph, leaf_nodes, chance, depth - 1) for _ in range(3))
+    op = chance.choice(
+        ["and", "or", "xor", "add", "sub", "mul", "shl", "shr", "div", "less", "equal", "unequal", "select", "when"]
+        + ["not", "popcount", "deposit"]
+    )
+    if op in ("shl", "shr"):
+        return make(op, a, make("and", b, chance.choice([1, 3, 7, 63])))
+    if op == "div":
+        return make(op, a, chance.choice([1, 2, 3, 6, 12, 24, 1000]))
+    if op == "not":
+        return make("not", make("less", a, b))
+    if op == "deposit":
+        return make(op, make("and", a, 7), make("and", b, chance.choice([1, 0b100100, 0b111])))
+    arguments = {"select": (a, b, c), "when": (a, b), "popcount": (a,)}
+    return make(op, *arguments.get(op, (a, b)))
+
+
+def by_python(node: Any, values: dict[Any, int], known: dict[int, Any]) -> Any:
+    """The value of an expression, by Python's integers."""
+    if not isinstance(node, Node):
+        return node
+    if node.id not in known:
+        known[node.id] = values[node.args[0]] if node.op == "leaf" else _python(node, values, known)
+    return known[node.id]
+
+
+def _python(node: Node, values: dict[Any, int], known: dict[int, Any]) -> Any:
+    a, *rest = (by_python(argument, values, known) for argument in node.args)
+    match node.op:
+        case "not":
+            return not a
+        case "int":
+            return int(a)
+        case "select":
+            return rest[0] if a else rest[1]
+        case "when":
+            return rest[0] if a else 0
+        case "popcount":
+            return (a & WORD).bit_count()
+        case "deposit":
+            return signed(ops.deposit(a & WORD, rest[0] & WORD))
+        case "both":
+            return a and rest[0]
+        case "either":
+            return a or rest[0]
+        case "differ":
+            return a != rest[0]
+    folded = make(node.op, a, rest[0])  # of two constants
+    return folded
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_expression_means_what_python_says_and_knows_its_bits_and_range(seed):
+    chance = random.Random(seed)
+    graph = new_graph()
+    mays = [chance.getrandbits(chance.choice([1, 3, 6, 24, 60])) | 1 for _ in range(4)]
+    nodes = [graph.leaf(i, may) for i, may in enumerate(mays)]
+    outputs = [random_expression(graph, nodes, chance, 4) for _ in range(12)]
+    columns = {i: np.array([chance.getrandbits(63) & may for _ in range(NUM_VALUES)]) for i, may in enumerate(mays)}
+    order = in_order(outputs)
+    for node, column in zip(order, evaluate(order, columns), strict=True):
+        for i in range(NUM_VALUES):
+            known: dict[int, Any] = {}
+            value = by_python(node, {name: int(columns[name][i]) for name in columns}, known)
+            assert column[i] == value, node.op
+            if not node.is_bool:
+                assert node.lo <= value <= node.hi, node.op
+                assert node.ones & ~value & WORD == 0 == value & WORD & ~node.may, node.op
+
+
+def test_rules_fold_what_is_settled():
+    graph = new_graph()
+    row = graph.leaf("row", 0b111)
+    assert (row >> 3, row & 0b1000, (row << 3) & 0b111, row ^ row) == (0, 0, 0, 0)
+    assert (row < 8, row > 7, row == 8, row != 9) == (True, False, False, True)
+    assert (row | 0) & 7 is row
+    assert ops.where(row == 1, row, row) is row
+    assert ops.popcount(graph.leaf("bit", 0b100)).op == "shr"
+    assert (row + 1) + 1 is row + 2
+    with pytest.raises(TypeError, match="a branch on a traced value"):
+        bool(row)
+    with pytest.raises(TypeError, match="~ of a condition"):
+        _ = ~(row == 1)
+    with pytest.raises(TypeError, match="a division by what is no positive constant"):
+        _ = row // row
+
+
+def test_bits_that_nobody_asks_for_narrow_a_lane():
+    graph = new_graph()
+    word = graph.leaf("word", (1 << 40) - 1)
+    product = word * 3
+    low = product & 0xFF
+    assert demanded_bits([low])[product.id] == 0xFF
+    assert widths([low], 16) == {word.id: 64, product.id: 16, low.id: 16}
+    assert widths([product], 16)[product.id] == 64
+
+
+def traced_of(model: Model, values: dict[str, Any], bounds: Bounds | None = None) -> TracedModel:
+    weights = [1] * sum(num_words(model))
+    return trace(model, model.make_params(values), weights, bounds or widest(model))
+
+
+def gathered(lost: int, sent: int) -> int:
+    """The inverse of `deposit`: bit j is set if message j of those sent is lost."""
+    places = [place for place in range(sent.bit_length()) if sent >> place & 1]
+    return sum(1 << j for j, place in enumerate(places) if lost >> place & 1)
+
+
+def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed: int) -> int:
+    """Compares guards, invariants, outcomes, messages and effects along random walks; returns how many steps."""
+    steps = list(random_walks(model, params, walks, seed))
+    columns = np.array([leaves(state) for state, *_ in steps], np.int64).T
+    names: dict[Any, Any] = {("state", i): column for i, column in enumerate(columns)}
+    now = traced.now
+    masks = np.array([[int(m) for a in model.actions for m in a.enabled(s, params)] for s, *_ in steps]).T
+    found = evaluate([*now.masks, *now.broken, now.outcome], names)
+    numbers = [word.number for word in traced.words]
+    for number, mask in zip(numbers, found, strict=False):
+        assert (np.broadcast_to(mask, len(steps)) == masks[number]).all()
+    assert not np.delete(masks, numbers, axis=0).any()
+    for broken, invariant in zip(found[len(numbers) :], model.invariants, strict=False):
+        assert (np.broadcast_to(broken, len(steps)) == [not invariant.holds(s, params) for s, *_ in steps]).all()
+    assert (np.broadcast_to(found[-1], len(steps)) == [int(model.outcome(s, params)) for s, *_ in steps]).all()
+    place_of = {(word.action, first_instance(model, word.number)): i for i, word in enumerate(traced.words)}
+    for i, (state, action, instance, lost, after) in enumerate(steps):
+        place = place_of[model.actions.index(action), instance - instance % 64]
+        word, sent = traced.words[place], int(action.sends(state, params, instance))
+        bit = instance % 64
+        own = {name: column[i : i + 1] for name, column in names.items()}
+        own |= {LOSSES: np.array([gathered(int(lost), sent)]), bit_leaf(place): np.array([bit])}
+        own |= {mask_leaf(place): np.array([1], np.int64) << bit}
+        expected = [value if not is_gone(traced.state[k]) else 0 for k, value in enumerate(leaves(after))]
+        computed = evaluate([word.sent, *(word.after or ())], own)
+        assert [int(np.ravel(value)[0]) for value in computed] == [sent, *expected], action.name
+    return len(steps)
+
+
+def is_gone(leaf: Any) -> bool:
+    return not isinstance(leaf, Node)
+
+
+def first_instance(model: Model, number: int) -> int:
+    """The first instance of a word, by its place in the model."""
+    return [64 * word for num in num_words(model) for word in range(num)][number]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_traced_functions_are_the_protocols_own(name):
+    model, chance = registry.load(name), random.Random(1)
+    for seed in range(8):
+        values = any_values(model, chance)
+        params = model.make_params(values)
+        assert check_walk(model, params, traced_of(model, values), walks=4, seed=seed) > 10
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bounds_that_hold_change_nothing_but_the_size(name):
+    model, chance = registry.load(name), random.Random(2)
+    for seed in range(3):
+        values = any_values(model, chance)
+        params = model.make_params(values)
+        walked = list(random_walks(model, params, 4, seed))
+        seen = np.bitwise_or.reduce([leaves(state) for s, *_, t in walked for state in (s, t)], axis=0)
+        wide = widest(model)
+        bounds = Bounds(tuple(int(bits) for bits in seen), wide.enabled, wide.taken)
+        narrow = traced_of(model, values, bounds)
+        assert check_walk(model, params, narrow, walks=4, seed=seed) == len(walked)
+        assert size(narrow) < size(traced_of(model, values))
+
+
+def size(traced: TracedModel) -> int:
+    return len(in_order([*traced.now.masks, *(leaf for word in traced.words for leaf in word.after or ())]))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_state_beyond_the_bounds_is_found(name):
+    """Bounds with one bit too few: exactly the steps that set it stray."""
+    model = registry.load(name)
+    values = any_values(model, random.Random(3))
+    params = model.make_params(values)
+    steps = list(random_walks(model, params, 6, 3))
+    wide = widest(model)
+    columns = dict(enumerate(np.array([leaves(after) for *_, after in steps], np.int64).T))
+    graph = new_graph()
+    for leaf in range(len(wide.state)):
+        set_here = columns[leaf].tolist()
+        for bit in {value.bit_length() - 1 for value in set_here if value}:
+            bounds = wide._replace(state=(*wide.state[:leaf], wide.state[leaf] & ~(1 << bit), *wide.state[leaf + 1 :]))
+            expressions = [graph.leaf(i, may) for i, may in enumerate(wide.state)]
+            (found,) = evaluate([strays(expressions, bounds)], columns)
+            assert found.tolist() == [bool(value >> bit & 1) for value in set_here]
+            break
+
+
+def test_of_another_variant_and_of_rates_of_0_nothing_is_left():
+    model = registry.load("kafka")
+    values = any_values(model, random.Random(4)) | {"truncation": "kip279"}
+    names = {model.actions[word.action].name for word in traced_of(model, values).words}
+    assert "become_follower_truncate_kip279" in names
+    assert not any(name.startswith(("fenced_", "become_follower_truncate_kip101")) for name in names)
+    weights = [0] * sum(num_words(model))
+    assert trace(model, model.make_params(values), weights, widest(model)).words == ()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_initial_states_by_their_number(name):
+    model = registry.load(name)
+    off: dict[str, Any] = {"model_producer": False} if name == "compaction" else {}
+    point = point_of(model, **off)
+    params, traced = model.make_params(point.values), traced_of(model, dict(point.values))
+    choices = np.arange(min(traced.num_choices, 200))
+    found = evaluate(traced.initial, {CHOICE: choices})
+    for i, leaf in enumerate(found):
+        if not is_gone(traced.state[i]):
+            expected = [leaves(model.initial(params, int(choice)))[i] for choice in choices]
+            assert np.broadcast_to(leaf, len(choices)).tolist() == expected
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_observed_is_what_happens(name):
+    """Every bit that plain Python's random runs show often, and no action that the configuration lacks."""
+    model = registry.load(name)
+    point = point_of(model)
+    params = model.make_params(point.values)
+    weights = points.pack(model, [point]).weights[0].tolist()
+    bounds = observe(model, params, weights, 0.3 if model.max_sends else 0.0)
+    traced = trace(model, params, weights, bounds)
+    walked = list(random_walks(model, params, 20, 5))
+    for i, leaf in enumerate(traced.state):
+        if not is_gone(leaf):
+            seen = np.bitwise_or.reduce([leaves(state)[i] for state, *_ in walked])
+            assert int(seen) & ~bounds.state[i] == 0
+    assert bounds.taken <= bounds.enabled
+    assert all(0 <= may < 1 << width for may, width in zip(bounds.state, leaves(model.widths), strict=True))
