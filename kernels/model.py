@@ -43,12 +43,28 @@ class Parameter(NamedTuple):
 
     name: str
     table: str
-    """`model` or `variant`."""
+    """`model`, `variant` or `faults`."""
     allowed: tuple[int, int] | tuple[str, ...] | None
-    """Integers: lowest and highest. Choices: their names, the default first. None: a switch, on by default."""
+    """Integers: lowest and highest. Choices: their names, the default first. None: a switch."""
     doc: str
     history: bool = False
     """A switch that adds history to the specification's own state; the exhaustive search has it off unless asked."""
+    default: Any = None
+    """The value where a file gives none, if it is another than `default_value` would say."""
+
+    @property
+    def default_value(self) -> Any:
+        """The value where a file gives none: faults do not happen, switches are on, the first choice is taken.
+
+        None if a file has to give one.
+        """
+        if self.default is not None:
+            return self.default
+        if self.table == "faults":
+            return self.allowed[0] if self.allowed else False
+        if self.allowed is None:
+            return True
+        return None if isinstance(self.allowed[0], int) else self.allowed[0]
 
 
 class Condition(NamedTuple):
@@ -86,7 +102,7 @@ class Model(NamedTuple):
 
 def smallest_params(model: Model) -> Any:
     """`Params` of the smallest sizes and the defaults: what compiled code takes the types of params and states from."""
-    return model.make_params({p.name: p.allowed[0] if p.allowed else True for p in model.parameters})
+    return model.make_params({p.name: p.allowed[0] if p.allowed else p.default_value for p in model.parameters})
 
 
 @jitable

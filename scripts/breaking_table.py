@@ -71,7 +71,7 @@ def main(protocol: str, memory_gib: float = 4.0) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
     names, ladder = LADDERS[protocol]
-    defaults = {p.name: True if p.allowed is None else p.allowed[0] for p in model.parameters}
+    defaults = {p.name: p.default_value for p in model.parameters}
     print(f"Configurations tried ({', '.join(names)}): {', '.join('/'.join(map(str, c)) for c in ladder)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")
     print("|---|---|---|---|---|")

@@ -37,7 +37,7 @@ max_crashes = 2
 
 def values_of(model: Model, **given: Any) -> dict[str, Any]:
     """All parameters of a model: those given, else the small configuration, else the defaults."""
-    defaults = {p.name: True if p.allowed is None else p.allowed[0] for p in model.parameters}
+    defaults = {p.name: p.default_value for p in model.parameters}
     return defaults | SMALL[model.name] | given
 
 

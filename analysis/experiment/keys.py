@@ -110,11 +110,11 @@ def _parameter_key(parameter: Parameter) -> Key:
     name = f"{parameter.table}.{parameter.name}"
     match parameter.allowed:
         case None:
-            return Key(name, SWITCH, True, True)
+            return Key(name, SWITCH, parameter.default_value, True)
         case (int(low), int(high)):
-            return Key(name, integer(low, high), None, True)
+            return Key(name, integer(low, high), parameter.default_value, True)
         case names:
-            return Key(name, choice(names), names[0], True)
+            return Key(name, choice(names), parameter.default_value, True)
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:

@@ -90,12 +90,14 @@ def configuration(trace: Trace) -> str:
     """Sizes, and what differs from the defaults."""
     values = trace.grid_point.point.values
     sizes = [
-        f"{p.name} {values[p.name]}" for p in trace.model.parameters if isinstance(values[p.name], int) and p.allowed
+        f"{p.name} {values[p.name]}"
+        for p in trace.model.parameters
+        if p.table == "model" and p.allowed and values[p.name] != p.default_value
     ]
     changed = [
-        f"{p.name} {values[p.name] if p.allowed else 'off'}"
+        f"{p.name} {values[p.name] if p.allowed else ('off', 'on')[values[p.name]]}"
         for p in trace.model.parameters
-        if p.table == "variant" and values[p.name] != (p.allowed[0] if p.allowed else True)
+        if p.table != "model" and values[p.name] != p.default_value
     ]
     return f"{trace.model.name}: {', '.join(sizes)}" + (f"; {', '.join(changed)}" if changed else "")
 
