@@ -197,7 +197,13 @@ def _sum(values: Iterable[int | Decimal]) -> int:
 _MERGES: Mapping[str, Any] = {SUM: _sum, EFFORT: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
 
 
-def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any_time: bool = False) -> "pd.DataFrame":
+def frame(
+    table: pa.Table,
+    confidence: float,
+    simultaneous: bool = False,
+    at_any_time: bool = False,
+    target: float = math.inf,
+) -> "pd.DataFrame":
     """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
@@ -206,6 +212,9 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
     `at_any_time` every run that the horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in
     which every hidden run may be one, and the interval's `method` and `confidence`: of each interval alone, or if
     `simultaneous` of one invariant's intervals at all points together.
+
+    `target` is the probability of data loss that configurations are held to, in a column of that name; infinite if
+    there is none.
 
     If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
     holds at every number of runs at once, and so whatever it was that stopped them.
@@ -220,7 +229,7 @@ def frame(table: pa.Table, confidence: float, simultaneous: bool = False, at_any
         shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
         shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
         shared |= {name: int(each[name]) for name in ("steps", "messages")}
-        shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"])}
+        shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"]), "target": target}
         any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
         judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden, fixed)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from quorisk.analysis import results
+from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
@@ -73,7 +74,8 @@ def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
     if experiment is None:
         return Sweep(_checked(results.frame(table, 0.95)), histograms(table))
     run = experiment.run
-    frame = _checked(results.frame(table, run.confidence, run.simultaneous, run.at_any_time))
+    frame = _checked(results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target))
+    frame = promises.with_promises(frame, experiment.model)
     others = [column for column in frame.columns if column not in experiment.varied]
     return Sweep(frame[[*experiment.varied, *others]], histograms(table))
 

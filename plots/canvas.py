@@ -2,7 +2,10 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from matplotlib.axes import Axes
@@ -20,12 +23,39 @@ _CAPTION = "caption"
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
+class Frame(NamedTuple):
+    """What whoever asks for a figure wants it to be, in the place of what it would be."""
+
+    title: str | None = None
+    size_in: tuple[float, float] | None = None
+    """Width and height, of figure and caption together."""
+    with_caption: bool = True
+
+
+_FRAME: ContextVar[Frame | None] = ContextVar("_FRAME", default=None)
+
+
+@contextmanager
+def framing(frame: Frame) -> Iterator[None]:
+    """Frames the figures made in the body: for a slide, say, without captions, as wide as it is."""
+    token = _FRAME.set(frame)
+    try:
+        yield
+    finally:
+        _FRAME.reset(token)
+
+
 def framed(title: str, caption: str, width_in: float, height_in: float) -> tuple[Figure, SubFigure]:
     """A figure, and the part of it for panels and title, of this size; the caption has its room below."""
-    lines = textwrap.wrap(caption, int(_CHARACTERS_IN * width_in))
-    below_in = _LINE_IN * (len(lines) + 0.5)
+    wanted = _FRAME.get() or Frame()
+    title = title if wanted.title is None else wanted.title
+    width_in = wanted.size_in[0] if wanted.size_in else width_in
+    lines = textwrap.wrap(caption, int(_CHARACTERS_IN * width_in)) if wanted.with_caption else []
+    below_in = _LINE_IN * (len(lines) + 0.5) if lines else 0.01
+    height_in = max(wanted.size_in[1] - below_in, 1.0) if wanted.size_in else height_in
     heading = textwrap.wrap(title, int(_TITLE_CHARACTERS_IN * width_in))
-    height_in += _TITLE_LINE_IN * (len(heading) - 1)
+    if not wanted.size_in:
+        height_in += _TITLE_LINE_IN * (len(heading) - 1)
     figure = Figure(figsize=(width_in, height_in + below_in), layout="constrained")
     canvas, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height_in, below_in))[:, 0]
     canvas.suptitle("\n".join(heading), x=0.01, ha="left", weight="bold")
@@ -79,7 +109,7 @@ def log_ticks(axis: Axis) -> None:
     low, high = axis.get_view_interval()
     few = MaxNLocator(5) if high < 10 * low else LogLocator(subs=(1, 2, 5))
     axis.set_major_locator(few if high < 100 * low else LogLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: numbers.power(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: numbers.short(value)))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -25,6 +25,17 @@ def worst(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return rows.loc[rows["high"].nlargest(most, keep="first").index.sort_values()]
 
 
+def worst_faults(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each design the row whose interval reaches highest; all rows if there is only one design."""
+    keys = design(text.varied(rows))
+    return rows.loc[rows.groupby(keys, sort=False)["high"].idxmax().sort_values()] if keys else rows
+
+
+def succeeded(rows: Any) -> Any:
+    """Runs that did what they were to do: that completed, or were watched to the horizon. Of rows, or of one."""
+    return rows["completed"] + rows["horizon"]
+
+
 def left_out(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
     """A sentence for a caption, led by a space; empty if all are shown."""
     return f" Shown: the {num_shown:,} {which}, of {num_all:,}; {FULL_TABLE}." if num_shown < num_all else ""

@@ -1,4 +1,4 @@
-"""Figure: what safety costs: messages and steps of a run, against the probability of a loss."""
+"""Figure: what safety costs: messages and steps for each run that succeeds, against the probability of a loss."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,13 +11,14 @@ from matplotlib.lines import Line2D
 
 from quorisk.plots import choose, text
 from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks
-from quorisk.plots.style import MOST_LINES, Style, quorisk_style, style_of
+from quorisk.plots.looks import Looks
+from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 
 MESSAGES, STEPS = "messages", "steps"
-"""What a run costs: columns of a result frame."""
+"""What runs cost: columns of a result frame."""
 UPPER_BOUND = "upper bound"
 """Group id of the marks of configurations without losses."""
-_OTHERS = Style("#8a949e", ".", "-")
+_OTHERS = Style("#8a949e", ".")
 _MOST_SETTINGS, _MOST_OTHERS = 3, 40
 _ARROW = 0.6
 """An upper bound's arrow goes down to this part of it."""
@@ -36,7 +37,7 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
         settings = [settings[0], settings[len(settings) // 2], settings[-1]]
     measures = [measure for measure in (MESSAGES, STEPS) if rows[measure].any()]
     panels = [choose.where(rows, setting) for setting in settings]
-    looks = _looks(panels, measures, keys)
+    looks = _looks(rows, panels, measures, keys)
     panels = [_shown(panel, keys, looks) for panel in panels]
     left_out = choose.left_out(
         sum(map(len, panels)), len(rows), "points at these faults that are named or reach highest"
@@ -54,7 +55,7 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
             axes.set_title(text.settings(setting, text.independent(rows, list(setting))))
         for axes in grid[:, 0]:
             axes.set_ylabel("probability in a run")
-        marks = [Line2D([], [], color=s.colour, marker=s.marker, linestyle="none") for s in looks.values()]
+        marks = [Line2D([], [], linestyle="none", **_mark(look)) for look in looks.values()]
         canvas.legend(marks, list(looks), loc="outside lower left", ncols=columns, fontsize=8)
     return figure
 
@@ -62,12 +63,12 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
 def cost(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, measure: str = STEPS, ax: Axes | None = None) -> Axes:
     """Draws a mark for each configuration: its mean cost and its probability of a loss.
 
-    Named are those that no other one beats, being as cheap and as safe and better in one of the two; how safe, the
-    upper ends of the intervals say. Pass rows under the same faults: faults are not a choice.
+    Named are those that no other one beats, being as cheap and as safe and better in one of the two, and all that lost
+    nothing; how safe, the upper ends of the intervals say. Pass rows under the same faults: faults are not a choice.
     """
     axes, rows = given_or_current(ax), choose.of(frame, invariant)
     keys = text.varied(rows)
-    looks = _looks([rows], [measure], keys)
+    looks = _looks(rows, [rows], [measure], keys)
     _panel(axes, _shown(rows, keys, looks), measure, keys, looks)
     axes.set_ylabel("probability in a run")
     axes.legend(fontsize=8)
@@ -86,8 +87,9 @@ def efficient_mask(costs: np.ndarray, risks: np.ndarray) -> np.ndarray:
     return mask
 
 
-def _mean(rows: pd.DataFrame, measure: str) -> np.ndarray:
-    return (rows[measure] / rows["runs"]).to_numpy()
+def mean(rows: pd.DataFrame, measure: str) -> pd.Series:
+    """What a run that succeeds costs, those that do not being paid for by those that do; infinite if none does."""
+    return rows[measure] / choose.succeeded(rows)
 
 
 def _shown(rows: pd.DataFrame, keys: Sequence[str], looks: Mapping[str, Style]) -> pd.DataFrame:
@@ -97,14 +99,21 @@ def _shown(rows: pd.DataFrame, keys: Sequence[str], looks: Mapping[str, Style]) 
     return rows[named | rows.index.isin(others)]
 
 
-def _looks(panels: Sequence[pd.DataFrame], measures: Sequence[str], keys: Sequence[str]) -> dict[str, Style]:
-    """Styles, by their settings, of the first MOST_LINES configurations that no other one beats in some panel."""
-    names: dict[str, None] = {}
+def _looks(
+    frame: pd.DataFrame, panels: Sequence[pd.DataFrame], measures: Sequence[str], keys: Sequence[str]
+) -> dict[str, Style]:
+    """Styles, by their settings, of the first MOST_LINES configurations that no other one beats in some panel, and of
+    those without a loss.
+    """
+    looks = Looks(frame)
+    found: dict[str, Style] = {}
     for measure in measures:
         for rows in panels:
-            efficient = rows[efficient_mask(_mean(rows, measure), rows["high"].to_numpy())]
-            names |= dict.fromkeys(choose.labels(efficient, keys))
-    return {name: style_of(index) for index, name in enumerate(list(names)[:MOST_LINES])}
+            mask = efficient_mask(mean(rows, measure).to_numpy(), rows["high"].to_numpy())
+            efficient = rows[mask | (rows["losses"] == 0)]  # runs without a loss tell none of them from the others
+            settings = efficient[list(keys)].to_dict("records")
+            found |= {name: looks.of(each) for name, each in zip(choose.labels(efficient, keys), settings, strict=True)}
+    return dict(list(found.items())[:MOST_LINES])
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, measure: str, keys: Sequence[str], looks: Mapping[str, Style]) -> None:
@@ -113,23 +122,30 @@ def _panel(axes: Axes, rows: pd.DataFrame, measure: str, keys: Sequence[str], lo
     _marks(axes, rows[~names.isin(looks)], measure, _OTHERS)
     for name, look in looks.items():
         _marks(axes, rows[names == name], measure, look, name)
-    axes.set(yscale="log", xlabel=f"{measure} a run, on average")
+    axes.set(yscale="log", xlabel=f"{measure} for each run that succeeds")
     log_ticks(axes.yaxis)
 
 
 def _marks(axes: Axes, rows: pd.DataFrame, measure: str, look: Style, label: str = "") -> None:
-    drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 6, "capsize": 2}
-    drawn |= {"elinewidth": 0.8, "linestyle": "none"}
+    drawn: dict[str, Any] = {"capsize": 2, "elinewidth": 0.8, "linestyle": "none", **_mark(look)}
+    rows = rows[choose.succeeded(rows) > 0]
     seen, bounds = rows[rows["losses"] > 0], rows[rows["losses"] == 0]
     if len(seen):
         reach = np.abs(seen[["low", "high"]].to_numpy().T - seen["p"].to_numpy())
-        axes.errorbar(_mean(seen, measure), seen["p"], yerr=reach, label=label, **drawn)
+        axes.errorbar(mean(seen, measure), seen["p"], yerr=reach, label=label, **drawn)
     if len(bounds):
         high = bounds["high"].to_numpy()
-        at = _mean(bounds, measure)
+        at = mean(bounds, measure)
         face = "none" if label else "white"  # designs that cost the same are seen through each other
-        bars = axes.errorbar(at, high, yerr=(1 - _ARROW) * high, uplims=True, mfc=face, label=label, **drawn)
+        bars = axes.errorbar(
+            at, high, yerr=(1 - _ARROW) * high, uplims=True, label=label, **drawn | {"fillstyle": "full", "mfc": face}
+        )
         bars.lines[0].set_gid(UPPER_BOUND)
+
+
+def _mark(look: Style) -> dict[str, Any]:
+    drawn = {"color": look.colour, "marker": look.marker, "markersize": 6, "fillstyle": look.fill}
+    return drawn | {"markerfacecoloralt": "white"}
 
 
 def caption(rows: pd.DataFrame) -> str:
@@ -137,6 +153,8 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
         "Hollow marks with an arrow: no breach seen, upper end of the interval. Named: configurations that no other "
-        "one under the same faults beats in cost and in the upper end of the interval; small and grey: the others. A "
-        f"run that loses data ends there, and so costs less. {text.scheduler(rows)}"
+        "one under the same faults beats in cost and in the upper end of the interval, and those without a breach, "
+        "which these runs cannot tell apart; small and grey: the others. "
+        "Runs that got stuck, lost data or were cut off are paid for by those that succeeded: that completed, or were "
+        f"watched to the horizon. {text.scheduler(rows)}"
     )

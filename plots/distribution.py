@@ -1,4 +1,4 @@
-"""Figure: how many steps runs take, and how soon lost runs lose, for the configurations that lose most."""
+"""Figure: how many steps runs take, and how soon lost runs lose, for the designs that lose most."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 
 from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks
-from quorisk.plots.style import MOST_LINES, quorisk_style, style_of
+from quorisk.plots.looks import Looks
+from quorisk.plots.style import MOST_LINES, quorisk_style
 
 STEPS, TIME_TO_LOSS = "steps", "time to loss"
 """Quantities that there are histograms of (`analysis.tidy.histograms`)."""
@@ -22,13 +23,16 @@ _TITLES = {STEPS: "Steps of a run", TIME_TO_LOSS: "Model time until data is lost
 def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure:
     """The figure of a result frame (`analysis.results.frame`) and its histograms (`analysis.tidy.histograms`)."""
     rows = choose.of(frame, text.ANY_LOSS)
+    shown = _lines(rows)
     timed = histograms[(histograms["quantity"] == TIME_TO_LOSS) & np.isfinite(histograms["bin_high"])]
-    has_times = timed["point_id"].isin(choose.worst(rows, MOST_LINES)["point_id"]).any()
+    has_times = timed["point_id"].isin(shown["point_id"]).any()
     quantities = [STEPS, TIME_TO_LOSS] if has_times else [STEPS]
-    left_out = choose.left_out(min(len(rows), MOST_LINES), len(rows))
+    left_out = choose.left_out(
+        len(shown), len(choose.worst_faults(rows)), "designs that lose most, each under its worst faults"
+    )
     with quorisk_style():
         title = "How long runs take, and how soon they lose data" if rows["losses"].any() else "How long runs take"
-        labels = choose.labels(choose.worst(rows, MOST_LINES), text.independent(rows, text.varied(rows)))
+        labels = choose.labels(shown, text.independent(rows, text.varied(rows)))
         columns = legend_columns(labels, _WIDTH_IN)
         legend_in = 0.19 * -(-len(labels) // columns)
         figure, canvas = framed(title, caption(rows) + left_out, _WIDTH_IN, 2.9 + legend_in)
@@ -42,7 +46,7 @@ def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure
 
 
 def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = STEPS, ax: Axes | None = None) -> Axes:
-    """Draws a line for each configuration, for the MOST_LINES worst of many.
+    """Draws a line for each design under its worst faults, for the MOST_LINES worst of many.
 
     Steps: the share of all runs that took so many steps at the most. Model time: the share of all runs that had lost
     data by then. Marks stand at the upper ends of the histograms' bins, where these shares are exact. Without any loss
@@ -50,15 +54,16 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
     """
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
     keys = text.independent(rows, text.varied(rows))
-    rows = choose.worst(rows, MOST_LINES)
+    design = choose.design(keys)
+    looks, rows = Looks(rows), _lines(rows)
     known = histograms[(histograms["quantity"] == quantity) & np.isfinite(histograms["bin_high"])]
     known = known[known["point_id"].isin(rows["point_id"])]
     counts = known.pivot_table(index="bin_high", columns="point_id", values="runs", fill_value=0)
-    for index, (label, row) in enumerate(zip(choose.labels(rows, keys), rows.to_dict("records"), strict=True)):
+    for label, row in zip(choose.labels(rows, keys), rows.to_dict("records"), strict=True):
         shares = counts.get(row["point_id"], pd.Series(0, counts.index)).cumsum() / row["runs"]
         shares = shares.where(shares > 0) if quantity == TIME_TO_LOSS else shares
-        look = style_of(index)
-        drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 4}
+        look = looks.of({key: row[key] for key in keys if key in design} or {key: row[key] for key in keys})
+        drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 4, "fillstyle": look.fill}
         axes.plot(counts.index, shares, linestyle=look.dashes, linewidth=1.2, label=label, **drawn)
         if quantity == TIME_TO_LOSS and row["losses"] and len(counts):
             reach = [[row["p"] - row["low"]], [row["high"] - row["p"]]]
@@ -71,9 +76,13 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
         log_ticks(axes.yaxis)
     ticks = counts.index[:: max(1, -(-len(counts) // _MOST_TICKS))]
-    axes.set_xticks(ticks, [numbers.power(tick) for tick in ticks])
+    axes.set_xticks(ticks, [numbers.short(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return axes
+
+
+def _lines(rows: pd.DataFrame) -> pd.DataFrame:
+    return choose.worst(choose.worst_faults(rows), MOST_LINES)
 
 
 def caption(rows: pd.DataFrame) -> str:

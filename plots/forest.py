@@ -38,13 +38,14 @@ def forest_figure(frame: pd.DataFrame) -> Figure:
 def forest(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = None) -> Axes:
     """Draws the pairs of one invariant: a square where the interval leaves 0 out, a circle where it does not.
 
-    Where no run differed, a hollow mark stands at the upper end of the interval: nothing seen is not nothing there.
+    Where no run differed, the mark is hollow and its interval says how far off the difference may be: nothing seen is
+    not nothing there.
     """
     axes, rows = given_or_current(ax), choose.of(frame, invariant)
     y = np.arange(len(rows))
     unequal = (rows["only_variant"] + rows["only_baseline"] > 0).to_numpy()
     apart = ((rows["difference_low"] > 0) | (rows["difference_high"] < 0)).to_numpy()
-    at = rows["difference"].where(unequal, rows["difference_high"]).to_numpy()
+    at = rows["difference"].to_numpy()
     reach = np.abs(rows[["difference_low", "difference_high"]].to_numpy().T - at)
     axes.axvline(0.0, color=INK, linewidth=1.0)
     for chosen, index, marker, face, group in (
@@ -92,7 +93,7 @@ def _scale(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_xscale("symlog", linthresh=10.0**lowest, linscale=0.6)
     powers = [10.0**power for power in range(lowest, highest + 1)]
     ticks = [-p for p in reversed(powers)] + [0.0] + powers
-    axes.set_xticks(ticks, [f"{tick:.0e}".replace("e-0", "e-").replace("e+00", "") if tick else "0" for tick in ticks])
+    axes.set_xticks(ticks, [numbers.short(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     low, high = min(ends.min(), 0.0), max(ends.max(), 0.0)
     axes.set_xlim(min(1.5 * low, -(10.0**lowest)), max(1.5 * high, 10.0**lowest))
@@ -111,10 +112,14 @@ def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
 def _number(row: dict[str, float]) -> str:
     low, high = row["difference_low"], row["difference_high"]
     if row["only_variant"] + row["only_baseline"] == 0:
-        return f"none seen: {numbers.bound(max(high, -low), numbers.plain)}"
+        return f"none seen: {numbers.bound(max(high, -low))}"
     p = row["p_adjusted"]
-    shown = f"p {numbers.plain(p)}" if p >= 1e-99 else "p < 1e-99"
-    return f"{numbers.signed(row['difference'])} {numbers.span(low, high, numbers.signed)}, {shown}"
+    shown = f"p {numbers.number(p)}" if p >= 1e-99 else f"p < {numbers.short(1e-99)}"
+    return f"{_signed(row['difference'])} {numbers.span(low, high, _signed)}, {shown}"
+
+
+def _signed(value: float) -> str:
+    return numbers.signed(value, numbers.number)
 
 
 def _shown(frame: pd.DataFrame) -> Iterator[str]:
@@ -142,6 +147,7 @@ def caption(frame: pd.DataFrame) -> str:
     return (
         f"{text.terms(frame)} All variants see the same random numbers. "
         f"Bars: {numbers.percent(first['confidence'])} intervals of the difference, {together}. "
-        "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed, upper end of the interval. "
+        "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed; its bar is what that "
+        "leaves open. "
         f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.scheduler(frame)}"
     )

@@ -1,6 +1,7 @@
 """Figure: the probability that an invariant breaks over two parameters, as a table of shaded cells."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,47 +9,54 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import columns_of, framed, given_or_current, log_ticks
-from quorisk.plots.style import FAINT, quorisk_style
+from quorisk.plots.style import FAINT, INK, quorisk_style
 
 BOUND, MISSING = "upper bound", "no such configuration"
 """Group ids of the cells without losses, and of those that the grid leaves out."""
-_COLOURS = "cividis"  # the same order in grey and to the colour-blind: the lighter, the likelier
+_COLOURS, _NONE_SEEN = "YlOrBr", "#f1f3f5"
+"""The shades have the same order in grey and to the colour-blind, the darker the likelier; no breach seen has none."""
 _PREFERRED = (("model.write_quorum", "model.ack_quorum"), ("model.replicas", "variant.truncation"))
 _MOST = 8, 6
 """Rows and columns of a panel, at the most."""
-_PAGE_IN = 7.6, 6.2
+_PAGE_IN = 8.0, 6.2
 """Width and height, at the most, of all panels together."""
 _HALF_LIGHT = 0.179
 """The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
-_CELL_IN = 0.42, 1.1
+_CELL_IN = 0.42, 1.25
 """Height and width."""
 
 
-def axes_keys(frame: pd.DataFrame) -> tuple[str, str] | None:
-    """The parameters of rows and columns: what a design chooses rather than what it has to live with.
+def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None) -> tuple[str, str] | None:
+    """The parameters of rows and columns: `hue` and `x`, or what a design chooses rather than what it has to live with.
 
     None if the grid does not vary two parameters, or one fixes the others.
     """
     varied = text.varied(frame)
     for pair in _PREFERRED:
-        if set(pair) <= set(varied):
+        if set(pair) <= set(varied) and x is None and hue is None:
             return pair
     keys = text.independent(frame, choose.design(varied) + choose.faults(varied))
+    if x is not None or hue is not None:
+        others = [key for key in keys if key not in (x, hue)]
+        keys = [hue or next(iter(others), ""), x or next(iter(others), "")]
+        return (keys[0], keys[1]) if all(keys) else None
     return (keys[0], keys[1]) if len(keys) > 1 else None
 
 
-def heat_map_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure | None:
+def heat_map_figure(
+    frame: pd.DataFrame, invariant: str = text.ANY_LOSS, x: str | None = None, hue: str | None = None
+) -> Figure | None:
     """The figure for one invariant of a result frame (`analysis.results.frame`): a panel for each setting of the
-    parameters that are not its axes. None if the grid varies fewer than two parameters.
+    parameters that are not its axes, `x` across and `hue` down. None if the grid varies fewer than two parameters.
     """
     rows = choose.of(frame, invariant)
-    pair = axes_keys(rows)
+    pair = axes_keys(rows, x, hue)
     if pair is None:
         return None
     panels = _panel_settings(rows, pair)
@@ -75,9 +83,15 @@ def heat_map_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figu
             axes.tick_params(labelbottom=True)
         canvas.supxlabel(text.name(pair[1]), fontsize=9)
         canvas.supylabel(text.name(pair[0]), fontsize=9)
-        shades = ScalarMappable(LogNorm(*_scale(rows)), _COLOURS)
-        bar = canvas.colorbar(shades, ax=grid, fraction=0.03, aspect=25, label="upper end of the interval")
-        log_ticks(bar.ax.yaxis)
+        if rows["losses"].any():
+            shades = ScalarMappable(LogNorm(*_scale(rows)), _COLOURS)
+            bar = canvas.colorbar(shades, ax=grid, fraction=0.03, aspect=25, label="upper end of the interval")
+            log_ticks(bar.ax.yaxis)
+            if math.isfinite(target := _target(rows)):
+                bar.ax.axhline(target, color=INK, linewidth=2)
+                bar.ax.annotate(
+                    "target", (0, target), (-3, 0), textcoords="offset points", ha="right", va="center", size=7
+                )
     return figure
 
 
@@ -101,9 +115,17 @@ def _panel_settings(rows: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str,
 
 
 def _scale(rows: pd.DataFrame) -> tuple[float, float]:
-    """Of the shades of all panels; a decade at least."""
-    highest = rows["high"].max()
-    return min(rows["high"].min(), highest / 10), highest
+    """Of the shades of all panels, from what lost data alone: as far up from the target as down, a decade at least."""
+    highs = rows["high"][rows["losses"] > 0]
+    lowest, highest, target = highs.min(), highs.max(), _target(rows)
+    if math.isfinite(target):
+        factor = max(highest / target, target / lowest, 10.0)
+        return target / factor, target * factor
+    return min(lowest, highest / 10), highest
+
+
+def _target(rows: pd.DataFrame) -> float:
+    return float(rows["target"].iloc[0])
 
 
 def _cells(here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> list[tuple[int, int, Mapping[str, Any]]]:
@@ -123,18 +145,18 @@ def _values(rows: pd.DataFrame, key: str, most: int) -> list[Any]:
 def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> None:
     """A cell for each configuration; the scale and the axes are those of all rows."""
     down, across = (_values(rows, key, most) for key, most in zip(pair, _MOST, strict=True))
-    norm, colours = LogNorm(*_scale(rows)), colormaps[_COLOURS]
+    shade = _shades(rows)
     cells = _cells(here, rows, pair)
     for y, x, each in cells:
         seen = each["losses"] > 0
-        colour = colours(norm(each["high"]))
+        colour = shade(each["high"]) if seen else to_rgb(_NONE_SEEN)
         cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=1.5)
         cell.set_gid("" if seen else BOUND)
         axes.add_patch(cell)
         ink = "white" if _luminance(colour) < _HALF_LIGHT else "black"
         if not seen:
             dashes: dict[str, Any] = {"linestyle": (0, (3, 2)), "linewidth": 0.8}
-            axes.add_patch(Rectangle((x - 0.43, y - 0.4), 0.86, 0.8, fill=False, edgecolor=ink, **dashes))
+            axes.add_patch(Rectangle((x - 0.47, y - 0.42), 0.94, 0.84, fill=False, edgecolor=ink, **dashes))
         _numbers(axes, x, y, each, ink)
     for y, x in set(np.ndindex(len(down), len(across))) - {(y, x) for y, x, _ in cells}:
         empty = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0)
@@ -149,9 +171,17 @@ def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, 
 
 
 def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> None:
-    estimate, below = numbers.probability(each, numbers.plain), numbers.interval(each, numbers.plain) or "none seen"
-    axes.text(x, y - 0.14, estimate, ha="center", va="center", color=ink, size=8.5, weight="bold")
+    estimate, below = numbers.probability(each), numbers.interval(each) or "none seen"
+    axes.text(x, y - 0.14, estimate, ha="center", va="center", color=ink, size=8, weight="bold")
     axes.text(x, y + 0.2, below, ha="center", va="center", color=ink, size=6.5)
+
+
+def _shades(rows: pd.DataFrame) -> Callable[[float], Sequence[float]]:
+    """From the upper end of an interval to its colour; any will do where nothing was lost."""
+    if not rows["losses"].any():
+        return lambda _: to_rgb(_NONE_SEEN)
+    norm, colours = LogNorm(*_scale(rows)), colormaps[_COLOURS]
+    return lambda high: colours(norm(high))
 
 
 def _luminance(colour: Sequence[float]) -> float:
@@ -165,6 +195,7 @@ def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     return (
         f"{text.terms(rows)} In each cell: the estimate, and "
-        f"below it its interval; {text.intervals(rows)}. Shades: upper ends of the intervals, since an estimate "
-        f"does not compare with a bound. Dashed frame: no breach seen. Hatched: not in the grid. {text.scheduler(rows)}"
+        f"below it its interval; {text.intervals(rows)}. Shades: upper ends of the intervals. "
+        "Dashed frame, without a shade: no breach seen, an upper bound. Hatched: not in the grid. "
+        f"{text.scheduler(rows)}"
     )

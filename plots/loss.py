@@ -10,24 +10,31 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
-from quorisk.plots import choose, text
+from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks, width_beside
+from quorisk.plots.looks import Looks
 from quorisk.plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
 
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""
 _ARROW = 0.55
 """An upper bound's arrow goes down to this part of it."""
+_DODGE = 0.03
+"""Of the axis' length: how far the outermost lines are apart at a value, less than a mark is wide."""
 
 
-def loss_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure:
+def loss_figure(
+    frame: pd.DataFrame, invariant: str = text.ANY_LOSS, x: str | None = None, hue: str | None = None
+) -> Figure:
     """The figure for one invariant of a result frame (`analysis.results.frame`).
 
-    Lines against message loss if the grid varies it, else against a varied rate, else a row for each configuration.
-    A point without losses is drawn as the upper end of its interval, with an arrow away from it.
+    Lines against the parameter `x`, if one is given; else against message loss if the grid varies it, else against a
+    varied rate, else a row for each configuration. `hue` is a parameter that tells lines apart, in the place of those
+    chosen; the others have panels. A point without losses is drawn as the upper end of its interval, with an arrow away
+    from it.
     """
     rows = choose.of(frame, invariant)
-    axis_keys, keys = _axis_keys(rows)
+    axis_keys, keys = _axis_keys(rows, x)
     with quorisk_style():
         if not axis_keys:
             shown = choose.worst(rows, MOST_ROWS)
@@ -35,7 +42,7 @@ def loss_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure:
             figure, canvas = _framed(rows, width_in, 0.26 * len(shown) + 1.3, left_out)
             _dots(canvas.subplots(), rows, keys)
             return figure
-        return _panels(rows, axis_keys, keys)
+        return _panels(rows, axis_keys, keys, hue)
 
 
 def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = None) -> Axes:
@@ -46,8 +53,8 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
         _dots(axes, rows, keys)
         return axes
     configurations = text.configurations(rows, keys)[:MOST_LINES]
-    rows = _thinned(rows, axis_keys[0])
-    _panel(axes, rows, axis_keys, _places(rows[axis_keys[0]], len(configurations)), configurations)
+    looks, rows = Looks(rows), _thinned(rows, axis_keys[0])
+    _panel(axes, rows, axis_keys, _places(rows[axis_keys[0]], len(configurations)), configurations, looks)
     axes.set(xlabel=_axis_label(axis_keys), ylabel="probability in a run", ylim=_limits(rows))
     log_ticks(axes.yaxis)
     if len(configurations) > 1:
@@ -55,10 +62,10 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
     return axes
 
 
-def _axis_keys(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """The parameter of the axis with those that go with it, if there is one; and the other varied ones."""
+def _axis_keys(rows: pd.DataFrame, x: str | None = None) -> tuple[list[str], list[str]]:
+    """The parameter of the axis, `x` if given, with those that go with it, if there is one; and the others."""
     keys = text.varied(rows)
-    against = next((key for key in keys if _is_axis(rows, key)), None)
+    against = x or next((key for key in keys if _is_axis(rows, key)), None)
     if against is None:
         return [], keys
     rest = [key for key in keys if key != against]
@@ -70,8 +77,10 @@ def _is_axis(rows: pd.DataFrame, key: str) -> bool:
     return key == text.MESSAGE_LOSS or (key.startswith("rates.") and rows[key].nunique() >= 3)
 
 
-def _split(rows: pd.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The parameters that tell panels apart, and those that tell lines apart."""
+def _split(rows: pd.DataFrame, keys: Sequence[str], hue: str | None) -> tuple[list[str], list[str]]:
+    """The parameters that tell panels apart, and those that tell lines apart: `hue` alone, if given."""
+    if hue is not None:
+        return [key for key in keys if key != hue], [hue]
     panels = [key for key in keys if rows[key].dtype == bool]
     lines = [key for key in keys if key not in panels]
     if not lines:
@@ -81,11 +90,11 @@ def _split(rows: pd.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[str
     return panels, lines
 
 
-def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -> Figure:
-    panel_keys, line_keys = _split(rows, keys)
+def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str], hue: str | None) -> Figure:
+    panel_keys, line_keys = _split(rows, keys, hue)
     panels = text.configurations(rows, panel_keys)[:MOST_PANELS]
     configurations = text.configurations(rows, line_keys)[:MOST_LINES]
-    num_all, rows = len(rows), _thinned(rows, axis_keys[0])
+    looks, num_all, rows = Looks(rows), len(rows), _thinned(rows, axis_keys[0])
     num_shown = sum(len(choose.where(rows, panel | line)) for panel in panels for line in configurations)
     left_out = choose.left_out(num_shown, num_all, "points that there is room for")
     abreast = len(text.configurations(rows, panel_keys[-1:]))
@@ -96,7 +105,7 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str]) -
     grid = canvas.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
     places = _places(rows[axis_keys[0]], len(configurations))
     for axes, panel in zip(grid.flat, panels, strict=False):
-        _panel(axes, choose.where(rows, panel), axis_keys, places, configurations)
+        _panel(axes, choose.where(rows, panel), axis_keys, places, configurations, looks)
         axes.set_title(text.settings(panel, panel_keys))
     grid[0, 0].set_ylim(_limits(rows))
     log_ticks(grid[0, 0].yaxis)
@@ -126,13 +135,15 @@ def _panel(
     axis_keys: Sequence[str],
     places: "_Places",
     configurations: Sequence[Mapping[str, Any]],
+    looks: Looks,
 ) -> None:
     """A line for each configuration."""
     against = axis_keys[0]
     for index, configuration in enumerate(configurations):
         series = choose.where(rows, configuration).sort_values(against)
         x = series[against].map(places.of) * places.dodge ** (index - (len(configurations) - 1) / 2)
-        _series(axes, x, series[against] > 0, series, style_of(index), text.settings(configuration, configuration))
+        label = text.settings(configuration, configuration)
+        _series(axes, x, series[against] > 0, series, looks.of(configuration), label)
     _ticks(axes, places.of)
 
 
@@ -141,10 +152,11 @@ def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame,
     seen = series["losses"] > 0
     joined, zeros = series["p"].where(seen & positive), series["high"][~seen]
     axes.plot(x, joined, color=look.colour, linestyle=look.dashes, linewidth=1.3)
-    axes.errorbar(x[seen], series["p"][seen], yerr=_bars(series[seen]), **_marks(look))
-    bounds = axes.errorbar(x[~seen], zeros, yerr=(1 - _ARROW) * zeros, uplims=True, mfc="white", **_marks(look))
+    axes.errorbar(x[seen], series["p"][seen], yerr=_bars(series[seen]), **_BARS, **_marks(look))
+    hollow = look._replace(fill="none")
+    bounds = axes.errorbar(x[~seen], zeros, yerr=(1 - _ARROW) * zeros, uplims=True, **_BARS, **_marks(hollow))
     bounds.lines[0].set_gid(UPPER_BOUND)
-    axes.plot([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5, label=label)
+    axes.plot([], [], label=label, **_marks(look) | {"linestyle": look.dashes})
     axes.set(xscale="log", yscale="log")
 
 
@@ -153,14 +165,17 @@ def _bars(rows: pd.DataFrame) -> np.ndarray:
     return np.abs(rows[["low", "high"]].to_numpy().T - rows["p"].to_numpy())
 
 
+_BARS: Mapping[str, Any] = {"capsize": 2, "elinewidth": 1}
+
+
 def _marks(look: Style) -> dict[str, Any]:
     return {
         "color": look.colour,
         "marker": look.marker,
         "markersize": 5,
+        "fillstyle": look.fill,
+        "markerfacecoloralt": "white",
         "linestyle": "none",
-        "capsize": 2,
-        "elinewidth": 1,
     }
 
 
@@ -170,8 +185,9 @@ def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
     y = pd.Series(range(len(rows)), rows.index)
     seen = rows["losses"] > 0
     zeros = rows["high"][~seen]
-    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_marks(style_of(0)))
-    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, mfc="white", **_marks(style_of(0)))
+    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_BARS, **_marks(style_of(0)))
+    hollow = style_of(0)._replace(fill="none")
+    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, **_BARS, **_marks(hollow))
     bounds.lines[0].set_gid(UPPER_BOUND)
     axes.set_yticks(y, choose.labels(rows, keys))
     axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="probability in a run")
@@ -183,7 +199,9 @@ def _axis_label(keys: Sequence[str]) -> str:
     alike = "".join(f"\nand with it {text.name(key)}" for key in keys[1:])
     if keys[0] == text.MESSAGE_LOSS:
         return f"probability that a message is lost{alike}"
-    return f"rate of {text.name(keys[0])} (1 / model time){alike}"
+    if keys[0].startswith("rates."):
+        return f"rate of {text.name(keys[0])} (1 / model time){alike}"
+    return f"{text.name(keys[0])}{alike}"
 
 
 class _Places(NamedTuple):
@@ -192,7 +210,7 @@ class _Places(NamedTuple):
     of: dict[float, float]
     """0 is a step to the left of the rest."""
     dodge: float
-    """Factor from one line to the next, so that marks stand side by side."""
+    """Factor from one line to the next, so that marks and bars are not all on top of each other."""
 
 
 def _places(values: pd.Series, num_lines: int) -> _Places:
@@ -202,13 +220,13 @@ def _places(values: pd.Series, num_lines: int) -> _Places:
     places = zero | {float(value): float(value) for value in positive}
     decades = math.log10(positive[-1] / min(places.values()))
     room = 0.6 * math.log10(ratios.min(initial=3.0)) / num_lines
-    return _Places(places, 10 ** min(0.025 * decades, room))
+    return _Places(places, 10 ** min(_DODGE * decades / max(num_lines - 1, 1), room))
 
 
 def _ticks(axes: Axes, places: Mapping[float, float]) -> None:
     """Ticks at the grid's own values, as far as there is room; a line sets 0 apart."""
     shown = list(places)[:: -(-len(places) // 8)]
-    axes.set_xticks([places[value] for value in shown], [f"{value:.2g}" for value in shown])
+    axes.set_xticks([places[value] for value in shown], [numbers.short(value) for value in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     if 0.0 in places:
         axes.axvline(1.7 * places[0.0], color=FAINT, linestyle=":", linewidth=1.5)

@@ -27,9 +27,9 @@ def plain(value: float, digits: int = _DIGITS) -> str:
     return number(value) if _NEAR_1 < value < 1 else f"{value:.{digits}g}"
 
 
-def signed(value: float) -> str:
-    """As `plain`, with its sign."""
-    return f"{'+' if value >= 0 else ''}{plain(value)}"
+def signed(value: float, write: Callable[[float], str] = plain) -> str:
+    """A difference, with its sign."""
+    return f"{'+' if value >= 0 else '−'}{write(abs(value))}"
 
 
 def span(low: float, high: float, write: Callable[[float], str] = plain) -> str:
@@ -72,16 +72,29 @@ def bound(high: float, write: Callable[[float], str] = number) -> str:
 
 def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
     """Both ends of the interval; empty without losses, where `probability` says it all."""
-    return f"{write(below(risk['low']))} to {write(above(risk['high']))}" if risk["losses"] else ""
+    if not risk["losses"]:
+        return ""
+    low, high = below(risk["low"]), above(risk["high"])
+    return between(low, high) if write is number else f"{write(low)} to {write(high)}"
 
 
-def power(value: float) -> str:
-    """A number for the ticks of a logarithmic axis: 10⁻³, 1, 10, 200."""
+def between(low: float, high: float) -> str:
+    """Two numbers; a power of ten that they can share is written once: 0.912 to 1.45 × 10⁻⁶."""
+    whole = math.floor(math.log10(high)) if high > 0 else 0
+    if -3 <= whole < 4 or not low or high / low >= 1000:
+        return f"{number(low)} to {number(high)}"
+    return f"{number(low / 10.0**whole)} to {number(high)}"
+
+
+def short(value: float) -> str:
+    """A number that is written as it is, for ticks, settings and targets: 10⁻⁴, 0.001, 200, 2.5 × 10⁻⁷, −0.1."""
+    if value < 0:
+        return f"−{short(-value)}"
     exponent = math.log10(value) if value > 0 else math.nan
-    if -2 < exponent < 4 or math.isnan(exponent):
+    if -3 - 1e-9 <= exponent < 4 or math.isnan(exponent):
         return f"{value:g}"
     whole = math.floor(exponent + 1e-9)
-    mantissa = "" if math.isclose(exponent, whole, abs_tol=1e-9) else f"{value / 10.0**whole:.3g} × "
+    mantissa = "" if math.isclose(exponent, whole, abs_tol=1e-9) else f"{value / 10.0**whole:g} × "
     return f"{mantissa}10{str(whole).translate(_SUPERSCRIPTS)}"
 
 

@@ -20,13 +20,13 @@ class Recommendation(NamedTuple):
     """What the headline rests on, and what qualifies it."""
 
 
-def recommend(frame: pd.DataFrame, target: float, without_runs: int = 0) -> Recommendation:
-    """The recommendation of a result frame, about any data loss; an infinite `target` is none.
+def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
+    """The recommendation of a result frame, about any data loss.
 
     `without_runs`: so many configurations are not in the frame, as time was up before any of their runs was done.
     """
     rows = choose.of(frame, text.ANY_LOSS)
-    found = verdict.designs(rows)
+    found, target = verdict.designs(rows), rows["target"].iloc[0]
     if target == math.inf:
         headline, sentences = _without_target(found)
     else:
@@ -39,17 +39,13 @@ def recommend(frame: pd.DataFrame, target: float, without_runs: int = 0) -> Reco
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
-    goal = f"a probability of data loss of at most {numbers.power(target)} a run"
+    goal = f"a probability of data loss of at most {numbers.short(target)} a run"
     said = []
     if meets:
-        measure = "messages" if any(each.mean("messages") for each in meets) else "steps"
-        cheapest = min(meets, key=lambda each: each.mean(measure))
         headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
         if len(found) > 1:
-            mean = numbers.number(cheapest.mean(measure))
-            said.append(
-                f"Meeting it: {_names(meets)}. Of these {cheapest.settings} costs least: {mean} {measure} a run."
-            )
+            said.append(f"Meeting it: {_names(meets)}.")
+            said += _chosen(found, target)
     else:
         headline = f"No design is shown to meet the target: {goal}."
     if len(found) == 1:
@@ -69,13 +65,49 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     return headline, said
 
 
+def _chosen(found: Sequence[Design], target: float) -> list[str]:
+    """Which of the designs that meet the target to take, and why not another one."""
+    picks = verdict.choice(list(found), target)
+    if not picks:
+        return ["Each of them has a mechanism off, or is of an older version: none is recommended."]
+    first, *others = picks
+    said = [f"To choose: {_promised(first)}."]
+    if others:
+        said.append(f"The runner-up: {_promised(others[0])}.")
+    meets = [each for each in found if each.verdict(target) == MEETS]
+    if saved := [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed]:
+        these = "these" if len(saved) > 1 else "this"
+        said.append(
+            f"{_names(saved)}: no run of {these} lost data either, which is no reason to have fewer copies: what these "
+            "runs cannot tell apart, rarer events may."
+        )
+    if changed := [each for each in meets if each.is_changed]:
+        why = "a mechanism is off, or the version is an older one"
+        said.append(f"{_names(changed)}: not recommended, as {why}.")
+    return said
+
+
+def _promised(design: Design) -> str:
+    """A design with what it promises, how often its runs get stuck, and what is known of its losses."""
+    promised = design.worst
+    said = [f"{design.settings}"]
+    if "copies" in promised:
+        where = "on disk" if promised["on_disk"] else "in page cache"
+        said.append(f"{promised['copies']} of {promised['stored']} copies {where} when acknowledged")
+        said.append(f"survives {promised['survives']}")
+    if stuck := design.p_stuck():
+        said.append(f"{numbers.number(stuck)} of its runs get stuck")
+    said.append(f"P(data loss) {numbers.probability(design.worst)}{', none seen' if design.is_clean else ''}")
+    return "; ".join(said)
+
+
 def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
-    best, worst = found[0], found[-1]
+    best, worst = found[0], max(found, key=lambda each: each.worst["high"])
     headline = "No target was set (run.target), so none is passed or failed here; designs are ranked."
-    unseen = [each for each in found if not any(point["losses"] for point in each.points)]
+    unseen = [each for each in found if each.is_clean]
     said = []
     if unseen:
-        most = numbers.number(numbers.above(unseen[-1].worst["high"]))
+        most = numbers.number(numbers.above(max(each.worst["high"] for each in unseen)))
         said.append(f"No run of {_names(unseen)} lost data: at most {most}, no more is known.")
     else:
         said.append(f"The lowest upper end: {_told(best, best.worst)}.")

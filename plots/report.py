@@ -3,7 +3,7 @@
 import hashlib
 import math
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,14 +61,12 @@ def report(
     frame: pd.DataFrame,
     pictures: Sequence[Picture],
     provenance: Provenance,
-    target: float = math.inf,
     counterexample: Counterexample | None = None,
     without_runs: int = 0,
 ) -> str:
     """The report of a result frame as HTML.
 
-    `target` is the probability of data loss that designs are held to, infinite for none; `without_runs` as in
-    `recommend`. Pictures are shown as images, in which browsers run nothing and load nothing.
+    `without_runs` is as in `recommend`. Pictures are shown as images, in which browsers run nothing and load nothing.
     """
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -83,28 +81,31 @@ def report(
         style=Markup(style),
         script=Markup(script),
         number=numbers.number,
-        recommendation=recommend(frame, target, without_runs),
+        recommendation=recommend(frame, without_runs),
         pictures=[picture._asdict() | {"uri": _uri(picture.svg)} for picture in pictures],
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
-        **_designs(frame, target),
+        **_designs(frame),
         **_results(frame),
     )
 
 
-def _designs(frame: pd.DataFrame, target: float) -> dict[str, Any]:
+def _designs(frame: pd.DataFrame) -> dict[str, Any]:
     """What the template says of designs and targets."""
     rows = choose.of(frame, text.ANY_LOSS)
+    target = float(rows["target"].iloc[0])
     found, tail = verdict.designs(rows), verdict.tail(rows)
     return {
-        "target": numbers.power(target) if target < math.inf else "",
+        "target": numbers.short(target) if target < math.inf else "",
         "num_designs": len(found),
         "some_messages": bool(rows["messages"].any()),
         "some_faults": any(design.worst["at"] for design in found),
+        "some_stuck": any(design.p_stuck() for design in found),
+        "promised": "copies" in rows,
         "designs": [_design(design, tail, target) for design in found[:MOST_DESIGNS]],
         "decades": [
             {
-                "target": numbers.power(decade.target),
+                "target": numbers.short(decade.target),
                 "num_meets": len(decade.meets),
                 "fails": decade.fails,
                 "undecided": decade.undecided,
@@ -120,7 +121,12 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
     runs = design.runs_to_settle(tail, target) if said == UNDECIDED else 0.0
     point = design.telling(target)
     return {
+        "rank": design.rank,
         "settings": design.settings,
+        "copies": _copies(design.worst),
+        "survives": design.worst.get("survives"),
+        "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",
+        "stuck_sort": design.p_stuck(),
         "verdict": said,
         "p": numbers.probability(point),
         "interval": numbers.interval(point),
@@ -128,9 +134,19 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "at": point["at"],
         "runs": "" if runs == 0 else f"about {numbers.number(runs)}" if runs < math.inf else "not by runs alone",
         "runs_sort": "Infinity" if runs == math.inf else runs,
-        "messages": f"{design.mean('messages'):.3g}",
-        "steps": f"{design.mean('steps'):.3g}",
+        "messages": _cost(design, "messages"),
+        "steps": _cost(design, "steps"),
     }
+
+
+def _copies(point: Mapping[str, Any]) -> str:
+    if "copies" not in point:
+        return ""
+    return f"{point['copies']} of {point['stored']}, {'on disk' if point['on_disk'] else 'in page cache'}"
+
+
+def _cost(design: Design, measure: str) -> str:
+    return numbers.number(cost) if (cost := design.cost(measure)) < math.inf else "no run succeeds"
 
 
 def _names(names: Sequence[str], num_all: int) -> str:

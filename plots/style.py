@@ -39,6 +39,7 @@ _CLIP = re.compile(rb'(?:(?<=id=")|(?<=url\(#))p[0-9a-f]{10}')
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#b8860b", "#7f7f7f")
 _MARKERS = ("o", "s", "D", "^", "P", "X", "*", "h")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+_FILLS = ("full", "left", "bottom", "top")
 MOST_LINES = len(_COLOURS)
 MOST_ROWS, MOST_PANELS, MOST_VALUES = 16, 6, 24
 """Rows, panels and values along an axis that a figure has, so that it can be read on half a page."""
@@ -51,16 +52,20 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Style(NamedTuple):
-    """How a series is drawn; any one of the three tells it from its neighbours."""
+    """How a series is drawn: marks tell it from others as well as colours do, fills as well as dashes."""
 
     colour: str
     marker: str
-    dashes: object
+    dashes: object = "-"
+    fill: Any = "full"
+    """How far marks are filled; hollow ones, "none", are kept for what was not seen."""
 
 
-def style_of(index: int) -> Style:
-    """The style of a figure's series number `index`."""
-    return Style(_COLOURS[index % MOST_LINES], _MARKERS[index % MOST_LINES], _DASHES[index % len(_DASHES)])
+def style_of(index: int, variation: int = 0) -> Style:
+    """The style of series number `index`, of its variation number `variation`."""
+    lap, place = divmod(index, MOST_LINES)
+    marker = _MARKERS[(place + 3 * lap) % MOST_LINES]
+    return Style(_COLOURS[place], marker, _DASHES[variation % len(_DASHES)], _FILLS[variation % len(_FILLS)])
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def value(given: Any) -> str:
     if isinstance(given, bool | np.bool_):
         return "on" if given else "off"
     if isinstance(given, float):
-        return f"{given:g}" if math.isfinite(given) else "none"
+        return numbers.short(given) if math.isfinite(given) else "none"
     return _clean(str(given))
 
 

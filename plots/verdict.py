@@ -1,4 +1,4 @@
-"""Which configurations meet a target, which do not, and which are undecided at this precision."""
+"""Which designs meet a target, how they rank, and which of them to choose."""
 
 import math
 from collections import defaultdict
@@ -13,7 +13,22 @@ from quorisk.plots import choose, text
 MEETS, FAILS, UNDECIDED = "meets", "does not meet", "undecided"
 MOST_RUNS = 10**15
 _MOST_DECADES = 10
-_COLUMNS = ["losses", "hidden", "runs", "p", "low", "high", "method", "messages", "steps"]
+_COUNTS = [
+    "losses",
+    "hidden",
+    "runs",
+    "p",
+    "low",
+    "high",
+    "method",
+    "messages",
+    "steps",
+    "completed",
+    "horizon",
+    "stuck",
+]
+_PROMISES = ["copies", "stored", "on_disk", "survives", "changed"]
+"""Columns of a frame that tell what a configuration promises (`analysis.decision.promises`), if they are there."""
 
 
 class Design(NamedTuple):
@@ -24,6 +39,27 @@ class Design(NamedTuple):
     """Rows of a result frame, of one invariant, and `at`: the faults of a row, empty if none differs from the worst."""
     worst: dict[str, Any]
     """The point whose interval reaches highest."""
+    rank: int = 1
+    """From 1. Designs of which no run lost data share a rank, however many runs each had: nothing tells them apart."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no run lost data: all that is known then is an upper bound."""
+        return not any(point["losses"] for point in self.points)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it has a mechanism off, or an older version of the protocol."""
+        return bool(self.worst.get("changed"))
+
+    def promises_less(self, other: "Design") -> bool:
+        """Whether it has fewer copies than another one, as an entry is acknowledged or in the end, and never more."""
+        mine, others = ([each.worst.get(name, 0) for name in ("copies", "stored")] for each in (self, other))
+        return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
+
+    def p_stuck(self) -> float:
+        """The share of runs that get stuck, under the faults under which most do."""
+        return float(max(point["stuck"] / point["runs"] for point in self.points))
 
     def verdict(self, target: float) -> str:
         """Whether the target is met under all faults; not, if it is surely not met under any."""
@@ -34,9 +70,13 @@ class Design(NamedTuple):
         fails = self.verdict(target) == FAILS and self.worst["low"] <= target
         return max(self.points, key=lambda point: point["low"]) if fails else self.worst
 
-    def mean(self, measure: str) -> float:
-        """What a run costs on average: "messages" or "steps". All faults count alike, however many runs each had."""
-        return float(sum(point[measure] / point["runs"] for point in self.points) / len(self.points))
+    def cost(self, measure: str) -> float:
+        """The "messages" or "steps" for each run that succeeds, on average over the faults; infinite if none does."""
+        succeeded = [choose.succeeded(point) for point in self.points]
+        if not all(succeeded):
+            return math.inf
+        pairs = zip(self.points, succeeded, strict=True)
+        return float(sum(point[measure] / num for point, num in pairs) / len(self.points))
 
     def runs_to_settle(self, tail: float, target: float) -> float:
         """About how many runs a point it takes until a verdict that is open is not: until one point fails if any is
@@ -56,11 +96,14 @@ def judge(low: float, high: float, target: float) -> str:
 
 
 def designs(rows: pd.DataFrame) -> list[Design]:
-    """The designs among the rows of one invariant, those first whose intervals reach least high."""
+    """The designs among the rows of one invariant by rank: those of which no run lost data, then those first whose
+    intervals reach least high.
+    """
     keys = text.varied(rows)
     design_keys, fault_keys = choose.design(keys), text.independent(rows, choose.faults(keys))
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for point in rows[[*design_keys, *fault_keys, *_COLUMNS]].to_dict("records"):
+    columns = [*_COUNTS, *(name for name in _PROMISES if name in rows)]
+    for point in rows[[*design_keys, *fault_keys, *columns]].to_dict("records"):
         groups[tuple(point[key] for key in design_keys)].append(point)
     found = []
     for points in groups.values():
@@ -69,7 +112,36 @@ def designs(rows: pd.DataFrame) -> list[Design]:
         for point in points:
             point["at"] = text.settings(point, fault_keys) if differ else ""
         found.append(Design(text.settings(worst, design_keys) or "the one design", points, worst))
-    return sorted(found, key=lambda design: design.worst["high"])
+    return _ranked(found)
+
+
+def _ranked(found: list[Design]) -> list[Design]:
+    """In an order that does not depend on the one given."""
+
+    def weight(design: Design) -> tuple[bool, float]:
+        return not design.is_clean, 0.0 if design.is_clean else design.worst["high"]
+
+    def place(design: Design) -> tuple[Any, ...]:
+        promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
+        return *weight(design), design.is_changed, *promised, design.p_stuck(), design.settings
+
+    found = sorted(found, key=place)
+    weights = [weight(design) for design in found]
+    return [design._replace(rank=1 + weights.index(weight(design))) for design in found]
+
+
+def choice(found: list[Design], target: float) -> list[Design]:
+    """The designs that meet a target, in the order in which to choose them, the first before all.
+
+    Not among them are designs with a mechanism off, or an older version, and those that promise fewer copies than
+    another one that meets the target, if no run of the two lost data: what such runs cannot tell apart they are no
+    reason to save on. Then come first those that store least, and among these the safest, and the cheapest.
+    """
+    meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
+    clean = [design for design in meets if design.is_clean]
+    kept = [each for each in meets if not each.is_clean or not any(each.promises_less(other) for other in clean)]
+    measure = "messages" if any(point["messages"] for design in found for point in design.points) else "steps"
+    return sorted(kept, key=lambda each: (each.worst.get("stored", 0), each.rank, each.cost(measure)))
 
 
 def tail(rows: pd.DataFrame) -> float:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from quorisk.analysis import results, tidy
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots import canvas
-from quorisk.plots.figures import figures
+from quorisk.plots import canvas, text
+from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
 from quorisk.sparkjobs import folder
@@ -44,17 +44,18 @@ def draw(
     provenance = Provenance(command or run_it, source, versions)
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
-    html = report(sweep.frame, pictures, provenance, experiment.run.target, shown, without_runs)
+    html = report(sweep.frame, pictures, provenance, shown, without_runs)
     folder.write(out / folder.REPORT, html.encode())
     return sweep.frame
 
 
 def plot(
-    path: Path, out: Path | None, kinds: Sequence[str], invariant: str | None, tell: Callable[[str], None] | None
+    path: Path, out: Path | None, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     """Writes the figures of what a sweep left at `path` to `out`, or beside it, and returns their files.
 
-    `kinds` are of `style.KINDS`, all if empty. Raises ConfigError.
+    `kinds` are of `style.KINDS`, all if empty; in `wish` parameters may go without their table's name. Raises
+    ConfigError.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -63,13 +64,11 @@ def plot(
         sweep = tidy.load(path)
     except results.ResultError as error:
         raise ConfigError(str(error)) from None
-    known = list(sweep.frame["invariant"].unique())
-    if invariant is not None and invariant not in known:
-        raise ConfigError(f"--invariant {invariant}: one of {', '.join(known)}")
+    wish = _checked(wish, sweep.frame)
     out = out or (path if path.is_dir() else path.parent) / folder.FIGURES
     folder.create(out)
     written = []
-    for name, figure in figures(*sweep, [invariant] if invariant else None):
+    for name, figure in figures(*sweep, wish):
         for kind in kinds or KINDS:
             file = out / f"{name}.{kind}"
             if tell:
@@ -79,4 +78,32 @@ def plot(
             except OSError as error:
                 raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
             written.append(file)
+    if not written:
+        raise ConfigError(f"--only {', '.join(wish.only)}: not with this grid, which varies too little")
     return written
+
+
+def _checked(wish: Wish, frame: pd.DataFrame) -> Wish:
+    """The wish, parameters by their dotted names. Raises ConfigError if the frame cannot grant it."""
+    for kind in wish.only:
+        if kind not in FIGURES:
+            raise ConfigError(f"--only {kind}: one of {', '.join(FIGURES)}")
+    known = list(frame["invariant"].unique())
+    for invariant in wish.invariants or ():
+        if invariant not in known:
+            raise ConfigError(f"--invariant {invariant}: one of {', '.join(known)}")
+    x, hue = (_varied(option, key, frame) for option, key in (("--x", wish.x), ("--hue", wish.hue)))
+    if x is not None and x == hue:
+        raise ConfigError(f"--hue {wish.hue}: another one than --x")
+    if x is not None and "loss" in wish.only and not pd.api.types.is_numeric_dtype(frame[x].infer_objects()):
+        raise ConfigError(f"--x {wish.x}: no numbers, as figures of losses need; --only heat_map does without")
+    return wish._replace(x=x, hue=hue)
+
+
+def _varied(option: str, key: str | None, frame: pd.DataFrame) -> str | None:
+    """The varied parameter of that name, or last part of a name. Raises ConfigError."""
+    varied = text.varied(frame)
+    found = [each for each in varied if key in (each, each.partition(".")[2])]
+    if key is not None and len(found) != 1:
+        raise ConfigError(f"{option} {key}: one of {', '.join(varied) or 'none, as nothing varies'}")
+    return found[0] if found else None

@@ -1,6 +1,7 @@
 """The verbs of the `quorisk` command that are about grids: run, merge, plot."""
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ from typing import Annotated
 import typer
 
 from quorisk.command.app import File, Json, Overrides, app, load, print_json
+from quorisk.kernels.errors import ConfigError
 
 
 @app.command("run")
@@ -102,24 +104,55 @@ def plot_verb(
             show_default=False,
         ),
     ],
+    only: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FIGURE",
+            help="loss, heat_map, cost, outcomes or distribution; may be given several times (all if not given)",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="folder for the figures (figures/ beside the results if not given)")
     ] = None,
     invariant: Annotated[str | None, typer.Option(help="draw this one (those that broke if not given)")] = None,
+    x: Annotated[str | None, typer.Option(metavar="KEY", help="what goes across, in losses and heat maps")] = None,
+    hue: Annotated[str | None, typer.Option(metavar="KEY", help="what tells lines apart, or goes down")] = None,
+    title: Annotated[str | None, typer.Option(help="another title")] = None,
+    size: Annotated[str | None, typer.Option(metavar="WxH", help="width and height in inches, such as 8x4.5")] = None,
+    no_caption: Annotated[bool, typer.Option("--no-caption", help="without model, faults and runs below")] = False,
     as_json: Json = False,
 ) -> None:
     """Draw the figures of a sweep.
 
-    Losses, a heat map, outcomes, steps and time to loss, and the cost of safety, from its table of results.
+    Losses, a heat map, outcomes, steps and time to loss, and the cost of safety, from its table of results: all for a
+    report, or one as it suits a slide.
 
-    Example: quorisk plot results/demo --format png --format pdf
+    \b
+    Example: quorisk plot results/demo --only loss --x message_loss --hue ack_quorum --size 8x4.5 --no-caption
     """
     from quorisk.command import show
+    from quorisk.plots.canvas import Frame
+    from quorisk.plots.figures import FIGURES, Wish
     from quorisk.sparkjobs.draw import plot
 
+    frame = Frame(title, _size_in(size), not no_caption)
+    wish = Wish([invariant] if invariant else None, only or FIGURES, x, hue, frame)
     with show.status() as tell:
-        files = plot(results, out, kinds, invariant, tell)
+        files = plot(results, out, kinds, wish, tell)
     if as_json:
         print_json([str(file) for file in files])
     else:
         typer.echo("\n".join(map(str, files)))
+
+
+def _size_in(given: str | None) -> tuple[float, float] | None:
+    """Width and height, from 8x4.5. Raises ConfigError."""
+    if given is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)x(\d+(?:\.\d+)?)", given)
+    width, height = map(float, found.groups()) if found else (0.0, 0.0)
+    if not (1 <= width <= 100 and 1 <= height <= 100):
+        raise ConfigError(f"--size {given}: width and height in inches from 1 to 100, such as 8x4.5")
+    return width, height

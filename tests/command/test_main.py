@@ -259,6 +259,35 @@ def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
     assert err.startswith("error: --invariant Leak: one of data loss, ")
 
 
+def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
+    results.write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
+    arguments = ("plot", str(tmp_path), "--format", "svg", "--only", "heat_map", "--x", "keys", "--hue", "model.values")
+    code, out, _ = quorisk(*arguments, "--title", "Fewer keys", "--size", "8x4.5", "--no-caption")
+    assert code == 0
+    [file] = out.splitlines()
+    svg = Path(file).read_text("utf-8")
+    assert 'width="576pt"' in svg
+    assert "Fewer keys" in svg
+    assert "Clopper" not in svg
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "pie"], "--only pie: one of loss, heat_map, cost, outcomes, distribution"),
+        (["--x", "key"], "--x key: one of model.keys, model.values"),
+        (["--x", "keys", "--hue", "keys"], "--hue keys: another one than --x"),
+        (["--size", "wide"], "--size wide: width and height in inches from 1 to 100, such as 8x4.5"),
+        (["--size", "0x4"], "--size 0x4: width"),
+    ],
+)
+def test_plot_says_what_it_cannot_draw(quorisk, tmp_path, arguments, said):
+    results.write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
+    code, _, err = quorisk("plot", str(tmp_path), *arguments)
+    assert code == 2
+    assert err.startswith(f"error: {said}")
+
+
 VERBS = ["run", "merge", "plot", "estimate", "explore", "exact", "compare", "trace", "calibrate", "bench"]
 
 

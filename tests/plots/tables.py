@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,7 @@ def frame(losses: Sequence[int], **given: Any) -> pd.DataFrame:
     return sweep(losses, **given).frame
 
 
-def sweep(losses: Sequence[int], **given: Any) -> tidy.Sweep:
-    """The frames of `table`."""
-    return tidy.tidy(table(losses, **given), None)
+def sweep(losses: Sequence[int], target: Any = math.inf, **given: Any) -> tidy.Sweep:
+    """The frames of `table`, held to a target."""
+    frame, histograms = tidy.tidy(table(losses, **given), None)
+    return tidy.Sweep(frame.assign(target=target), histograms)

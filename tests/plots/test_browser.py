@@ -38,7 +38,7 @@ def write(path: Path, word: str) -> Path:
         svg = canvas.without_caption(save(figure, "svg"), figure)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), svg))
     provenance = Provenance(f"quorisk run {word}", word * 40, [word])
-    html = report(given.frame, pictures, provenance, 0.01, Counterexample(SVG, word, word * 20))
+    html = report(given.frame.assign(target=0.01), pictures, provenance, Counterexample(SVG, word, word * 20))
     path.write_bytes(html.encode())
     return path
 

@@ -28,7 +28,7 @@ def test_a_report_escapes_whatever_it_is_given():
         given[column] += HOSTILE
     picture = Picture(HOSTILE, HOSTILE, b"<svg/>")
     hostile = Provenance(f"quorisk run '{HOSTILE}'", HOSTILE, [HOSTILE])
-    html = report(given, [picture], hostile, 0.1, Counterexample(HOSTILE.encode(), HOSTILE, HOSTILE))
+    html = report(given.assign(target=0.1), [picture], hostile, Counterexample(HOSTILE.encode(), HOSTILE, HOSTILE))
     assert html.count("<script") == html.count("</script") == 1
     assert "<img src=x" not in html
     assert html.count("&lt;/script&gt;&lt;img") > 10
@@ -98,7 +98,7 @@ def test_a_report_says_whether_time_was_up():
     given = frame([0, 30], **LOST_AT)
     assert "give the same counts, bit for bit" in report(given, [], PROVENANCE)
     given.loc[given["point_id"] == "id1", "stopped"] = "time"
-    html = " ".join(report(given, [], PROVENANCE, 0.1, without_runs=3).split())
+    html = " ".join(report(given.assign(target=0.1), [], PROVENANCE, without_runs=3).split())
     assert "Time was up at 1 of the 2 configurations before all their runs were done" in html
     assert "give the same counts, bit for bit" not in html
     assert "3 configurations have no runs yet" in html
@@ -127,12 +127,12 @@ def test_a_report_says_what_a_probability_is_before_any_number():
 def test_a_report_judges_by_the_target():
     # 1000 runs: no losses are below 0.00369; 30 are 0.0203 to 0.0426
     given = frame([0, 0, 30, 30], model__keys=[1, 2], faults__message_loss=[0.1, 0.2])
-    html = report(given, [], PROVENANCE, 0.01)
+    html = report(given.assign(target=0.01), [], PROVENANCE)
     verdicts = re.findall(r'class="verdict ([a-z-]+)">([a-z ]+)<', html)
     assert verdicts == [("meets", "meets"), ("does-not-meet", "does not meet")]
     assert "1 of 2 designs meets the target" in html
     assert ">about" not in html
-    undecided = report(given, [], PROVENANCE, 0.001)
+    undecided = report(given.assign(target=0.001), [], PROVENANCE)
     assert "undecided" in undecided
     assert "about 3687 runs a configuration would settle them, against 1,000 made" in undecided
     assert 'class="verdict' not in report(given, [], PROVENANCE)
@@ -151,7 +151,7 @@ def test_a_report_shows_a_counterexample_or_says_why_not():
 
 def test_a_report_of_a_large_grid_is_bounded_and_says_what_it_leaves_out():
     given = frame([i % 30 for i in range(10_000)], model__keys=range(10_000))
-    html = report(given, [], PROVENANCE, 0.01)
+    html = report(given.assign(target=0.01), [], PROVENANCE)
     assert len(html) < 500_000
     assert html.count("<tr>") < 2 * MOST_LINES + MOST_DESIGNS + 20
     assert "Shown: the 200 configurations whose intervals reach highest, of 10,000" in html
@@ -209,11 +209,14 @@ def test_numbers_have_three_digits(value, written):
     ("low", "high", "written"),
     [
         (0.0123456, 0.0123456, "0.0123 to 0.0124"),
-        (3.6888e-6, 3.6888e-6, "3.68 × 10⁻⁶ to 3.69 × 10⁻⁶"),
+        (3.6888e-6, 3.6888e-6, "3.68 to 3.69 × 10⁻⁶"),
         (0.05, 0.05, "0.0500 to 0.0500"),
         (0.99491, 0.99499, "0.994 to 0.995"),
         (0.999123, 0.999128, "0.99912 to 0.99913"),
         (0.0, 1.0, "0.00 to 1.00"),
+        (9.123e-7, 1.4449e-6, "0.912 to 1.45 × 10⁻⁶"),
+        (9.123e-11, 1.4449e-6, "9.12 × 10⁻¹¹ to 1.45 × 10⁻⁶"),
+        (9.123e-4, 0.0144, "9.12 × 10⁻⁴ to 0.0144"),
     ],
 )
 def test_ends_of_intervals_are_rounded_away_from_what_they_hold(low, high, written):
@@ -224,7 +227,7 @@ def test_ends_of_intervals_are_rounded_away_from_what_they_hold(low, high, writt
 
 def test_differences_have_signs_and_their_intervals_hold_them():
     assert numbers.signed(0.99996) == "+0.999960"
-    assert numbers.span(-0.0123456, 0.0123456, numbers.signed) == "[-0.0124, +0.0124]"
+    assert numbers.span(-0.0123456, 0.0123456, numbers.signed) == "[−0.0124, +0.0124]"
     assert numbers.span(0.99961, float("inf")) == "[0.99961, inf]"
 
 

@@ -1,0 +1,42 @@
+"""How each design looks: the same colour and mark through all figures of a sweep."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from quorisk.plots import choose, text
+from quorisk.plots.style import Style, style_of
+
+
+class Looks:
+    """The styles of a frame's designs.
+
+    Sizes and quorums have the colour and the mark, in the grid's order; mechanisms, and faults where a figure tells
+    lines apart by them, have the dashes and how far a mark is filled.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+        design = choose.design(text.varied(frame))
+        switches = [key for key in design if frame[key].dtype == bool]
+        self._main = [key for key in design if key not in switches] or design
+        self._places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
+
+    def of(self, settings: Mapping[str, Any]) -> Style:
+        """The style of a configuration, or of a part of its settings."""
+        main = [key for key in self._main if key in settings]
+        rest = [key for key in settings if key not in main]
+        return style_of(self._place(settings, main), self._place(settings, rest))
+
+    def _place(self, settings: Mapping[str, Any], keys: Sequence[str]) -> int:
+        """Which of the frame's combinations of these keys it is, those first that have the most mechanisms on."""
+        if tuple(keys) not in self._places:
+            found = self._frame[list(keys)].drop_duplicates() if keys else pd.DataFrame([{}])
+            combinations = sorted(found.itertuples(index=False, name=None), key=_num_off)
+            self._places[tuple(keys)] = {each: place for place, each in enumerate(combinations)}
+        return self._places[tuple(keys)][tuple(settings[key] for key in keys)]
+
+
+def _num_off(combination: Sequence[Any]) -> int:
+    return sum(value is False for value in combination)
