@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -179,10 +180,17 @@ def data_loss_invariants(model: Model) -> list[str]:
 
 def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
     """What the probabilities of a point rest on, a sentence each."""
-    rates = ", ".join(f"{name} {rate:g}" for name, rate in point.rates.items() if rate != 1.0)
+    physical = point.time_unit is not None
+    said_time = units.say_time(point.horizon) if physical else f"model time {point.horizon:g}"
+    one = "1 / s" if physical else "1"
+    rates = ", ".join(
+        f"{name} {units.say_rate(rate) if physical else f'{rate:g}'}"
+        for name, rate in point.rates.items()
+        if rate != 1.0
+    )
     said = [
         "Each step is drawn at random from the action instances that are enabled, in proportion to their rates: "
-        + (f"{rates}; all others 1." if rates else "all 1."),
+        + (f"{rates}; all others {one}." if rates else f"all {one}."),
         f"Each message is lost independently with probability {point.message_loss:g}."
         if model.max_sends
         else "There are no messages that could be lost.",
@@ -190,7 +198,7 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
     ]
     if point.horizon < math.inf:
         counted = "may be in any of these runs, and upper bounds count them all" if at_any_time else "is not counted"
-        said.append(f"So does model time {point.horizon:g}: what breaks later {counted}.")
+        said.append(f"So does {said_time}: what breaks later {counted}.")
     return said
 
 

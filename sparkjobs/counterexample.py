@@ -1,12 +1,14 @@
 """The run that a report shows: how the configuration that loses data most often loses it."""
 
 import json
+import math
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.traces import find, formats
 from quorisk.analysis.traces.trace import replay
@@ -32,9 +34,18 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
     trace = find.find_in_runs(model, point, wanted, worst["seed"], runs).trace
     if trace is None:
         return None
-    changed = [*experiment.overrides, *(f"{key}={json.dumps(value)}" for key, value in point.varied.items())]
+    changed = [*experiment.overrides, *(f"{key}={_written(key, value, point)}" for key, value in point.varied.items())]
     settings = [word for override in changed for word in ("--set", override)]
     command = shlex.join(["quorisk", "trace", experiment.path, *settings, "--run", f"{trace.seed}:{trace.run}"])
     caption = f"From the configuration that loses data most often. The run as it was, unshortened: {command}"
     story = formats.words(trace, replay(trace))
     return Counterexample(formats.picture(trace).encode(), caption, story)
+
+
+def _written(key: str, value: Any, point: GridPoint) -> str:
+    """A value as an override writes it, with its unit if the file has units."""
+    if point.point.time_unit and key.startswith("rates."):
+        return f"{value!r} / {point.point.time_unit}"
+    if point.point.time_unit and key in ("run.horizon", "run.lifetime") and value < math.inf:
+        return f"{value!r} {point.point.time_unit}"
+    return json.dumps(value)

@@ -1,6 +1,7 @@
 """An experiment file and what overrides it, read into grid points that are ready to run. Generic over models."""
 
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,8 @@ from quorisk.kernels.protocols import registry
 
 __all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "load"]
 
+_QUANTITY = re.compile(r"(?!0[xob])[\d._eE+-]++ *(?:[/%]|[^\W\d_])[\w ./%()+-]*")
+"""A number that something follows: a unit."""
 TABLES = ("model", "variant", "faults", "rates", "run", "grid")
 
 
@@ -108,6 +111,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
     model = registry.load(document["protocol"])
     keys = keys_of(model)
     settings = _check(_flatten(document, keys), _overridden(overrides, keys), keys)
+    time_unit = _time_unit(settings, keys)
+    settings = _as_floats(settings)
     missing = [key for key in keys.values() if key.default is None and key.name not in settings.values | settings.grid]
     if missing:
         raise ConfigError(f"missing: {'; '.join(f'{key.name} ({key.kind.allowed})' for key in missing)}")
@@ -117,7 +122,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
         path=path,
         protocol=model.name,
         model=model,
-        points=tuple(_points(model, values, settings)),
+        points=tuple(_points(model, values, settings, time_unit)),
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
         varied=tuple(settings.grid),
         overrides=tuple(overrides),
@@ -161,7 +166,7 @@ def _overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, 
         if not equals or not name or not text:
             raise ConfigError(f"--set {show(override)}: written as section.key=value")
         word = re.fullmatch(r"[A-Za-z_]\w*", text) and text not in ("true", "false", "inf", "nan")
-        value = text if word else toml_value(text)
+        value = text if word or _QUANTITY.fullmatch(text) else toml_value(text)
         flat[name if name.startswith("grid.") else _find(name, value, keys).name] = value
     return flat
 
@@ -193,6 +198,32 @@ def _check(file: Mapping[str, Any], overrides: Mapping[str, Any], keys: Mapping[
     return settings
 
 
+def _time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:
+    """ "s" if rates and times have units, None if none has. Raises ConfigError if some have and others have not.
+
+    Zero, and no end at all, are the same in every unit.
+    """
+    given = [(name, value) for name, value in settings.values.items() if keys[name].timed]
+    given += [(f"grid.{name}", each) for name, values in settings.grid.items() if keys[name].timed for each in values]
+    given += [("grid.where", each.value) for each in settings.where if each.right is None and keys[each.left].timed]
+    with_unit = next((name for name, value in given if isinstance(value, Fraction)), None)
+    for name, value in given:
+        if with_unit and not isinstance(value, Fraction) and value not in (0, math.inf):
+            others = "either all rates and times of a file have units, or none has"
+            raise ConfigError(f"{name} = {show(value)}: no unit, but {with_unit} has one; {others}")
+    return "s" if with_unit else None
+
+
+def _as_floats(settings: Settings) -> Settings:
+    """Exact fractions of seconds as the nearest floats: off by at most one part in 9e15."""
+    plain = lambda value: float(value) if isinstance(value, Fraction) else value  # noqa: E731
+    return Settings(
+        {name: plain(value) for name, value in settings.values.items()},
+        {name: [plain(value) for value in values] for name, values in settings.grid.items()},
+        [condition._replace(value=plain(condition.value)) for condition in settings.where],
+    )
+
+
 def _listed(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise ConfigError(f"{show_key(name)} = {show(value)}: a list with something in it")
@@ -210,7 +241,7 @@ def _axis(key: Key, items: list[Any]) -> list[Any]:
     return values
 
 
-def _points(model: Model, values: Mapping[str, Any], settings: Settings) -> Iterable[GridPoint]:
+def _points(model: Model, values: Mapping[str, Any], settings: Settings, time_unit: str | None) -> Iterable[GridPoint]:
     """The grid's points that its conditions leave over. Raises ConfigError if a point is not possible, or none is."""
     num_points = 0
     for combination in itertools.product(*settings.grid.values()):
@@ -218,7 +249,7 @@ def _points(model: Model, values: Mapping[str, Any], settings: Settings) -> Iter
         here = {**values, **varied}
         if all(condition.holds(here) for condition in settings.where):
             num_points += 1
-            point = _point(model, here, varied)
+            point = _point(model, here, varied)._replace(time_unit=time_unit)
             yield GridPoint(point, point_id(model, point), varied)
     if num_points == 0:
         raise ConfigError("grid.where: no point of the grid meets all conditions")

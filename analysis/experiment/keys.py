@@ -6,8 +6,10 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+from quorisk.analysis.experiment import units
 from quorisk.kernels.engines.registry import ENGINES
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model, Parameter
@@ -38,10 +40,15 @@ class Key(NamedTuple):
     """None if the file has to give a value."""
     in_grid: bool
     """Whether a run depends on it, so that [grid] may vary it."""
+    timed: bool = False
+    """A rate or a time: it may carry a unit. With one it is read as an exact fraction (of seconds), not as a float."""
 
     def read(self, value: object) -> Any:
         """The value as the program uses it. Raises ConfigError."""
-        result = self.kind.read(value)
+        try:
+            result = self.kind.read(value)
+        except ConfigError as error:
+            raise ConfigError(f"{self.name} = {show(value)}: {error}") from None
         if result is None:
             raise ConfigError(f"{self.name} = {show(value)}: {self.kind.allowed}")
         return result
@@ -64,6 +71,18 @@ def number(allowed: str, holds: Callable[[float], bool]) -> Kind:
     return Kind(float, allowed, read)
 
 
+def quantity(bare: Kind, parse: Callable[[str], Fraction], example: str) -> Kind:
+    """What `bare` allows, or such a quantity with its unit, read as a fraction."""
+
+    def read(value: object) -> float | Fraction | None:
+        if not isinstance(value, str):
+            return bare.read(value)
+        exact = parse(value)
+        return exact if bare.read(float(exact)) is not None else None
+
+    return Kind(float, f"{bare.allowed}, or {example}", read)
+
+
 def choice(names: tuple[str, ...], note: str = "") -> Kind:
     """One of these names."""
     allowed = f"one of {', '.join(show(name) for name in names)}{note}"
@@ -80,7 +99,9 @@ def keys_of(model: Model) -> dict[str, Key]:
     if model.max_sends == 0:
         loss = number(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
     rate = number("0, or a number from 1e-100 to 1e100", lambda v: v == 0 or 1e-100 <= v <= 1e100)
-    horizon = number("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
+    rate = quantity(rate, units.read_rate, units.RATE)
+    time = number("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
+    time = quantity(time, units.read_time, units.TIME)
     confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
     limit = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
     judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
@@ -88,9 +109,9 @@ def keys_of(model: Model) -> dict[str, Key]:
     keys = [
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True),
-        *(Key(f"rates.{action.name}", rate, 1.0, True) for action in model.actions),
+        *(Key(f"rates.{action.name}", rate, 1.0, True, True) for action in model.actions),
         Key("run.max_steps", integer(1, MAX_STEPS), 100_000, True),
-        Key("run.horizon", horizon, math.inf, True),
+        Key("run.horizon", time, math.inf, True, True),
         Key("run.runs", integer(1, MAX_RUNS), 1_000_000, False),
         Key("run.first_run", integer(0, MAX_RUNS), 0, False),
         Key("run.seed", integer(0, MAX_SEED), 0, False),
@@ -143,8 +164,8 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
 
 
 def show(value: object) -> str:
-    """A value as TOML writes it, on one line, cut short."""
-    text = json.dumps(value, default=str)
+    """A value as TOML writes it, on one line, cut short; what had a unit in seconds."""
+    text = json.dumps(value, default=lambda other: float(other) if isinstance(other, Fraction) else str(other))
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

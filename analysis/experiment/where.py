@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment.keys import Key, Kind, find, show, toml_value
@@ -54,6 +55,8 @@ def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> C
         comparable = right.kind.type is kind.type
     else:
         value = toml_value(other)
+        if left.timed and isinstance(value, str):
+            value = left.read(value)
         condition, said = Condition(left.name, symbol, None, value), show(value)
         comparable = _may_equal(kind, value)
     if not comparable:
@@ -66,5 +69,5 @@ def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> C
 def _may_equal(kind: Kind, value: object) -> bool:
     """Whether a value can be compared: any number with a number, else only what the key may be set to."""
     if kind.type is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     return kind.read(value) is not None

@@ -26,6 +26,8 @@ class Point(NamedTuple):
     max_steps: int
     horizon: float
     """Model time at which a run ends; infinite for none."""
+    time_unit: str | None = None
+    """"s" if rates and times are physical; None if the file gives them without a unit. No engine asks."""
 
 
 class Points(NamedTuple):

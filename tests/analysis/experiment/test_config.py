@@ -65,7 +65,7 @@ def test_a_minimal_file_means_the_defaults(read):
     assert point.point.values["fence_recovery_reads"] is True
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
-    assert point.point[2:] == (0.0, 100_000, math.inf)
+    assert point.point[2:] == (0.0, 100_000, math.inf, None)
     assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False, False, 0, math.inf)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
 
@@ -78,7 +78,7 @@ def test_a_file_sets_what_it_says(read):
     [(point, _, _)] = experiment.points
     assert (point.values["semantics"], point.values["fence_recovery_reads"]) == ("literal", False)
     assert point.rates["client_creates_ledger"] == 2.0
-    assert point[2:] == (1e-12, 9, 3.0)
+    assert point[2:] == (1e-12, 9, 3.0, None)
     assert experiment.run[:4] == (7, 2**63 - 1, 0.5, "numba")
 
 
@@ -160,6 +160,8 @@ def test_equal_points_have_equal_ids_however_they_are_written(read):
     assert len({read(BOOKKEEPER, change).points[0].point_id for change in changes} | {plain.point_id}) == 6
 
 
+A_RATE = ', or a rate such as "1 / 2 ms" or "1 % / year"'
+A_TIME = ', or a time such as "5 s" or "7 days"'
 ERRORS = [
     # what the file adds, overrides, what is said
     ("", ["ack_quorum=4"], "model.ack_quorum = 4: at most write_quorum (3)"),
@@ -178,15 +180,31 @@ ERRORS = [
     ("", ["message_loss=nan"], "faults.message_loss = NaN: 0, or a number from 1e-15 to 1"),
     ("", ["fence_recovery_reads=1"], "variant.fence_recovery_reads = 1: true or false"),
     ("", ["semantics=spec"], 'variant.semantics = "spec": one of "intended", "literal"'),
-    ("", ["client_creates_ledger=-1"], "rates.client_creates_ledger = -1: 0, or a number from 1e-100 to 1e100"),
-    ("", ["client_creates_ledger=inf"], "rates.client_creates_ledger = Infinity: 0, or a number from 1e-100 to 1e100"),
-    ("", ["client_creates_ledger=1e-101"], "rates.client_creates_ledger = 1e-101: 0, or a number from 1e-100 to 1e100"),
-    ("", ["client_creates_ledger=1e101"], "rates.client_creates_ledger = 1e+101: 0, or a number from 1e-100 to 1e100"),
+    (
+        "",
+        ["client_creates_ledger=-1"],
+        f"rates.client_creates_ledger = -1: 0, or a number from 1e-100 to 1e100{A_RATE}",
+    ),
+    (
+        "",
+        ["client_creates_ledger=inf"],
+        f"rates.client_creates_ledger = Infinity: 0, or a number from 1e-100 to 1e100{A_RATE}",
+    ),
+    (
+        "",
+        ["client_creates_ledger=1e-101"],
+        f"rates.client_creates_ledger = 1e-101: 0, or a number from 1e-100 to 1e100{A_RATE}",
+    ),
+    (
+        "",
+        ["client_creates_ledger=1e101"],
+        f"rates.client_creates_ledger = 1e+101: 0, or a number from 1e-100 to 1e100{A_RATE}",
+    ),
     ("", ["message_loss=9e-16"], "faults.message_loss = 9e-16: 0, or a number from 1e-15 to 1"),
     ("", ["runs=0"], "run.runs = 0: an integer from 1 to 1000000000000"),
     ("", ["seed=-1"], f"run.seed = -1: an integer from 0 to {2**63 - 1}"),
-    ("", ["horizon=0"], "run.horizon = 0: a number from 1e-100 to 1e100 (inf: none)"),
-    ("", ["horizon=1e101"], "run.horizon = 1e+101: a number from 1e-100 to 1e100 (inf: none)"),
+    ("", ["horizon=0"], f"run.horizon = 0: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
+    ("", ["horizon=1e101"], f"run.horizon = 1e+101: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
     ("", ["confidence=1"], "run.confidence = 1: a number between 0 and 1"),
     ("", ["engine=cuda"], 'run.engine = "cuda": one of "auto", "numba", "jax"'),
     ("", ["ack_quorum"], '--set "ack_quorum": written as section.key=value'),

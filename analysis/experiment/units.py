@@ -1,0 +1,108 @@
+"""Physical quantities of an experiment file, exact: "5 s", "1 / 2 ms", "1 % / year", "1 / (3 years)".
+
+    time = NUMBER UNIT                         250 us, 2.5 ms, 7 days
+    rate = NUMBER [%] / [NUMBER] UNIT          1 / 2 ms, 1 % / year, 20 / s; "per" may stand for the stroke
+
+All after the stroke is below it: 1 / 2 ms is one each two milliseconds, 500 a second. (Libraries of units read it as
+half a millisecond, which is one reason to have so small a grammar; that the best of them takes seconds to load is
+another.) A year is the Julian one, 365.25 days. Months, which differ, and m, which may be minutes, are no units.
+"""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from quorisk.kernels.errors import ConfigError
+
+YEAR_S = 31_557_600
+"""Seconds of a year."""
+_SECONDS: Mapping[str, Fraction] = {
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+    "day": Fraction(86_400),
+    "week": Fraction(7 * 86_400),
+    "year": Fraction(YEAR_S),
+}
+_WORDS = {
+    "us": ("us", "µs", "μs", "microsecond", "microseconds"),  # the micro sign, and the Greek letter
+    "ms": ("ms", "millisecond", "milliseconds"),
+    "s": ("s", "sec", "second", "seconds"),
+    "min": ("min", "minute", "minutes"),
+    "h": ("h", "hour", "hours"),
+    "day": ("day", "days"),
+    "week": ("week", "weeks"),
+    "year": ("year", "years"),
+}
+_UNITS = {word: _SECONDS[unit] for unit, words in _WORDS.items() for word in words}
+UNITS = ", ".join(_SECONDS)
+TIME = 'a time such as "5 s" or "7 days"'
+RATE = 'a rate such as "1 / 2 ms" or "1 % / year"'
+
+# at most so long that an exact fraction of it stays small
+_NUMBER = r"\d{1,3}(?:_\d{3}){1,6}|(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,2})?"
+_TIME = re.compile(rf"({_NUMBER})\s*([^\W\d_]+)")
+_RATE = re.compile(
+    rf"({_NUMBER})\s*(%)?\s*(?:/|per\b)\s*(?:\(\s*({_NUMBER})\s*([^\W\d_]+)\s*\)|({_NUMBER})?\s*([^\W\d_]+))"
+)
+
+
+def read_time(text: str) -> Fraction:
+    """Seconds of a time. Raises ConfigError."""
+    text = text.strip()
+    if match := _TIME.fullmatch(text):
+        return Fraction(match[1]) * _unit(match[2])
+    if _RATE.fullmatch(text):
+        raise ConfigError(f"{TIME}; this is a rate")
+    raise ConfigError(TIME)
+
+
+def read_rate(text: str) -> Fraction:
+    """Times a second. Raises ConfigError."""
+    text = text.strip()
+    if match := _RATE.fullmatch(text):
+        time_s = Fraction(match[3] or match[5] or 1) * _unit(match[4] or match[6])
+        if time_s == 0:
+            raise ConfigError(f"{RATE}; this is one in no time")
+        return Fraction(match[1]) / (100 if match[2] else 1) / time_s
+    if _TIME.fullmatch(text):
+        raise ConfigError(f'{RATE}; this is a time: is "1 / {text}" meant?')
+    raise ConfigError(RATE)
+
+
+def _unit(word: str) -> Fraction:
+    if word not in _UNITS:
+        raise ConfigError(f"{word} is no unit of time; there are {UNITS}")
+    return _UNITS[word]
+
+
+_LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
+"""Months and weeks are left out: 40 days say more than 5.7 weeks."""
+
+
+def say_time(time_s: float) -> str:
+    """A time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
+    unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
+    return f"{_digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
+
+
+def say_rate(rate_per_s: float) -> str:
+    """A rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0."""
+    if rate_per_s == 0:
+        return "0"
+    a_year = rate_per_s * YEAR_S
+    said = [f"1 / {say_time(1 / rate_per_s).removeprefix('1 ')}", f"{_digits(rate_per_s)} / s"]
+    said += [f"{_digits(a_year)} / year"] if a_year >= 1 else []
+    said[:0] = [f"{_digits(100 * a_year)} % / year"] if a_year < 1 else []
+    exact = [each for each in said if abs(float(read_rate(each.replace(",", "_"))) / rate_per_s - 1) < 1e-9]
+    return exact[0] if exact else said[0]
+
+
+def _digits(number: float) -> str:
+    """Three digits, thousands with commas, and no zeros behind the point."""
+    if number >= 1e6 or number < 1e-3:
+        return f"{number:.3g}"
+    rounded = float(f"{number:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:g}"
