@@ -6,33 +6,15 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
 
-RANDOM_RUNS: dict[str, dict[str, Any]] = {
-    "bookkeeper": {
-        "model": {"bookies": 3, "clients": 2, "write_quorum": 3, "ack_quorum": 2, "entries": 1, "inflight": 1},
-        "faults": {"message_loss": 0.1},
-    },
-    "kafka": {
-        "model": {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 3},
-    },
-    "compaction": {
-        "model": {"messages": 6, "compactions": 4, "keys": 3, "values": 2, "max_crashes": 3},
-    },
-}
-"""What the engines step, by model: all else as an experiment file has it by default, so all rates are 1."""
-SEARCHES: dict[str, dict[str, Any]] = {
-    "bookkeeper": {
-        "model": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 1, "entries": 1, "inflight": 1},
-        "variant": {"semantics": "literal"},
-    },
-}
-"""What the exhaustive search visits, by model."""
 REPETITIONS = 3
 REPETITION_S = 1.0
 """Seconds of a repetition; the best one counts."""
@@ -97,16 +79,30 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
     `progress` is told what comes next.
     """
     parts = {
-        "numba": (RANDOM_RUNS, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
-        "jax": (RANDOM_RUNS, _by_jax),
-        "search": (SEARCHES, _search),
+        "numba": (random_runs, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
+        "jax": (random_runs, _by_jax),
+        "search": (search, _search),
     }
-    for name, (documents, measure) in parts.items():
-        for protocol, document in documents.items() if engine in (None, name) else ():
+    for name, (experiment_of, measure) in parts.items():
+        for protocol in registry.names() if engine in (None, name) else ():
+            experiment = experiment_of(protocol)
+            if experiment is None:
+                continue
             if progress:
                 progress(f"{protocol} ({name})")
-            experiment = config.build({"protocol": protocol, **document}, "analysis/bench.py")
             yield from measure(experiment.model, experiment.points[0].point)
+
+
+def random_runs(protocol: str) -> Experiment:
+    """What the engines step of a protocol: all else as an experiment file has it by default, so all rates are 1."""
+    cases = registry.cases(protocol)
+    return config.build({"protocol": protocol, **(cases.bench or {"model": cases.small})}, f"bench of {protocol}")
+
+
+def search(protocol: str) -> Experiment | None:
+    """What the exhaustive search visits of a protocol; None if nothing."""
+    tables = registry.cases(protocol).bench_search
+    return config.build({"protocol": protocol, **tables}, f"bench of {protocol}") if tables else None
 
 
 def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Iterator[Speed]:

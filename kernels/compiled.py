@@ -3,7 +3,7 @@
 A chain calls one action and hands on to the rest of the chain; LLVM inlines it into straight code and one switch.
 Each link is a copy of a template with its names bound as globals: Numba caches a function on disk across processes
 only if it reaches its callees that way. Numba does not notice when a callee's file changes, so the cache lives in a
-folder named after a hash of every file in `kernels/`.
+folder named after a hash of every file in `kernels/`, and in other distributions' packages that have protocols.
 """
 
 import hashlib
@@ -21,13 +21,14 @@ from numba.extending import intrinsic
 
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.ops import INLINED, deposit, popcount
+from quorisk.kernels.protocols.registry import foreign_roots
 
 
 def _source_hash() -> str:
-    folder = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    for folder in (Path(__file__).parent, *foreign_roots()):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -16,43 +16,6 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
 
-LADDERS: dict[str, tuple[tuple[str, ...], list[tuple[int, ...]]]] = {
-    "bookkeeper": (
-        ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight"),
-        [
-            (1, 2, 1, 1, 1, 1),
-            (2, 2, 1, 1, 1, 1),
-            (2, 2, 1, 1, 2, 1),
-            (3, 2, 1, 1, 2, 1),
-            (1, 3, 1, 1, 1, 1),
-            (2, 2, 2, 1, 1, 1),
-            (2, 3, 1, 1, 1, 1),
-            (2, 2, 2, 2, 1, 1),
-            (2, 2, 1, 1, 2, 2),
-        ],
-    ),
-    "kafka": (
-        ("replicas", "log_size", "max_records", "max_leader_epoch"),
-        [
-            (2, 1, 1, 1),
-            (2, 1, 1, 2),
-            (2, 2, 2, 2),
-            (2, 2, 2, 3),
-            (3, 1, 1, 1),
-            (3, 1, 1, 2),
-            (3, 1, 1, 3),
-            (3, 1, 2, 2),
-            (3, 1, 2, 3),
-            (3, 2, 2, 2),
-        ],
-    ),
-    "compaction": (
-        ("messages", "compactions", "keys", "values", "max_crashes"),
-        [(1, 1, 1, 1, 0), (1, 2, 1, 1, 0), (1, 2, 1, 1, 1), (1, 3, 1, 1, 1), (2, 3, 1, 1, 1), (2, 3, 2, 2, 2)],
-    ),
-}
-"""The parameters of a configuration and the configurations to try."""
-
 
 def variants(model: Model) -> Iterator[dict[str, Any]]:
     """The defaults, then each switch off and each other choice, one at a time."""
@@ -70,21 +33,22 @@ def label(given: dict[str, Any]) -> str:
 def main(protocol: str, memory_gib: float = 4.0) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
-    names, ladder = LADDERS[protocol]
+    ladder = registry.cases(protocol).ladder
     defaults = {p.name: p.default_value for p in model.parameters}
-    print(f"Configurations tried ({', '.join(names)}): {', '.join('/'.join(map(str, c)) for c in ladder)}\n")
+    tried = ["/".join(map(str, sizes.values())) for sizes in ladder]
+    print(f"Configurations tried ({', '.join(ladder[0])}): {', '.join(tried)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")
     print("|---|---|---|---|---|")
     for given in variants(model):
         found: set[str] = set()
         unfinished = []
         for sizes in ladder:
-            values = defaults | dict(zip(names, sizes, strict=True)) | given
+            values = defaults | dict(sizes) | given
             if not all(condition.holds(values) for condition in model.conditions):
                 continue
-            print(f"{label(given)}: {sizes} ...", end="\033[K\r", file=sys.stderr, flush=True)
+            print(f"{label(given)}: {dict(sizes)} ...", end="\033[K\r", file=sys.stderr, flush=True)
             search = explore(model, model.make_params(values), int(memory_gib * 2**30))
-            size = "/".join(map(str, sizes))
+            size = "/".join(map(str, sizes.values()))
             if not search.complete:
                 unfinished.append(size)
             for name, depth in search.first_depth.items():

@@ -10,18 +10,12 @@ from typing import Any
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import bits
 
 ROOT = Path(__file__).parent.parent
 """The repository."""
-
-SMALL = {
-    "bookkeeper": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
-    "compaction": {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
-    "kafka": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
-}
-"""A configuration of each model that a test can afford."""
 
 SMALL_FILE = """
 protocol = "compaction"
@@ -38,7 +32,7 @@ max_crashes = 2
 def values_of(model: Model, **given: Any) -> dict[str, Any]:
     """All parameters of a model: those given, else the small configuration, else the defaults."""
     defaults = {p.name: p.default_value for p in model.parameters}
-    return defaults | SMALL[model.name] | given
+    return {**defaults, **registry.cases(model.name).small, **given}
 
 
 def any_values(model: Model, chance: random.Random) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = ())
 
 def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> Experiment:
     if "protocol" not in document:
-        raise ConfigError(f"protocol: missing; one of {', '.join(registry.PROTOCOLS)}")
+        raise ConfigError(f"protocol: missing; one of {', '.join(registry.names())}")
     model = registry.load(document["protocol"])
     keys = keys_of(model)
     settings = _check(_flatten(document, keys), _overridden(overrides, keys), keys)

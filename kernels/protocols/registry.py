@@ -1,34 +1,91 @@
-"""The protocols that an experiment file may name. The one place that lists them."""
+"""The protocols that an experiment file may name. None of them is listed anywhere: each is a package that is found.
 
+Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
+points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
+the module `cases` what to try it on (see docs/adding-a-protocol.md).
+"""
+
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
 
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
+from quorisk.kernels.protocols.cases import Cases
 from quorisk.kernels.telling import Teller
 
-PROTOCOLS = {
-    "bookkeeper": "quorisk.kernels.protocols.bookkeeper",
-    "kafka": "quorisk.kernels.protocols.kafka",
-    "compaction": "quorisk.kernels.protocols.compaction",
-}
-"""The module whose MODEL it is, by name."""
-TELLERS = {
-    "bookkeeper": "quorisk.kernels.protocols.bookkeeper.story",
-    "kafka": "quorisk.kernels.protocols.kafka.story",
-    "compaction": "quorisk.kernels.protocols.compaction.story",
-}
-"""The module that puts its steps into words, by the model's name."""
+GROUP = "quorisk.protocols"
+"""Entry points of this group are packages of protocols, by the protocols' names."""
+
+
+@cache
+def own() -> dict[str, str]:
+    """The packages of Quorisk's own protocols, by the protocols' names."""
+    here = Path(__file__).parent
+    return {found.name: f"{__package__}.{found.name}" for found in iter_modules([str(here)]) if found.ispkg}
+
+
+@cache
+def foreign() -> dict[str, str]:
+    """The packages of protocols that other installed distributions have, by the protocols' names; those that have the
+    name of one of Quorisk's own are left out."""
+    return {found.name: found.value for found in sorted(entry_points(group=GROUP)) if found.name not in own()}
+
+
+def names() -> list[str]:
+    """The names of all protocols, Quorisk's own first."""
+    return [*own(), *foreign()]
 
 
 def load(name: object) -> Model:
-    """The model of a protocol; imports that protocol alone. Raises ConfigError."""
-    if not isinstance(name, str) or name not in PROTOCOLS:
-        raise ConfigError(f"protocol = {name!r}: one of {', '.join(PROTOCOLS)}")
-    model: Model = import_module(PROTOCOLS[name]).MODEL
+    """The model of a protocol; imports that protocol alone.
+
+    Raises ConfigError if there is no such protocol, or if another distribution has it and it cannot be imported.
+    """
+    if not isinstance(name, str) or (name not in own() and name not in foreign()):
+        raise ConfigError(f"protocol = {name!r}: one of {', '.join(names())}")
+    model = _part(name, "MODEL")
+    if not isinstance(model, Model) or model.name != name:
+        raise ConfigError(f"protocol = {name!r}: MODEL of {_package(name)} is not a model of that name")
     return model
 
 
 def teller(model: Model) -> Teller:
-    """What puts a model's steps into words."""
-    found: Teller = import_module(TELLERS[model.name])
+    """The module that puts a model's steps into words. Raises ConfigError as `load`."""
+    found: Teller = _part(model.name, None, "story")
     return found
+
+
+def cases(name: str) -> Cases:
+    """What to try a protocol on. Raises ConfigError as `load`."""
+    found: Cases = _part(name, "CASES", "cases")
+    return found
+
+
+def foreign_roots() -> list[Path]:
+    """The folders of the top-level packages that have the protocols of other distributions; sorted, each once.
+
+    What is compiled depends on all files in them, and all of them travel to Spark's executors.
+    """
+    specs = [find_spec(package.partition(".")[0]) for package in foreign().values()]
+    return sorted({Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()})
+
+
+def _package(name: str) -> str:
+    return own().get(name) or foreign()[name]
+
+
+def _part(name: str, attribute: str | None, module: str = "") -> Any:
+    """A module of a protocol's package, or what it has under that name."""
+    place = f"{_package(name)}.{module}".rstrip(".")
+    try:
+        found = import_module(place)
+        return getattr(found, attribute) if attribute else found
+    except (ImportError, AttributeError) as error:
+        if name in own():
+            raise
+        raise ConfigError(f"protocol = {name!r}: {place} cannot be used: {error}") from error

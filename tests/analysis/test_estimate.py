@@ -1,6 +1,7 @@
 """Estimates: intervals against published and independent values, and what runs are summed up to."""
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,6 +18,7 @@ from quorisk.kernels.engines.numba_engine import record
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK
 from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.protocols import registry
 from quorisk.plots import numbers
 from tests.support import ROOT
 
@@ -210,9 +212,10 @@ def test_the_defects_break_what_their_files_say_and_their_mechanisms_prevent_it(
 
 def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_search(monkeypatch):
     monkeypatch.setattr(bench, "REPETITION_S", 0.01)
-    documents = {"compaction": bench.RANDOM_RUNS["compaction"]}
-    monkeypatch.setattr(bench, "RANDOM_RUNS", documents)
-    monkeypatch.setattr(bench, "SEARCHES", documents | {"compaction": {"model": TOPIC["model"]}})
+    tables: Any = {"model": TOPIC["model"]}
+    searched = registry.cases("compaction")._replace(bench_search=tables)
+    monkeypatch.setattr(registry, "names", lambda: ["compaction"])
+    monkeypatch.setattr(registry, "cases", {"compaction": searched}.get)
     told: list[str] = []
     rows = list(bench.bench(None, 2, told.append))
     assert [(row.model, row.engine, row.threads) for row in rows] == [
@@ -230,7 +233,7 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
 
 def test_the_benchmark_tells_what_a_known_device_could_do_at_most(monkeypatch):
     monkeypatch.setattr(bench, "REPETITION_S", 0.01)
-    monkeypatch.setattr(bench, "RANDOM_RUNS", {"compaction": bench.RANDOM_RUNS["compaction"]})
+    monkeypatch.setattr(registry, "names", lambda: ["compaction"])
     monkeypatch.setitem(bench.LIMITS, "cpu", bench.Limits(bytes_per_s=168e9, operations_per_s=1e12))
     [row] = bench.bench("jax", 1)
     assert row.operations_per_step is not None

@@ -8,6 +8,7 @@ import pytest
 
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results import frame as frame_of
+from quorisk.kernels.protocols import registry
 from quorisk.plots import choose, numbers, text
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
@@ -15,7 +16,6 @@ from quorisk.plots.style import save
 from quorisk.sparkjobs import screen
 from quorisk.sparkjobs.draw import draw
 from tests.plots.tables import HOSTILE, frame, table
-from tests.support import SMALL
 
 PROVENANCE = Provenance("quorisk run x.toml --out results", "protocol = 1", ["numpy 2"])
 LOST_AT = {"faults__message_loss": [0.1, 0.2]}
@@ -106,7 +106,9 @@ def test_a_report_says_whether_time_was_up():
 
 def test_what_a_sweep_draws_says_which_configurations_have_no_runs(tmp_path):
     grid = {"rates": {"broker_crash": [0.5, 1.0, 2.0]}}
-    experiment = config.build({"protocol": "compaction", "model": SMALL["compaction"], "grid": grid}, "x.toml")
+    experiment = config.build(
+        {"protocol": "compaction", "model": registry.cases("compaction").small, "grid": grid}, "x.toml"
+    )
     part = table([3], rates__broker_crash=[0.5])
     place = part.schema.get_field_index("point_id")
     part = part.set_column(place, part.schema.field(place), [[experiment.points[0].point_id]])

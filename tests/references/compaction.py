@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from quorisk.kernels.protocols.compaction.story import NULL_KEY as NullKey
-from quorisk.kernels.protocols.compaction.story import PHASES, Cursor, Message, PhaseOneResult
-from quorisk.kernels.protocols.compaction.story import SpecState as State
+from quorisk.kernels.protocols.compaction.describe import NULL_KEY as NullKey
+from quorisk.kernels.protocols.compaction.describe import PHASES, Cursor, Message, PhaseOneResult
+from quorisk.kernels.protocols.compaction.describe import SpecState as State
 
 Nil = None
 

@@ -1,4 +1,4 @@
-"""A compacted topic in the spec's own variables, and what happens to it in words.
+"""What happens to a compacted topic, in words.
 
 Messages are m1, m2, ..., ledgers L1, L2, ...; the broker, in which the compactor runs, keeps horizon and context in
 memory, and reads them back from the cursor after a crash.
@@ -8,82 +8,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from quorisk.kernels import telling
-from quorisk.kernels.protocols import compaction
-from quorisk.kernels.protocols.compaction import MAX_COMPACTIONS, max_compacted_ledger_id
+from quorisk.kernels.protocols.compaction.describe import NIL, NULL_KEY, NULL_VALUE, Message, SpecState, spec_state
+from quorisk.kernels.protocols.compaction.layout import State, max_compacted_ledger_id
 from quorisk.kernels.telling import Function, Note, Told, members
-
-NIL = "Nil"
-NULL_KEY = NULL_VALUE = 0
-PHASES = (
-    "Compactor_In_PhaseOne",
-    "Compactor_In_PhaseTwoWrite",
-    "Compactor_In_PhaseTwoUpdateContext",
-    "Compactor_In_PhaseTwoUpdateHorizon",
-    "Compactor_In_PhaseTwoPersistCusror",  # the spec's spelling
-    "Compactor_In_PhaseTwoDeleteLedger",
-)
-"""By `compactor_state`."""
-
-
-class Message(NamedTuple):
-    """A message of the topic."""
-
-    id: int
-    key: int
-    value: int
-
-
-class PhaseOneResult(NamedTuple):
-    """phaseOneResult; latestForKey as pairs of a key and a message id."""
-
-    readPosition: int
-    latestForKey: frozenset[tuple[int, int]]
-
-
-class Cursor(NamedTuple):
-    """cursor."""
-
-    compactionHorizon: int
-    compactedTopicContext: int
-
-
-class SpecState(NamedTuple):
-    """The spec's variables; None is Nil."""
-
-    messages: tuple[Message, ...]
-    compactedLedgers: tuple[tuple[Message, ...] | None, ...]
-    cursor: Cursor | None
-    compactorState: str
-    phaseOneResult: PhaseOneResult | None
-    compactionHorizon: int
-    compactedTopicContext: int
-    crashTimes: int
-
-
-def _row_of(rows: int, place: int) -> int:
-    """The row that holds the message at that place."""
-    (row,) = (i for i in range(7) if rows >> (8 * i + place) & 1)
-    return row
-
-
-def spec_state(state: compaction.State, params: Any) -> SpecState:
-    """The state that the spec would have."""
-    count = state.keys.bit_count()
-    messages = tuple(Message(i + 1, _row_of(state.keys, i), _row_of(state.values, i)) for i in range(count))
-    ledgers = [tuple(m for m in messages if state.ledgers >> (8 * i + m.id - 1) & 1) for i in range(MAX_COMPACTIONS)]
-    read = state.read_position
-    latest = frozenset({m.key: m.id for m in messages[:read] if m.key != NULL_KEY}.items())
-    return SpecState(
-        messages=messages,
-        compactedLedgers=tuple(ledgers[i] if state.existing >> i & 1 else None for i in range(params.compactions)),
-        cursor=Cursor(state.cursor_horizon, state.cursor_context) if state.cursor_context else None,
-        compactorState=PHASES[state.compactor_state],
-        phaseOneResult=PhaseOneResult(read, latest) if read else None,
-        compactionHorizon=state.compaction_horizon,
-        compactedTopicContext=state.compacted_topic_context,
-        crashTimes=state.crash_times,
-    )
-
 
 PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR = "producer", "topic", "broker", "ledgers", "cursor"
 
@@ -136,7 +63,7 @@ def participants(params: Any) -> tuple[str, ...]:
     return PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR
 
 
-def tell(state: compaction.State, params: Any, action: str, instance: int, after: compaction.State) -> Told:
+def tell(state: State, params: Any, action: str, instance: int, after: State) -> Told:
     """The step from `state` to `after` that this action made."""
     before, then, words = spec_state(state, params), spec_state(after, params), WORDS[action]
     old, now = _existing(before), _existing(then)
@@ -159,7 +86,7 @@ def tell(state: compaction.State, params: Any, action: str, instance: int, after
     return Told(words.sentence.format(**fields), received=arrow, notes=tuple(notes))
 
 
-def verdict(state: compaction.State, params: Any, invariant: str) -> str:
+def verdict(state: State, params: Any, invariant: str) -> str:
     """In what a state breaks an invariant."""
     spec = spec_state(state, params)
     context, horizon = spec.compactedTopicContext, spec.compactionHorizon
@@ -178,7 +105,7 @@ def verdict(state: compaction.State, params: Any, invariant: str) -> str:
     return f"Readers lose {_ids(missing)}: the horizon is m{horizon}, and {held}."
 
 
-def variables(state: compaction.State, params: Any) -> dict[str, Any]:
+def variables(state: State, params: Any) -> dict[str, Any]:
     """The spec's variables; of its consumer, which changes nothing else, there is none here."""
     spec = spec_state(state, params)
     values = spec._asdict() | {

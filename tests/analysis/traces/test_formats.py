@@ -3,8 +3,6 @@
 import re
 from collections import Counter
 from functools import cache
-from importlib import import_module
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -23,33 +21,20 @@ from tests.support import ROOT, params_of, random_walks
 DATA = ROOT / "tests" / "data"
 GALLERY = ROOT / "docs" / "gallery"
 SVG = "{http://www.w3.org/2000/svg}"
-ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
-LEDGER = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
-PARTITION = {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 4}
-TOPIC = {"messages": 4, "compactions": 6, "keys": 2, "values": 1, "max_crashes": 12}
-WALKS: dict[str, list[dict[str, Any]]] = {
-    "bookkeeper": [LEDGER, LEDGER | {"defer_recovery_ensemble_change": False, "recovery_lac_floor": False}],
-    "kafka": [
-        PARTITION | {"truncation": name}
-        for name in ("high_watermark", "kip101", "kip279", "kip320_first_try", "kip320")
-    ],
-    "compaction": [TOPIC, TOPIC | {"publish_context_before_horizon": False, "persist_cursor_before_delete": False}],
-}
 
 
 @cache
 def steps_of(protocol):
     """(params, state, action, instance, lost, next state) of random runs of all kinds."""
-    model = import_module(registry.PROTOCOLS[protocol]).MODEL
+    model, cases = registry.load(protocol), registry.cases(protocol)
     found = []
-    for given in WALKS[protocol]:
+    for given in cases.walks:
         params = params_of(model, **given)
-        rarely = (*ENDINGS, "controller_elect_leader", "controller_shrink_isr") if protocol != "compaction" else ()
-        found += [(params, *step) for step in random_walks(model, params, walks=40, seed=5, rarely=rarely)]
+        found += [(params, *step) for step in random_walks(model, params, walks=40, seed=5, rarely=cases.rarely)]
     return model, found
 
 
-@pytest.mark.parametrize("protocol", WALKS)
+@pytest.mark.parametrize("protocol", registry.names())
 def test_every_action_has_its_words_and_every_step_its_participants(protocol):
     model, steps = steps_of(protocol)
     teller = registry.teller(model)
@@ -64,11 +49,8 @@ def test_every_action_has_its_words_and_every_step_its_participants(protocol):
         assert "{}" not in told.words or protocol == "compaction"
         assert named <= set(teller.participants(params))
         assert all(arrow.sender != arrow.receiver for arrow in arrows)
-        assert arrows or told.notes or action.name in ("client_closes_ledger_fail", *SILENT), action.name
+        assert arrows or told.notes or action.name in registry.cases(protocol).silent, action.name
     assert set(told_actions) == {action.name for action in model.actions}
-
-
-SILENT = ("follower_truncate",)
 
 
 def test_messages_told_are_those_that_the_model_sends_loses_and_delivers():
@@ -283,7 +265,7 @@ def test_numbers_stand_at_the_first_row_of_each_step():
 def test_verdicts_say_what_is_broken():
     """In every state of random runs that breaks something: in words, and with the entries and bookies at hand."""
     seen: Counter[str] = Counter()
-    for protocol in WALKS:
+    for protocol in registry.names():
         model, steps = steps_of(protocol)
         teller = registry.teller(model)
         for params, *_, after in steps:

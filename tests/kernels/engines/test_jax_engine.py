@@ -4,8 +4,6 @@ import logging
 import os
 import subprocess
 import sys
-from importlib import import_module
-from typing import Any
 
 import jax
 import numpy as np
@@ -16,6 +14,7 @@ from quorisk.kernels.engines import jax_batch, jax_engine, numba_engine, points,
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL as TOPIC
 from tests.support import point_of
 
@@ -23,56 +22,16 @@ RUNS = 100_000
 SEED = 2**64 - 1
 FIRST_RUN = 2**32 - RUNS // 2
 """Half of the runs' indices need more than 32 bits."""
-SLOW_CLOSE = {"client_closes_ledger_success": 0.05, "client_closes_ledger_fail": 0.05, "client_creates_ledger": 3.0}
-PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rates": SLOW_CLOSE}
-SINGLE = PAIR | {"write_quorum": 1, "ack_quorum": 1}
-VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "bookkeeper": [
-        PAIR | {"bookies": 4, "entries": 2, "inflight": 2},
-        PAIR | {"semantics": "literal"},
-        PAIR | {"fence_recovery_reads": False, "horizon": 4.0},
-        SINGLE | {"recovery_lac_floor": False, "entries": 2, "max_steps": 24},
-        SINGLE | {"recovery_reads_initial_ensemble": False, "entries": 2, "inflight": 2, "message_loss": 0.2},
-        SINGLE | {"defer_recovery_ensemble_change": False, "message_loss": 0.3},
-        SINGLE | {"fence_unknown_ledger": False, "bookies": 1, "rates": {}},
-        PAIR | {"strict_negative_reads": False, "ack_quorum": 1, "message_loss": 0.0},
-        PAIR | {"close_checks_version": False, "clients": 3, "message_loss": 1e-3, "rates": {}},
-    ],
-    "kafka": [
-        {"truncation": "high_watermark"},
-        {"truncation": "kip101", "max_steps": 20},
-        {"truncation": "kip101", "truncation_beyond_end": "no_op"},
-        {"truncation": "kip279", "horizon": 3.0},
-        {"truncation": "kip320_first_try", "replicas": 3},
-        {"replicas": 3, "log_size": 3, "max_records": 3},
-        {"track_committed": False},
-        {"fenced_fetch": False, "rates": {"leader_write": 3.7, "follower_replicate": 2.5}},
-        {"fenced_high_watermark": False, "rates": {"leader_write": 3.0}},
-        {"fenced_isr_shrink": False},
-        {"fenced_isr_expand": False, "rates": {"controller_shrink_isr": 2.0}},
-        {"truncate_same_epoch_only": False, "rates": {"controller_elect_leader": 0.3}},
-    ],
-    "compaction": [
-        {"messages": 4, "compactions": 4, "keys": 2},
-        {"retain_null_key": False, "max_steps": 18},
-        {"model_producer": False, "messages": 3, "values": 2},
-        {"publish_context_before_horizon": False},
-        {"persist_cursor_before_delete": False, "max_crashes": 2, "rates": {"broker_crash": 0.3}},
-        {"horizon": 6.0, "rates": {"producer": 1e-3}},
-        {"rates": {"producer": 0.0}},
-    ],
-}
-"""Every switch and choice of each model, in small clusters so that runs are short; losses, rates and limits vary."""
 CRASHES = [point_of(TOPIC, rates={"broker_crash": rate}, max_crashes=2) for rate in (0.01, 0.5, 1.0)]
 JOBS = [Job(0, 0, 9000), Job(2, 2**40, 1), Job(1, 5, 0), Job(1, FIRST_RUN, 4000), Job(0, 9000, 300)]
 
 
-@pytest.mark.parametrize("name", list(VARIANTS))
+@pytest.mark.parametrize("name", registry.names())
 def test_every_run_of_every_variant_is_numbas_run(name):
-    model = import_module(f"quorisk.kernels.protocols.{name}").MODEL
-    packed = points.pack(model, [point_of(model, **given) for given in VARIANTS[name]])
+    model, variants = registry.load(name), registry.cases(name).variants
+    packed = points.pack(model, [point_of(model, **given) for given in variants])
     seen = np.zeros(len(OUTCOMES), np.int64)
-    for point, given in enumerate(VARIANTS[name]):
+    for point, given in enumerate(variants):
         job = Job(point, FIRST_RUN, RUNS)
         want, have = (engine.record(model, packed, job, SEED) for engine in (numba_engine, jax_engine))
         assert have.dtype == want.dtype
@@ -83,11 +42,11 @@ def test_every_run_of_every_variant_is_numbas_run(name):
         seen += np.bincount(want[:, 0], minlength=len(OUTCOMES))
     assert all(seen > 0), dict(zip(OUTCOMES, seen, strict=True))
     switches = model_switches(model)
-    assert {key: {str(given[key]) for given in VARIANTS[name] if key in given} for key in switches} == switches
+    assert {key: {str(given[key]) for given in variants if key in given} for key in switches} == switches
 
 
 def model_switches(model):
-    """What VARIANTS has to set each switch and choice to: everything that is not the default."""
+    """What the variants have to set each switch and choice to: everything that is not the default."""
     return {p.name: {str(v) for v in (p.allowed or (True, False))[1:]} for p in model.parameters if not is_size(p)}
 
 
@@ -103,11 +62,11 @@ def by_jax(jobs, seed=SEED, given=CRASHES, progress=None):
     return jax_engine.simulate(TOPIC, points.pack(TOPIC, given), jobs, seed, progress=progress)
 
 
-@pytest.mark.parametrize("name", list(VARIANTS))
+@pytest.mark.parametrize("name", registry.names())
 def test_tallies_are_numbas_tallies(name):
-    model = import_module(f"quorisk.kernels.protocols.{name}").MODEL
-    packed = points.pack(model, [point_of(model, **given) for given in VARIANTS[name]])
-    jobs = [Job(point, 7 * point, 20_000 // (1 + point)) for point in range(len(VARIANTS[name]))]
+    model, variants = registry.load(name), registry.cases(name).variants
+    packed = points.pack(model, [point_of(model, **given) for given in variants])
+    jobs = [Job(point, 7 * point, 20_000 // (1 + point)) for point in range(len(variants))]
     want, have = (engine.simulate(model, packed, jobs, 3) for engine in (numba_engine, jax_engine))
     assert (have == want).all(), np.argwhere(have != want)
     assert want[:, tally.TIME_HISTOGRAM : tally.BROKEN].sum() > 0

@@ -12,8 +12,10 @@ import pytest
 from numba import njit
 
 from quorisk.kernels.model import COMPLETED, STUCK
-from quorisk.kernels.protocols.compaction import MODEL, Params, State
-from quorisk.kernels.protocols.compaction.story import spec_state
+from quorisk.kernels.protocols.compaction import MODEL
+from quorisk.kernels.protocols.compaction.describe import spec_state
+from quorisk.kernels.protocols.compaction.layout import State
+from quorisk.kernels.protocols.compaction.params import Params
 from tests.references import compaction as reference
 
 ON = {p.name: True for p in MODEL.parameters if p.allowed is None}

@@ -1,28 +1,27 @@
 """Every model's functions written once: plain Python, Numba and JAX agree on random reachable states."""
 
-from importlib import import_module
-from typing import Any
+from functools import cache
 
 import jax
 import numpy as np
 import pytest
 from numba import njit
 
+from quorisk.analysis.experiment import config
 from quorisk.kernels.compiled import leaves, load_words, num_words, stepper, store_words
 from quorisk.kernels.engines.jax_batch import OPTIONS
-from tests.support import params_of, random_walks
+from quorisk.kernels.model import smallest_params
+from quorisk.kernels.protocols import registry
+from tests.support import params_of, random_walks, values_of
 
 jax.config.update("jax_enable_x64", True)
 
-CASES: dict[str, list[dict[str, Any]]] = {
-    "bookkeeper": [
-        {"bookies": 4, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 2},
-        {"bookies": 3, "entries": 2, "inflight": 2, "semantics": "literal", "recovery_lac_floor": False},
-        {"bookies": 6, "clients": 3, "entries": 4, "inflight": 4, "recovery_reads_initial_ensemble": False,
-         "defer_recovery_ensemble_change": False, "fence_unknown_ledger": False, "strict_negative_reads": False,
-         "fence_recovery_reads": False, "close_checks_version": False},
-    ],
-}  # fmt: skip
+LIMITS = ("rates", "message_loss", "horizon", "max_steps")
+"""What a variant may set besides parameters."""
+STEPS = 4096
+"""That are compared at the most: an array of one length, so that XLA compiles once."""
+
+WALKS = [(name, number) for name in registry.names() for number in range(len(registry.cases(name).walks))]
 
 
 def nested(like, leaf_values):
@@ -35,13 +34,28 @@ def nested(like, leaf_values):
     return build(like)
 
 
-@pytest.mark.parametrize(
-    ("name", "given"), [(name, given) for name, cases in CASES.items() for given in cases], ids=lambda v: str(v)[:40]
-)
-def test_python_numba_and_jax_agree(name, given):
-    model = import_module(f"quorisk.kernels.protocols.{name}").MODEL
-    params = params_of(model, **given)
-    steps = list(random_walks(model, params, walks=40, seed=7))
+@pytest.mark.parametrize("name", registry.names())
+def test_every_protocol_has_cases(name):
+    """A protocol without cases would be tested by nothing."""
+    model, cases = registry.load(name), registry.cases(name)
+    sizes = {p.name for p in model.parameters if p.default_value is None}
+    assert set(cases.small) <= {p.name for p in model.parameters}
+    assert sizes <= set(cases.small), "small has every parameter that a file must give"
+    assert cases.variants
+    assert cases.walks
+    for given in (*cases.variants, *cases.walks, *cases.ladder):
+        values = values_of(model, **{key: value for key, value in given.items() if key not in LIMITS})
+        assert all(condition.holds(values) for condition in model.conditions), given
+    assert {action.name for action in model.actions} >= {*cases.rarely, *cases.silent}
+    for tables in (cases.bench, cases.bench_search):
+        assert config.build({"protocol": name, **(tables or {"model": cases.small})}, name).points
+
+
+@pytest.mark.parametrize(("name", "number"), WALKS)
+def test_python_numba_and_jax_agree(name, number):
+    model, cases = registry.load(name), registry.cases(name)
+    params = params_of(model, **cases.walks[number])
+    steps = list(random_walks(model, params, walks=40, seed=7))[:STEPS]
     rows = np.array([leaves(before) for before, *_ in steps], np.int64)
     actions = {action.name: i for i, action in enumerate(model.actions)}
     taken = np.array([(actions[action.name], instance, lost) for _, action, instance, lost, _ in steps], np.int64)
@@ -55,13 +69,14 @@ def test_python_numba_and_jax_agree(name, given):
     ]
     expected = [np.array(e, np.int64) for e in (expected_masks, expected_sends, expected_next, expected_broken)]
 
-    for found in (by_numba(model, params, state, rows, taken), by_jax(model, params, state, rows, taken)):
+    for found in (by_numba(name)(state, params, rows, taken), by_jax(name, params, rows, taken)):
         for name_of, have, want in zip(("masks", "sends", "next", "broken"), found, expected, strict=True):
             assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
-    assert len(set(taken[:, 0].tolist())) >= 0.8 * len(model.actions)
 
 
-def by_numba(model, params, like, rows, taken):
+@cache
+def by_numba(name):
+    model = registry.load(name)
     guards, effect, sends, _, broken = stepper(model)
     words = sum(num_words(model))
 
@@ -77,10 +92,14 @@ def by_numba(model, params, like, rows, taken):
             broke[i] = broken(state, params)
         return masks, sent, after, broke
 
-    return evaluate(like, params, rows, taken)
+    return evaluate
 
 
-def by_jax(model, params, like, rows, taken):
+@cache
+def in_batches(name):
+    model = registry.load(name)
+    like = model.initial(smallest_params(model), 0)
+
     def evaluate(params, row, step):
         state = nested(like, [row[i] for i in range(len(leaves(like)))])
         masks = [m for action in model.actions for m in action.enabled(state, params)]
@@ -91,16 +110,19 @@ def by_jax(model, params, like, rows, taken):
         chosen = jax.numpy.array([jax.numpy.array(leaf_row) for leaf_row in after])[step[0]]
         return jax.numpy.stack(as_array), jax.numpy.array(sent)[step[0]], chosen, broken
 
-    traced = jax.tree.map(np.int64, params)
-    in_batches = jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)), compiler_options=OPTIONS[jax.default_backend()])
-    return [np.asarray(part) for part in in_batches(traced, rows, taken)]
+    return jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)), compiler_options=OPTIONS[jax.default_backend()])
 
 
-@pytest.mark.parametrize("name", list(CASES))
+def by_jax(name, params, rows, taken):
+    padded = (np.resize(array, (STEPS, array.shape[1])) for array in (rows, taken))
+    return [np.asarray(part)[: len(rows)] for part in in_batches(name)(jax.tree.map(np.int64, params), *padded)]
+
+
+@pytest.mark.parametrize("name", registry.names())
 def test_every_function_traces(name):
     """`jax.make_jaxpr` of each guard and effect on its own: no branch on a value, no Python integer needed."""
-    model = import_module(f"quorisk.kernels.protocols.{name}").MODEL
-    params = params_of(model, **CASES[name][0])
+    model, cases = registry.load(name), registry.cases(name)
+    params = params_of(model, **cases.walks[0])
     state = jax.tree.map(np.int64, model.initial(params, 0))
     traced = jax.tree.map(np.int64, params)
     for action in model.actions:

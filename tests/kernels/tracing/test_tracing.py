@@ -29,7 +29,7 @@ from quorisk.kernels.tracing.trace import (
 )
 from tests.support import any_values, point_of, random_walks
 
-MODELS = tuple(registry.PROTOCOLS)
+MODELS = tuple(registry.names())
 NUM_VALUES = 10
 
 

@@ -1,0 +1,73 @@
+"""Ledgers to try the model on."""
+
+from typing import Any
+
+from quorisk.kernels.protocols.cases import Cases, Tlc
+
+_SLOW_CLOSE = {"client_closes_ledger_success": 0.05, "client_closes_ledger_fail": 0.05, "client_creates_ledger": 3.0}
+_PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rates": _SLOW_CLOSE}
+_SINGLE = _PAIR | {"write_quorum": 1, "ack_quorum": 1}
+_LARGE = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
+_SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
+
+CASES = Cases(
+    small={"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
+    variants=(
+        _PAIR | {"bookies": 4, "entries": 2, "inflight": 2},
+        _PAIR | {"semantics": "literal"},
+        _PAIR | {"fence_recovery_reads": False, "horizon": 4.0},
+        _SINGLE | {"recovery_lac_floor": False, "entries": 2, "max_steps": 24},
+        _SINGLE | {"recovery_reads_initial_ensemble": False, "entries": 2, "inflight": 2, "message_loss": 0.2},
+        _SINGLE | {"defer_recovery_ensemble_change": False, "message_loss": 0.3},
+        _SINGLE | {"fence_unknown_ledger": False, "bookies": 1, "rates": {}},
+        _PAIR | {"strict_negative_reads": False, "ack_quorum": 1, "message_loss": 0.0},
+        _PAIR | {"close_checks_version": False, "clients": 3, "message_loss": 1e-3, "rates": {}},
+    ),
+    walks=(
+        _LARGE,
+        _LARGE | {"defer_recovery_ensemble_change": False, "recovery_lac_floor": False, "entries": 2, "inflight": 2},
+        {"bookies": 4, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 2},
+        {"bookies": 3, "entries": 2, "inflight": 2, "semantics": "literal", "recovery_lac_floor": False},
+        {
+            **{"bookies": 6, "clients": 3, "entries": 4, "inflight": 4},
+            **dict.fromkeys(("recovery_reads_initial_ensemble", "defer_recovery_ensemble_change"), False),
+            **dict.fromkeys(("fence_unknown_ledger", "strict_negative_reads", "fence_recovery_reads"), False),
+            "close_checks_version": False,
+        },
+    ),
+    rarely=("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),
+    silent=("client_closes_ledger_fail",),
+    bench={
+        "model": {"bookies": 3, "clients": 2, "write_quorum": 3, "ack_quorum": 2, "entries": 1, "inflight": 1},
+        "faults": {"message_loss": 0.1},
+    },
+    bench_search={
+        "model": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 1, "entries": 1, "inflight": 1},
+        "variant": {"semantics": "literal"},
+    },
+    ladder=tuple(
+        dict(zip(_SIZES, sizes, strict=True))
+        for sizes in (
+            (1, 2, 1, 1, 1, 1),
+            (2, 2, 1, 1, 1, 1),
+            (2, 2, 1, 1, 2, 1),
+            (3, 2, 1, 1, 2, 1),
+            (1, 3, 1, 1, 1, 1),
+            (2, 2, 2, 1, 1, 1),
+            (2, 3, 1, 1, 1, 1),
+            (2, 2, 2, 2, 1, 1),
+            (2, 2, 1, 1, 2, 2),
+        )
+    ),
+    tlc=Tlc(
+        modules={"BookKeeperProtocol": {}},
+        constants={
+            "Bookies": "bookies",
+            "Clients": "clients",
+            "WriteQuorum": "write_quorum",
+            "AckQuorum": "ack_quorum",
+            "SendLimit": "entries",
+            "InflightLimit": "inflight",
+        },
+    ),
+)

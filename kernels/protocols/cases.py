@@ -1,0 +1,46 @@
+"""What a protocol's package says of how to try it: the form of CASES in its module `cases`.
+
+Tests and benchmarks go through the registry and take from here what they need, so that a new protocol is tested like
+the others without a line changed outside its package. A configuration is a dictionary of parameters by name; those that
+it leaves out are as in `Cases.small`, and those that `small` leaves out have their defaults.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Configuration = Mapping[str, Any]
+
+
+class Tlc(NamedTuple):
+    """How the rows that TLC left in `tests/data/tlc*.json` read in this model's parameters."""
+
+    modules: Mapping[str, Configuration]
+    """The TLA+ modules that this model stands for, each with the parameters that its name implies."""
+    constants: Mapping[str, str | None]
+    """The parameter of each of their constants; None for a constant that changes nothing here."""
+
+
+class Cases(NamedTuple):
+    """Configurations of a protocol to try."""
+
+    small: Configuration
+    """Sizes whose states a test can search in a second."""
+    variants: tuple[Configuration, ...]
+    """Each switch off and each choice taken at least once, in runs of some dozens of steps: what engines are compared
+    on, run by run. Besides parameters these may set `rates` (by action), `message_loss`, `horizon` and `max_steps`.
+    """
+    walks: tuple[Configuration, ...]
+    """Larger ones, up to the limits of the bit layout, in which random walks come to every action: what plain Python,
+    Numba and JAX are compared on, step by step, and what the story is told of."""
+    rarely: tuple[str, ...] = ()
+    """Actions that end a run, or nearly: random walks take them 50 times less often."""
+    silent: tuple[str, ...] = ()
+    """Actions of which the story tells no message and no note."""
+    bench: Mapping[str, Configuration] | None = None
+    """The tables of the experiment file that `quorisk bench` steps; `small` if None."""
+    bench_search: Mapping[str, Configuration] | None = None
+    """The tables of the experiment file that `quorisk bench` searches; none if None."""
+    ladder: tuple[Configuration, ...] = ()
+    """Sizes, smallest first, in which `scripts/breaking_table.py` looks for what breaks."""
+    tlc: Tlc | None = None
+    """None if TLC has no such specification."""

@@ -1,0 +1,51 @@
+"""Topics to try the model on."""
+
+from quorisk.kernels.protocols.cases import Cases, Tlc
+
+_LARGE = {"messages": 4, "compactions": 6, "keys": 2, "values": 1, "max_crashes": 12}
+_SIZES = ("messages", "compactions", "keys", "values", "max_crashes")
+
+CASES = Cases(
+    small={"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
+    variants=(
+        {"messages": 4, "compactions": 4, "keys": 2},
+        {"retain_null_key": False, "max_steps": 18},
+        {"model_producer": False, "messages": 3, "values": 2},
+        {"publish_context_before_horizon": False},
+        {"persist_cursor_before_delete": False, "max_crashes": 2, "rates": {"broker_crash": 0.3}},
+        {"horizon": 6.0, "rates": {"producer": 1e-3}},
+        {"rates": {"producer": 0.0}},
+    ),
+    walks=(
+        _LARGE,
+        _LARGE | {"publish_context_before_horizon": False, "persist_cursor_before_delete": False},
+        {"messages": 8, "compactions": 7, "keys": 6, "values": 6, "max_crashes": 31, "retain_null_key": False},
+        {"messages": 5, "keys": 3, "values": 2, "model_producer": False},
+    ),
+    bench={"model": {"messages": 6, "compactions": 4, "keys": 3, "values": 2, "max_crashes": 3}},
+    ladder=tuple(
+        dict(zip(_SIZES, sizes, strict=True))
+        for sizes in (
+            (1, 1, 1, 1, 0),
+            (1, 2, 1, 1, 0),
+            (1, 2, 1, 1, 1),
+            (1, 3, 1, 1, 1),
+            (2, 3, 1, 1, 1),
+            (2, 3, 2, 2, 2),
+        )
+    ),
+    tlc=Tlc(
+        modules={"compaction": {}},
+        constants={
+            "MessageSentLimit": "messages",
+            "CompactionTimesLimit": "compactions",
+            "KeySpace": "keys",
+            "ValueSpace": "values",
+            "MaxCrashTimes": "max_crashes",
+            "RetainNullKey": "retain_null_key",
+            "ModelProducer": "model_producer",
+            "ModelConsumer": None,  # it changes nothing else
+            "ConsumeTimesLimit": None,
+        },
+    ),
+)

@@ -1,0 +1,78 @@
+"""What a topic and its compactor remember, packed into integers, and the ways to look at rows of messages."""
+
+from typing import NamedTuple
+
+from quorisk.kernels.ops import jitable, popcount
+
+MAX_MESSAGES, MAX_COMPACTIONS, MAX_KEYS, MAX_VALUES, MAX_CRASHES = 8, 7, 6, 6, 31
+
+ROW = 0xFF
+"""All messages: the message with id i is bit i - 1 of a row of eight bits."""
+EVERY_ROW = 0x01010101010101
+"""Times a row: that row seven times, for the keys (values) 0 to 6 or the ledgers 1 to 7."""
+
+(
+    IN_PHASE_ONE,
+    IN_PHASE_TWO_WRITE,
+    IN_PHASE_TWO_UPDATE_CONTEXT,
+    IN_PHASE_TWO_UPDATE_HORIZON,
+    IN_PHASE_TWO_PERSIST_CURSOR,
+    IN_PHASE_TWO_DELETE_LEDGER,
+) = range(6)
+
+
+class State(NamedTuple):
+    """Every variable of the spec."""
+
+    keys: int  # messages by key: row k holds those with key k; row 0 = NullKey
+    values: int  # messages by value, likewise; nothing ever looks at them
+    ledgers: int  # compactedLedgers: row i - 1 holds the messages in ledger i (in the order of their ids)
+    existing: int  # bit i - 1: ledger i is not Nil (it may be empty)
+    compactor_state: int  # IN_PHASE_*
+    read_position: int  # phaseOneResult.readPosition; 0 = Nil. It settles latestForKey: messages only grow
+    compaction_horizon: int  # id of the last message that readers take from the compacted ledger
+    compacted_topic_context: int  # id of the ledger that they read; 0 = none
+    cursor_horizon: int  # cursor.compactionHorizon
+    cursor_context: int  # cursor.compactedTopicContext; 0 = the cursor is Nil
+    crash_times: int  # crashes so far
+
+
+WIDTHS = State(
+    keys=56,
+    values=56,
+    ledgers=56,
+    existing=7,
+    compactor_state=3,
+    read_position=4,
+    compaction_horizon=4,
+    compacted_topic_context=3,
+    cursor_horizon=4,
+    cursor_context=3,
+    crash_times=5,
+)
+
+
+@jitable
+def up_to(position):
+    """The row of the messages 1 to `position`."""
+    return (1 << position) - 1
+
+
+@jitable
+def up_to_latest(rows):
+    """In each row the latest message there and all places before it."""
+    rows |= (rows >> 1) & (0x7F * EVERY_ROW)
+    rows |= (rows >> 2) & (0x3F * EVERY_ROW)
+    return rows | ((rows >> 4) & (0x0F * EVERY_ROW))
+
+
+@jitable
+def max_compacted_ledger_id(state):
+    """MaxCompactedLedgerId: 0 if there is no ledger."""
+    return popcount(up_to_latest(state.existing))
+
+
+@jitable
+def context_messages(state):
+    """The row of the messages in the ledger that readers read: none if it was deleted, or if there is none yet."""
+    return (state.ledgers >> ((8 * state.compacted_topic_context - 8) & 63)) & ROW  # context 0: row 7, always empty

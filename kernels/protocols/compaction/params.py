@@ -1,0 +1,68 @@
+"""What an experiment file may say about a topic, and the numbers that the rules read."""
+
+from typing import NamedTuple
+
+from quorisk.kernels.model import Parameter
+from quorisk.kernels.protocols.compaction.layout import (
+    MAX_COMPACTIONS,
+    MAX_CRASHES,
+    MAX_KEYS,
+    MAX_MESSAGES,
+    MAX_VALUES,
+)
+
+
+class Params(NamedTuple):
+    """The spec's constants and the variant, as integers (switches: 0 or 1)."""
+
+    messages: int  # MessageSentLimit
+    compactions: int  # CompactionTimesLimit
+    values: int  # size of ValueSet, NullValue included
+    max_crashes: int  # MaxCrashTimes
+    producible: int  # the producer's instances, bit 8 key + value
+    initial_messages: int  # messages there are at the start: all if the producer is not modelled, else none
+    sequences: int  # number of sequences of that many messages
+    retain_null_key: int
+    publish_context_before_horizon: int
+    persist_cursor_before_delete: int
+
+
+PARAMETERS = (
+    Parameter("messages", "model", (1, MAX_MESSAGES), "messages in the topic"),
+    Parameter("compactions", "model", (1, MAX_COMPACTIONS), "compacted ledgers that may be written"),
+    Parameter("keys", "model", (1, MAX_KEYS), "keys of messages, besides the null key"),
+    Parameter("values", "model", (1, MAX_VALUES), "values of messages, besides the null value"),
+    Parameter("max_crashes", "model", (0, MAX_CRASHES), "broker crashes"),
+    Parameter("retain_null_key", "variant", None, "compaction keeps messages that have no key"),
+    Parameter(
+        "model_producer",
+        "variant",
+        None,
+        "messages are sent as the run goes (off: all are there at the start, every sequence of them equally likely)",
+    ),
+    Parameter(
+        "publish_context_before_horizon",
+        "variant",
+        None,
+        "readers get the new ledger before the new horizon (off: horizon first, then ledger)",
+    ),
+    Parameter(
+        "persist_cursor_before_delete",
+        "variant",
+        None,
+        "the cursor is persisted before the old ledger is deleted (off: delete first, then persist)",
+    ),
+)
+
+
+def make_params(values) -> Params:
+    """`Params` from checked values of PARAMETERS."""
+    keys, value_set = values["keys"] + 1, values["values"] + 1
+    initial_messages = 0 if values["model_producer"] else values["messages"]
+    derived = {
+        "values": value_set,
+        "producible": sum(1 << (8 * key + value) for key in range(keys) for value in range(value_set)),
+        "initial_messages": initial_messages,
+        "sequences": (keys * value_set) ** initial_messages,
+    }
+    return Params(**{name: int((values | derived)[name]) for name in Params._fields})
