@@ -31,6 +31,8 @@ class Provenance(NamedTuple):
     experiment: str
     """The experiment file's text."""
     versions: list[str]
+    resume: str = ""
+    """What goes on with the runs, to which `--set run.runs=N` may be added; empty if nothing does."""
 
 
 class Picture(NamedTuple):
@@ -98,6 +100,7 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
     return {
         "target": numbers.short(target) if target < math.inf else "",
         "num_designs": len(found),
+        "settling_runs": _settling_runs(found, tail, target),
         "some_messages": bool(rows["messages"].any()),
         "some_faults": any(design.worst["at"] for design in found),
         "some_stuck": any(design.p_stuck() for design in found),
@@ -137,6 +140,16 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "messages": _cost(design, "messages"),
         "steps": _cost(design, "steps"),
     }
+
+
+def _settling_runs(found: Sequence[Design], tail: float, target: float) -> int:
+    """The runs of a configuration that should settle what is undecided, rounded up to two digits; 0 if none would."""
+    undecided = [each for each in found if each.verdict(target) == UNDECIDED]
+    runs = max((each.runs_to_settle(tail, target) for each in undecided), default=0.0)
+    if runs in (0.0, math.inf):
+        return 0
+    step = 10 ** (len(str(math.ceil(runs))) - 2)
+    return math.ceil(runs / step) * step
 
 
 def _copies(point: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ def draw(
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     changed = [word for override in experiment.overrides for word in ("--set", override)]
     run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
-    provenance = Provenance(command or run_it, source, versions)
+    provenance = Provenance(command or run_it, source, versions, "" if command else f"{run_it} --resume")
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)

@@ -68,9 +68,15 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         raise ConfigError(f"--out {out}: holds results of an unknown experiment; choose another folder")
     if any(line.startswith(_MERGED) for line in text(out).splitlines()):
         raise ConfigError(f"--out {out}: holds merged results; choose another folder")
-    different = differences(load(out), experiment)
+    before, runs = load(out), experiment.run.runs
+    if resume and runs > before.run.runs:  # those that are there are the first of them
+        before = before._replace(run=before.run._replace(runs=runs))
+    different = differences(before, experiment)
     if different:
-        raise ConfigError(f"--out {out}: holds results of another experiment: {different}; choose another folder")
+        fewer = " (runs can be added, not taken away)" if different.startswith("run.runs ") else ""
+        raise ConfigError(
+            f"--out {out}: holds results of another experiment: {different}{fewer}; choose another folder"
+        )
     if not resume:
         raise ConfigError(
             f"--out {out}: holds results of this experiment; --resume keeps them and runs what is missing"

@@ -140,6 +140,15 @@ def test_a_report_judges_by_the_target():
     assert 'class="verdict' not in report(given, [], PROVENANCE)
 
 
+def test_a_report_names_the_command_that_settles_what_is_undecided():
+    given = frame([0, 30], **LOST_AT).assign(target=0.001)
+    resumed = PROVENANCE._replace(resume="quorisk run x.toml --out results --resume")
+    html = report(frame([0, 0], **LOST_AT).assign(target=0.001), [], resumed)
+    assert "<pre>quorisk run x.toml --out results --resume --set run.runs=3700</pre>" in html
+    assert 'id="settle"' not in report(given, [], resumed)  # settled: it fails under one kind of faults
+    assert 'id="settle"' not in report(frame([0, 0], **LOST_AT).assign(target=0.001), [], PROVENANCE)
+
+
 def test_a_report_shows_a_counterexample_or_says_why_not():
     lossy, safe = frame([0, 30], **LOST_AT), frame([0, 0], **LOST_AT)
     html = report(lossy, [], PROVENANCE, counterexample=Counterexample(b"<svg>1</svg>", "Two bookies", "First, a < b."))

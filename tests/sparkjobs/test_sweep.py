@@ -245,6 +245,21 @@ def test_another_target_is_judged_without_running_again(spark, load, console, tm
     assert folder.load(out).run.target == 0.99
 
 
+@pytest.mark.parametrize("rule", [(), ("run.relative_precision=0.05",)])
+def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, load, console, tmp_path, rule):
+    little_by_little, at_once = tmp_path / "a", tmp_path / "b"
+    sweep(load(f"run.runs={RUNS // 3}", *rule), little_by_little, Options(), console)
+    made = folder.tasks(little_by_little)
+    summary = sweep(load(f"run.runs={2 * RUNS}", *rule), little_by_little, RESUMED, console)
+    sweep(load(f"run.runs={2 * RUNS}", *rule), at_once, Options(), console)
+    assert (little_by_little / folder.RESULTS).read_bytes() == (at_once / folder.RESULTS).read_bytes()
+    assert folder.tasks(little_by_little).slice(0, made.num_rows) == made
+    assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) >= summary.runs
+    if not rule:  # none is made twice
+        assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) == summary.runs == 8 * RUNS
+    assert folder.load(little_by_little).run.runs == 2 * RUNS
+
+
 def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_path):
     out = tmp_path / "out"
     sweep(load("run.runs=10"), out, Options(), console)
@@ -253,7 +268,7 @@ def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_pa
     for other, said in (
         ("run.seed=6", "run.seed is 5 there and 6 here"),
         ("model.keys=2", "model.keys is 1 there and 2 here"),
-        ("run.runs=11", "run.runs is 10 there and 11 here"),
+        ("run.runs=9", r"run.runs is 10 there and 9 here \(runs can be added, not taken away\)"),
         ("rates.broker_crash=1", r"rates.broker_crash is \[0.1, 1.0\] there and 1.0 here"),
         ('grid.where=["broker_crash < 1"]', r"rates.broker_crash is \[0.1, 1.0\] there and 0.1 here"),
     ):
