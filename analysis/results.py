@@ -13,13 +13,15 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from quorisk.analysis import stored
+from quorisk.analysis.experiment.identity import id_of
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines.tally import Tally
+from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES, Model
 
 if TYPE_CHECKING:
@@ -31,10 +33,6 @@ IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", 
 EFFORT = "effort"
 BY_RUNS = "runs"
 """In `stopped`: the number of runs was fixed before the first of them."""
-
-
-class ResultError(ValueError):
-    """Rows that do not belong together."""
 
 
 class Column(NamedTuple):
@@ -272,23 +270,43 @@ def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Jud
     }
 
 
-def write(table: pa.Table, path: Path) -> None:
+def write(table: pa.Table, file: Path | IO[bytes]) -> None:
     """Writes the reproducible columns of a table of SCHEMA as Parquet. Raises OSError."""
-    pq.write_table(table.select(REPRODUCIBLE), path, compression="zstd")
+    stored.write(table.select(REPRODUCIBLE), file)
 
 
 def read(path: Path) -> pa.Table:
     """A table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if the file holds anything else."""
-    table = read_table(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
-    return pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
+    table = stored.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
+    table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
+    check(table, path)
+    return table
 
 
-def read_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """The table of a Parquet file. Raises ResultError if it has another schema, or is no such file."""
-    try:
-        table = pq.ParquetFile(path).read()
-    except (OSError, pa.ArrowException) as error:
-        raise ResultError(f"{path}: not a Parquet file that can be read: {' '.join(str(error).split())}") from None
-    if table.schema != schema:
-        raise ResultError(f"{path}: not a table of Quorisk results, or of another version")
-    return table.cast(schema)
+def check(table: pa.Table, path: Path) -> None:
+    """Raises ResultError, which names `path`, unless each row agrees with itself."""
+    columns = ("point_id", "protocol", "model_version", "parameters", "num_runs", "first_run", "lost")
+    counted = table.select([*columns, *OUTCOMES, "step_histogram", "loss_time_histogram", "invariants"])
+    for number, each in enumerate(counted.to_pylist(), 1):
+        try:
+            wrong = _wrong(each)
+        except (TypeError, ValueError) as error:
+            wrong = repr(error)
+        if wrong:
+            raise ResultError(f"{path}: not what a sweep writes: row {number}: {wrong}")
+
+
+def _wrong(each: Mapping[str, Any]) -> str:
+    """In what a row contradicts itself; empty if in nothing."""
+    counts = [each[name] for name in OUTCOMES]
+    if min(counts) < 0 or each["num_runs"] <= 0 or each["first_run"] < 0:
+        return "counts below zero, or no runs"
+    if sum(counts) != each["num_runs"]:
+        return f"outcomes add up to {sum(counts)} of {each['num_runs']} runs"
+    if sum(each["step_histogram"]) != each["num_runs"] or sum(each["loss_time_histogram"]) != each["lost"]:
+        return "histograms do not add up to the runs"
+    if any(not 0 <= one["broken"] <= each["num_runs"] for one in each["invariants"]):
+        return "an invariant is broken in more runs than there are"
+    if id_of(each["protocol"], each["model_version"], each["parameters"]) != each["point_id"]:
+        return "point_id is not that of the parameters"
+    return ""

@@ -20,6 +20,7 @@ from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
+from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
 
 if TYPE_CHECKING:
@@ -49,18 +50,18 @@ def load(path: str | Path) -> Sweep:
     path = Path(path)
     table_path = path / RESULTS if path.is_dir() else path
     if not table_path.is_file():
-        raise results.ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
+        raise ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
     beside = table_path.with_name(EXPERIMENT)
     experiment = None
     if beside.is_file():
         experiment = config.load(beside, overrides(beside.read_text("utf-8", errors="replace")))
     table = results.read(table_path)
     if table.num_rows == 0:
-        raise results.ResultError(f"{table_path}: no rows")
+        raise ResultError(f"{table_path}: no rows")
     try:
         return tidy(table, experiment)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise results.ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
+        raise ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
 
 
 def overrides(text: str) -> list[str]:

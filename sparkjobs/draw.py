@@ -7,14 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from quorisk.analysis import results, tidy
+from quorisk.analysis import tidy
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.plots import canvas, text
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
-from quorisk.sparkjobs import folder
+from quorisk.sparkjobs import files, folder
 from quorisk.sparkjobs.counterexample import counterexample
 
 
@@ -28,16 +28,15 @@ def draw(
     """
     experiment = experiments[0]
     sweep = tidy.tidy(table, experiment)
-    (out / folder.FIGURES).mkdir(exist_ok=True)
     pictures = []
     for name, figure in figures(*sweep):
         whole = save(figure, "svg")
-        folder.write(out / folder.FIGURES / f"{name}.svg", whole)
+        files.write(out / folder.FIGURES / f"{name}.svg", whole)
         bare = canvas.without_caption(whole, figure)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
     shown = counterexample(table, experiments)
     if shown:
-        folder.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
+        files.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     changed = [word for override in experiment.overrides for word in ("--set", override)]
     run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
@@ -45,7 +44,7 @@ def draw(
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)
-    folder.write(out / folder.REPORT, html.encode())
+    files.write(out / folder.REPORT, html.encode())
     return sweep.frame
 
 
@@ -62,7 +61,7 @@ def plot(
             raise ConfigError(f"--format {kind}: one of {', '.join(KINDS)}")
     try:
         sweep = tidy.load(path)
-    except results.ResultError as error:
+    except ResultError as error:
         raise ConfigError(str(error)) from None
     wish = _checked(wish, sweep.frame)
     out = out or (path if path.is_dir() else path.parent) / folder.FIGURES

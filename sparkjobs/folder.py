@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from quorisk.analysis import results, tidy
+from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
-from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.kernels.errors import ConfigError, ResultError, RunError
+from quorisk.sparkjobs.files import reason, sweep_up, writing
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", "tasks", tidy.RESULTS, tidy.EXPERIMENT
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
@@ -44,9 +44,11 @@ def taken(out: Path) -> Iterator[None]:
         os.close(descriptor)
         raise ConfigError(f"--out {out}: another quorisk is writing there") from None
     try:
+        for part in (out, out / TASKS, out / FIGURES):
+            sweep_up(part)
         yield
     except OSError as error:
-        raise RunError(f"--out {out}: {_reason(error)}") from None
+        raise RunError(f"--out {out}: {reason(error)}") from None
     finally:
         os.close(descriptor)
 
@@ -170,8 +172,9 @@ def tasks(out: Path) -> pa.Table:
     tables = [TASK_SCHEMA.empty_table()]
     for path in _task_files(out):
         try:
-            tables.append(results.read_table(path, TASK_SCHEMA))
-        except results.ResultError as error:
+            tables.append(stored.read(path, TASK_SCHEMA))
+            results.check(tables[-1], path)
+        except ResultError as error:
             raise RunError(f"{error}; without this file, --resume runs again what was in it") from None
     return pa.concat_tables(tables)
 
@@ -184,7 +187,7 @@ def result_rows(out: Path) -> pa.Table:
     """The rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
     try:
         table = results.read(out / RESULTS)
-    except results.ResultError as error:
+    except ResultError as error:
         raise RunError(f"{error}; without this file, `quorisk run --resume` makes it again") from None
     seconds = tasks(out).group_by("point_id").aggregate([("wall_s", "sum")])
     at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
@@ -192,37 +195,13 @@ def result_rows(out: Path) -> pa.Table:
     return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
 
 
-def write(path: Path, content: bytes) -> None:
-    """Writes a file, all of it or nothing. Raises RunError."""
-    with _writing(path) as part:
-        part.write_bytes(content)
-
-
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a table as Parquet, all of it or nothing. Raises RunError."""
-    with _writing(path) as part:
-        pq.write_table(table, part, compression="zstd")
+    with writing(path) as file:
+        stored.write(table, file)
 
 
 def write_results(out: Path, table: pa.Table) -> None:
     """Writes a table of `results.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
-    with _writing(out / RESULTS) as part:
-        results.write(table, part)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[Path]:
-    """Yields the path to write to in the place of `path`."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        path.parent.mkdir(exist_ok=True)
-        yield part
-        part.replace(path)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written: {_reason(error)}") from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno else str(error)
+    with writing(out / RESULTS) as file:
+        results.write(table, file)

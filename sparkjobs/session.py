@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import current_thread, main_thread
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
@@ -25,6 +24,8 @@ from pyspark.java_gateway import launch_gateway
 import quorisk
 from quorisk.analysis.experiment.keys import show
 from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.sparkjobs.files import LogHandler, appending
+from quorisk.sparkjobs.private import private_folder
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 
@@ -47,20 +48,19 @@ _JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {classes('SharedArchiveFile', CLASSES)
 SETTINGS = {
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
     "spark.log.level": "WARN",
-    # Over TCP each answer of a Python worker waits 40 ms for an acknowledgement.
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
+    # Over TCP each answer of a Python worker waits 40 ms for an acknowledgement. Whoever may write to these sockets may
+    # run code, so they lie in a folder that is this user's alone.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 CLUSTER_SETTINGS = {
     "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
     "spark.speculation": "true",
-    # A socket's path has 107 characters at the most, more than which YARN's own folder for temporary files may have.
-    "spark.python.unix.domain.socket.dir": "/tmp",
 }
 PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
 _UNPACKED = "quorisk"
@@ -115,12 +115,12 @@ def spark(
     """
     active = SparkContext._active_spark_context
     with ExitStack() as stack:
-        folder = stack.enter_context(TemporaryDirectory(prefix="quorisk-"))
+        folder = stack.enter_context(private_folder())
         stack.enter_context(_logging_to(log))
         if active:
             context = active
         else:
-            context, java = _start(_configuration(master or LOCAL_MASTER, settings, Path(folder)), log)
+            context, java = _start(_configuration(master or LOCAL_MASTER, settings, folder), log)
             stack.callback(_end, java, context)
         try:
             yield context
@@ -149,7 +149,7 @@ def _end(java: JavaGateway, context: SparkContext | None = None) -> None:
 @contextmanager
 def _logging_to(log: Path) -> Iterator[None]:
     """Has Python's side of Spark log to a file: py4j tells of every connection that ends, with a traceback."""
-    handler = logging.FileHandler(log, encoding="utf-8")
+    handler = LogHandler(log)
     logging.getLogger().addHandler(handler)
     try:
         yield
@@ -176,6 +176,8 @@ def _configuration(master: str, settings: Mapping[str, str], folder: Path) -> Sp
     for key, value in (SETTINGS | (LOCAL_SETTINGS if is_local else CLUSTER_SETTINGS) | dict(settings)).items():
         conf.set(key, value)
     if is_local:
+        for key in ("spark.python.unix.domain.socket.dir", "spark.local.dir"):
+            conf.setIfMissing(key, str(folder))
         os.environ["PYSPARK_PYTHON"] = sys.executable
         # Workers import what this process imports, whatever lies in the current folder.
         conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
@@ -226,7 +228,7 @@ def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
 
 def _launched(conf: SparkConf, log: Path) -> JavaGateway:
     """Java, started in a thread, which Ctrl-C does not stop: left halfway, Java would wait for ever."""
-    with log.open("ab") as file, ThreadPoolExecutor(1) as pool:
+    with appending(log) as file, ThreadPoolExecutor(1) as pool:
         launching = pool.submit(launch_gateway, conf, {"stdout": file, "stderr": file})
         try:
             return launching.result()

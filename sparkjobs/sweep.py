@@ -23,7 +23,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
-from quorisk.sparkjobs import folder, screen, session
+from quorisk.sparkjobs import files, folder, screen, session
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.plan import pilot, plan
@@ -82,7 +82,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         LOG.info("started: %s", _command(experiment, out))
         try:
-            folder.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
+            files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
             state = State(experiment, out, options.budget_s < math.inf)
             if state.ledger.wanted() or not state.is_written():
                 spark = session.spark(options.master, settings, out / folder.SPARK_LOG, pool)

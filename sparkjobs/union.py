@@ -11,7 +11,7 @@ from rich.console import Console
 
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs import folder, screen, session
+from quorisk.sparkjobs import files, folder, screen, session
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.sweep import Summary, summarized
@@ -43,7 +43,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
     with folder.taken(out), ThreadPoolExecutor(1) as pool:
         table = _merged(rows, out, pool)
-        folder.write(out / folder.EXPERIMENT, folder.merged(sources).encode())
+        files.write(out / folder.EXPERIMENT, folder.merged(sources).encode())
         folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
         with console.status("drawing"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
+from quorisk.sparkjobs.files import LogHandler
 from quorisk.sparkjobs.run import Done
 
 LOG = logging.getLogger("quorisk")
@@ -15,7 +16,7 @@ LOG = logging.getLogger("quorisk")
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
     """Appends what LOG is told in the body to a file, as lines with the time. A disk that is full stops no run."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = LogHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     handler.handleError = lambda record: None  # type: ignore[method-assign]
     LOG.setLevel(logging.INFO)

@@ -33,8 +33,13 @@ def canonical_parameters(model: Model, point: Point) -> str:
 
 def point_id(model: Model, point: Point) -> str:
     """SHA-256, in hex, of the canonical JSON of {"model", "parameters": `dotted_values`, "version"}."""
-    identity = {"model": model.name, "version": model.version, "parameters": dotted_values(model, point)}
-    return hashlib.sha256(_canonical(identity).encode()).hexdigest()
+    return id_of(model.name, model.version, canonical_parameters(model, point))
+
+
+def id_of(name: str, version: int, parameters: str) -> str:
+    """`point_id` of a model's name and version and of canonical parameters."""
+    whole = f'{{"model":{json.dumps(name)},"parameters":{parameters},"version":{version}}}'
+    return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def _canonical(value: object) -> str:

@@ -2,17 +2,21 @@
 
 import json
 import math
+import random
 
 import pyarrow as pa
 import pytest
 
-from quorisk.analysis import results
+from quorisk.analysis import results, stored
 from quorisk.analysis.experiment.identity import canonical_parameters, point_id
-from quorisk.analysis.results import Identity, ResultError
+from quorisk.analysis.results import Identity
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.kernels.engines.tally import num_columns, read
+from quorisk.kernels.errors import ResultError
 from quorisk.kernels.protocols.compaction import MODEL
+from tests.plots.tables import table as made_up
+from tests.plots.tables import write
 from tests.support import point_of
 
 POINT = point_of(MODEL, horizon=50.0)
@@ -114,20 +118,55 @@ def test_sums_of_more_digits_than_64_bits_or_python_decimals_have_are_exact():
 
 
 def test_parquet_keeps_everything(tmp_path):
-    given = merged_table(row(), row(point_id="other"))
-    results.write(given, tmp_path / "results.parquet")
-    again = results.read(tmp_path / "results.parquet")
+    path = tmp_path / "results.parquet"
+    write(made_up([3, 0], model__keys=[1, 2]), path)
+    given = results.read(path)
+    results.write(given, path)
+    again = results.read(path)
     assert again.schema.equals(results.SCHEMA, check_metadata=True)
     assert again.select(results.REPRODUCIBLE).equals(given.select(results.REPRODUCIBLE))
     assert again["wall_s"].to_pylist() == [None, None]  # no part of a table that is to be the same everywhere
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"completed": 998}, "outcomes add up to 1001 of 1000 runs"),
+        ({"lost": -1, "completed": 1001}, "counts below zero"),
+        ({"seed": None, "point_id": "0" * 64}, "point_id is not that of the parameters"),
+        ({"step_histogram": [1] * 32}, "histograms do not add up"),
+        ({"invariants": [{"name": "x", "data_loss": True, "broken": 1001, "first_steps": 0}]}, "in more runs than"),
+    ],
+)
+def test_rows_that_contradict_themselves_are_refused(tmp_path, changed, said):
+    path = tmp_path / "results.parquet"
+    write(made_up([3]), path)
+    [row] = results.read(path).to_pylist()
+    results.write(pa.Table.from_pylist([row | changed], schema=results.SCHEMA), path)
+    with pytest.raises(ResultError, match=rf"results\.parquet: not what a sweep writes: row 1: .*{said}"):
+        results.read(path)
+
+
+def test_no_bit_of_a_file_flips_unnoticed(tmp_path):
+    path = tmp_path / "results.parquet"
+    write(made_up([3, 0], model__keys=[1, 2]), path)
+    whole = path.read_bytes()
+    chance = random.Random(1)
+    for _ in range(300):
+        at = chance.randrange(8 * len(whole))
+        flipped = bytearray(whole)
+        flipped[at // 8] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        with pytest.raises(ResultError, match=r"results\.parquet: "):
+            results.read(path)
+
+
 def test_other_files_are_no_results(tmp_path):
     path = tmp_path / "results.parquet"
     path.write_text("not Parquet")
-    with pytest.raises(ResultError, match="not a Parquet file"):
+    with pytest.raises(ResultError, match="damaged, or not written by"):
         results.read(path)
-    pa.parquet.write_table(pa.table({"point_id": ["x"]}), path)
+    stored.write(pa.table({"point_id": ["x"]}), path)
     with pytest.raises(ResultError, match="not a table of Quorisk results"):
         results.read(path)
 

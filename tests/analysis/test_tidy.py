@@ -9,10 +9,9 @@ import pytest
 from matplotlib import pyplot
 
 from quorisk.analysis import results, tidy
-from quorisk.analysis.results import ResultError
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS
-from quorisk.kernels.errors import ConfigError
-from tests.plots.tables import RUNS, table
+from quorisk.kernels.errors import ConfigError, ResultError
+from tests.plots.tables import RUNS, table, write
 from tests.support import ROOT
 
 FILE = """# --set run.confidence=0.9
@@ -33,7 +32,7 @@ keys = [1, 2]
 
 @pytest.fixture
 def folder(tmp_path):
-    results.write(table([3, 0], model__keys=[1, 2]), tmp_path / tidy.RESULTS)
+    write(table([3, 0], model__keys=[1, 2]), tmp_path / tidy.RESULTS)
     (tmp_path / tidy.EXPERIMENT).write_text(FILE)
     return tmp_path
 
@@ -49,7 +48,7 @@ def test_a_folder_is_judged_as_its_experiment_was(folder):
 
 
 def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_any_time(folder):
-    results.write(table([3, 0], horizon=40, model__keys=[1, 2]), folder / tidy.RESULTS)
+    write(table([3, 0], horizon=40, model__keys=[1, 2]), folder / tidy.RESULTS)
     by_then = tidy.load(folder).frame
     (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
     at_any_time = tidy.load(folder).frame
@@ -97,7 +96,7 @@ def test_bins_are_where_they_say():
 def test_rows_that_no_sweep_wrote_are_refused_in_a_line(tmp_path, broken):
     [row] = table([3]).to_pylist()
     path = tmp_path / tidy.RESULTS
-    results.write(pa.Table.from_pylist([row | broken], results.SCHEMA), path)
+    write(pa.Table.from_pylist([row | broken], results.SCHEMA), path)
     with pytest.raises(ResultError, match=r"results\.parquet: not what a sweep writes: ") as raised:
         tidy.load(tmp_path)
     assert "\n" not in str(raised.value)
@@ -107,12 +106,12 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     with pytest.raises(ResultError, match="no results there"):
         tidy.load(tmp_path)
     (tmp_path / tidy.RESULTS).write_bytes(b"PAR1")
-    with pytest.raises(ResultError, match="not a Parquet file"):
+    with pytest.raises(ResultError, match="damaged, or not written by"):
         tidy.load(tmp_path)
     results.write(results.SCHEMA.empty_table(), tmp_path / tidy.RESULTS)
     with pytest.raises(ResultError, match="no rows"):
         tidy.load(tmp_path)
-    results.write(table([1]), tmp_path / tidy.RESULTS)
+    write(table([1]), tmp_path / tidy.RESULTS)
     (tmp_path / tidy.EXPERIMENT).write_text("protocol = 3")
     with pytest.raises(ConfigError):
         tidy.load(tmp_path)
@@ -132,7 +131,7 @@ def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
         "variant__fence_recovery_reads": [True, False],
         "faults__message_loss": [0.1, 0.2],
     }
-    results.write(table(range(16), **grid), tmp_path / "results" / "demo" / tidy.RESULTS)
+    write(table(range(16), **grid), tmp_path / "results" / "demo" / tidy.RESULTS)
     names: dict[str, Any] = {}
     exec(example, names)
     assert names["left"].get_ylabel() == "probability in a run"

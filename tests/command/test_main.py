@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from quorisk.analysis import bench, explore, results
+from quorisk.analysis import bench, explore
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs import sweep
-from tests.plots.tables import table
+from tests.plots.tables import table, write
 from tests.support import ROOT
 
 TOPIC = """
@@ -237,7 +237,7 @@ def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch)
 
 
 def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
-    results.write(table([3, 0], model__keys=[1, 2]), tmp_path / "results.parquet")
+    write(table([3, 0], model__keys=[1, 2]), tmp_path / "results.parquet")
     code, out, err = quorisk("plot", str(tmp_path), "--format", "png", "--format", "pdf", "--json")
     assert (code, err) == (0, "")
     files = [Path(file) for file in json.loads(out)]
@@ -249,7 +249,7 @@ def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
 
 
 def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
-    results.write(table([3], model__keys=[1]), tmp_path / "some.parquet")
+    write(table([3], model__keys=[1]), tmp_path / "some.parquet")
     arguments = ("plot", str(tmp_path / "some.parquet"), "--format", "svg", "--out", str(tmp_path / "a" / "b"))
     code, out, _ = quorisk(*arguments, "--invariant", "CompactedLedgerLeak")
     assert code == 0

@@ -4,13 +4,14 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from quorisk.analysis import results, tidy
-from quorisk.analysis.experiment.identity import canonical_parameters
+from quorisk.analysis.experiment.identity import canonical_parameters, id_of
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.tally import LOSS_TIME, MESSAGES, STEP_HISTOGRAM, STEPS, TIME_HISTOGRAM, num_columns, read
 from quorisk.kernels.protocols.compaction import MODEL
@@ -41,6 +42,14 @@ def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied
         sums[TIME_HISTOGRAM + 21], sums[TIME_HISTOGRAM + 22] = num_lost // 2, num_lost - num_lost // 2
         rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
     return pa.Table.from_pylist(rows, schema=results.SCHEMA)
+
+
+def write(made_up: pa.Table, path: Path) -> None:
+    """Writes such a table under the ids that its parameters have, without which it is refused."""
+    rows = made_up.to_pylist()
+    for row in rows:
+        row["point_id"] = id_of(row["protocol"], row["model_version"], row["parameters"])
+    results.write(pa.Table.from_pylist(rows, schema=results.SCHEMA), path)
 
 
 def frame(losses: Sequence[int], **given: Any) -> pd.DataFrame:

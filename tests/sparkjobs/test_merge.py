@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from quorisk.analysis import results
@@ -13,9 +12,10 @@ from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
-from quorisk.sparkjobs import folder, session
+from quorisk.sparkjobs import files, folder, session
 from quorisk.sparkjobs.state import identities
 from quorisk.sparkjobs.sweep import work_of
+from tests.plots.tables import write
 from tests.support import SMALL_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
@@ -68,7 +68,7 @@ def leave(tmp_path, monkeypatch):
         ]
         rows = [row | {"stopped": ["runs"], "attempt": 0, "host": ""} for row in rows]
         out.mkdir()
-        folder.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
+        files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
         folder.append(out, rows)
         folder.write_results(out, pa.Table.from_pylist(rows, schema=results.SCHEMA))
         return out
@@ -110,10 +110,10 @@ def test_points_of_several_grids_come_together_and_merged_results_merge_again(le
 def test_engines_may_differ(leave, quorisk, tmp_path):
     leave("a", PART)
     other = leave("b", PART, REST)
-    table = pq.read_table(other / folder.RESULTS)
+    table = results.read(other / folder.RESULTS)
     place = table.schema.get_field_index("engines")
     other_engine = table.set_column(place, table.schema.field(place), [[["jax"]] * table.num_rows])
-    pq.write_table(other_engine, other / folder.RESULTS)
+    results.write(other_engine, other / folder.RESULTS)
     assert quorisk("merge", "a", "b", "--out", "both")[0] == 0
     assert {tuple(row["engines"]) for row in rows(tmp_path / "both")} == {("jax", "numba")}
 
@@ -141,10 +141,8 @@ def test_what_does_not_belong_together_is_refused_in_a_line(leave, quorisk, tmp_
 def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     leave("a", PART)
     other = leave("b", PART, "--set=rates.broker_crash=2.0")
-    table = pq.read_table(other / folder.RESULTS)
-    place = table.schema.get_field_index("model_version")
-    older = table.set_column(place, table.schema.field(place), pa.array([0] * table.num_rows))
-    pq.write_table(older, other / folder.RESULTS)
+    older = [row | {"model_version": 0} for row in results.read(other / folder.RESULTS).to_pylist()]
+    write(pa.Table.from_pylist(older, schema=results.SCHEMA), other / folder.RESULTS)
     assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 1 in a and 0 here\n")
 
 
@@ -159,5 +157,5 @@ def test_folders_without_results_or_that_have_some_already_are_refused(leave, qu
     (out / folder.RESULTS).write_bytes((out / folder.RESULTS).read_bytes()[:-9])
     code, _, err = quorisk("merge", "a", "--out", "c")
     assert code == 1
-    assert "results.parquet: not a Parquet file" in err
+    assert "results.parquet: damaged" in err
     assert len(err.splitlines()) == 1
