@@ -260,7 +260,7 @@ def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
 
 
 def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
-    results.write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
+    write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
     arguments = ("plot", str(tmp_path), "--format", "svg", "--only", "heat_map", "--x", "keys", "--hue", "model.values")
     code, out, _ = quorisk(*arguments, "--title", "Fewer keys", "--size", "8x4.5", "--no-caption")
     assert code == 0
@@ -282,7 +282,7 @@ def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
     ],
 )
 def test_plot_says_what_it_cannot_draw(quorisk, tmp_path, arguments, said):
-    results.write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
+    write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
     code, _, err = quorisk("plot", str(tmp_path), *arguments)
     assert code == 2
     assert err.startswith(f"error: {said}")
