@@ -89,7 +89,7 @@ def vary(path: Path, overrides: Sequence[str], options: Sequence[str], all_pairs
     """
     names, axes = zip(*(_axis(option) for option in options), strict=True)
     experiment = config.load(path, [*overrides, *axes])
-    keys = [find(name, keys_of(experiment.model)).name for name in names]
+    keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
     if len(set(keys)) < len(keys):
         raise ConfigError(f"--vary {options[-1]}: a key once, with all of its values")
     shared = [key for key in experiment.varied if key not in keys]

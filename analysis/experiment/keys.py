@@ -92,8 +92,8 @@ def choice(names: tuple[str, ...], note: str = "") -> Kind:
 SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else None)
 
 
-def keys_of(model: Model) -> dict[str, Key]:
-    """All keys that an experiment file of a model may set, by name."""
+def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key]:
+    """All keys that an experiment file of a model with these scenarios may set, by name."""
     # engines draw losses in units of 2**-63, and floats hold all products of such losses, rates and times
     loss = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
     if model.max_sends == 0:
@@ -123,6 +123,7 @@ def keys_of(model: Model) -> dict[str, Key]:
         Key("run.at_any_time", SWITCH, False, False),
         Key("run.target", limit, math.inf, False),
         Key("run.engine", engine, "auto", False),
+        *([Key("run.scenario", choice(scenario_names), None, True)] if scenario_names else []),
     ]
     return {key.name: key for key in keys}
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from quorisk.analysis.experiment.config import ConfigError, Experiment, build, load
 from quorisk.analysis.experiment.identity import canonical_parameters, point_id
 from quorisk.analysis.experiment.keys import find, keys_of
+from quorisk.analysis.experiment.settings import TABLES
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from tests.support import ROOT
 
@@ -227,7 +228,7 @@ ERRORS = [
         "model.zzz = 1: there is no key model.zzz; "
         "[model] has bookies, clients, write_quorum, ack_quorum, entries, inflight",
     ),
-    ("[fault]\nmessage_loss = 0.1", [], "fault: no such table; there are model, variant, faults, rates, run, grid"),
+    ("[fault]\nmessage_loss = 0.1", [], f"fault: no such table; there are {', '.join(TABLES)}"),
     ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),
     ("[grid]\nack_quorum = 2", [], "grid.ack_quorum = 2: a list with something in it"),
     ("[grid]\nack_quorum = []", [], "grid.ack_quorum = []: a list with something in it"),

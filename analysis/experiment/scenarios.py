@@ -1,0 +1,111 @@
+"""Scenarios: what happens to one modelled object a number of times a year.
+
+    [scenarios.failover]
+    per_year = 2_000
+    about = "a broker dies; another one recovers the ledger"
+    simplifications = ["time-outs are exponential"]
+    model.clients = 2
+    run.lifetime = "1 h"
+
+A scenario overlays the keys of the file's own tables, those of a profile among them; [grid] and --set go before it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from quorisk.analysis.experiment.keys import Key, find, show, show_key
+from quorisk.kernels.errors import ConfigError
+
+SCENARIO = "run.scenario"
+"""The key of a grid that says which scenarios there are: all of the file's, unless it or --set picks some."""
+_OWN = ("per_year", "about", "simplifications")
+MOST_PER_YEAR = 1e30
+
+
+class Scenario(NamedTuple):
+    """A part of a design's year, as a small model of its own."""
+
+    per_year: float
+    """How many times a year it happens: its losses a year are so many times the probability of one."""
+    about: str
+    """What it is, for people."""
+    simplifications: tuple[str, ...]
+    """What the model makes simpler than it is, a sentence each."""
+    values: dict[str, Any]
+    """What it overlays, by dotted key; rates and times in seconds."""
+
+
+def names(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a file's scenarios. Raises ConfigError if they cannot be used."""
+    tables = document.get("scenarios", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise ConfigError("scenarios: tables, each [scenarios.NAME]")
+    for name in tables:
+        if not re.fullmatch(r"[A-Za-z]\w{0,39}", name):
+            raise ConfigError(f"scenarios.{show(name)}: a name of letters, digits and _")
+    return tuple(tables)
+
+
+def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict[str, Any]]) -> None:
+    """Adds a value, checked, of a key such as scenarios.entry.model.clients. Raises ConfigError."""
+    _, scenario, inner = (*name.split(".", 2), "", "")[:3]
+    if scenario not in into:
+        raise ConfigError(
+            f"{show_key(name)} = {show(value)}: there are the scenarios {', '.join(into) or 'of no name'}"
+        )
+    if inner in _OWN:
+        into[scenario][inner] = _read_own(name, inner, value)
+        return
+    try:
+        key = find(inner, keys)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{show_key(name)} = {show(value)}: {error} (a scenario itself has {', '.join(_OWN)})"
+        ) from None
+    if not key.in_grid or key.name == SCENARIO:
+        raise ConfigError(f"{show_key(name)} = {show(value)}: is the same in all scenarios; set it in [run]")
+    try:
+        into[scenario][key.name] = key.read(value)
+    except ConfigError as error:
+        raise ConfigError(f"scenarios.{scenario}.{error}") from None
+
+
+def _read_own(name: str, inner: str, value: object) -> Any:
+    if inner == "per_year":
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PER_YEAR:
+            raise ConfigError(f"{name} = {show(value)}: a number from 0 to 1e30, how often it happens a year")
+        return float(value)
+    if inner == "about":
+        if not isinstance(value, str):
+            raise ConfigError(f"{name} = {show(value)}: a text")
+        return value
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ConfigError(f"{name} = {show(value)}: a list of texts")
+    return tuple(value)
+
+
+def finished(taken: Mapping[str, Mapping[str, Any]]) -> dict[str, Scenario]:
+    """Scenarios by name, from what `take` gathered. Raises ConfigError."""
+    result = {}
+    for name, values in taken.items():
+        if "per_year" not in values:
+            raise ConfigError(f"scenarios.{name}.per_year: missing; how often it happens a year")
+        own = {key: values.get(key, default) for key, default in zip(_OWN, (0.0, "", ()), strict=True)}
+        result[name] = Scenario(**own, values={key: value for key, value in values.items() if key not in _OWN})
+    return result
+
+
+def check_whole(varied: Iterable[Mapping[str, Any]]) -> None:
+    """Raises ConfigError unless each design has the same scenarios: a sum would lack one that a condition took out."""
+    by_design: dict[tuple[Any, ...], set[str]] = {}
+    for values in varied:
+        if SCENARIO in values:
+            design = tuple((key, value) for key, value in values.items() if key != SCENARIO)
+            by_design.setdefault(design, set()).add(values[SCENARIO])
+    everywhere = set().union(*by_design.values())
+    for design, there in by_design.items():
+        if there != everywhere:
+            at = ", ".join(f"{key} = {show(value)}" for key, value in design)
+            missing = ", ".join(sorted(everywhere - there))
+            raise ConfigError(f"grid.where: leaves out scenario {missing} at {at}; its losses a year would lack it")

@@ -1,0 +1,199 @@
+"""Scenarios of an experiment file, profiles, and tables that others read."""
+
+from pathlib import Path
+
+import pytest
+
+from quorisk.analysis.experiment.config import ConfigError
+from quorisk.analysis.experiment.scenarios import Scenario
+from tests.analysis.experiment.test_config import BOOKKEEPER, read
+
+__all__ = ["read"]
+
+TWO = (
+    BOOKKEEPER
+    + """
+[scenarios.entry]
+per_year = 5e10
+about = "an entry's life"
+simplifications = ["one entry stands for all"]
+clients = 1
+message_loss = 1e-6
+
+[scenarios.failover]
+per_year = 2_000
+faults.message_loss = 1e-3
+rates.client_starts_recovery = 4
+"""
+)
+GRID = "[grid]\nwrite_quorum = [2, 3]\nack_quorum = [1, 2]\n"
+
+
+def test_scenarios_overlay_the_file_and_are_crossed_with_the_designs(read):
+    experiment = read(TWO + GRID)
+    assert experiment.varied == ("model.write_quorum", "model.ack_quorum", "run.scenario")
+    assert [point.scenario for point in experiment.points] == ["entry", "failover"] * 4
+    entry, failover = (point.point for point in experiment.points[:2])
+    assert (entry.values["clients"], entry.message_loss, entry.rates["client_starts_recovery"]) == (1, 1e-6, 1.0)
+    assert (failover.values["clients"], failover.message_loss) == (2, 1e-3)
+    assert failover.rates["client_starts_recovery"] == 4.0
+    designs = [point.design for point in experiment.points]
+    assert designs[0] == designs[1] == (("model.write_quorum", 2), ("model.ack_quorum", 1))
+    assert len(set(designs)) == 4
+    overlaid = {"model.clients": 1, "faults.message_loss": 1e-6}
+    assert experiment.scenarios["entry"] == Scenario(5e10, "an entry's life", ("one entry stands for all",), overlaid)
+    assert experiment.scenarios["failover"].per_year == 2000.0
+
+
+def test_a_file_without_scenarios_has_none(read):
+    experiment = read(BOOKKEEPER)
+    assert (experiment.scenarios, experiment.points[0].scenario, experiment.points[0].design) == ({}, None, ())
+
+
+def test_a_scenario_can_be_picked(read):
+    for override in ("scenario=failover", "run.scenario=failover", "grid.scenario=['failover']"):
+        [point] = read(TWO, override).points
+        assert (point.scenario, point.point.message_loss) == ("failover", 1e-3)
+    assert [point.scenario for point in read(TWO + "[grid]\nscenario = ['failover', 'entry']").points] == [
+        "failover",
+        "entry",
+    ]
+
+
+def test_how_often_a_scenario_happens_changes_no_run(read):
+    ids = [[point.point_id for point in read(TWO, *more).points] for more in ((), ("scenarios.entry.per_year=3",))]
+    assert ids[0] == ids[1]
+    assert read(TWO, "scenarios.entry.per_year=3").scenarios["entry"].per_year == 3.0
+
+
+def test_an_override_goes_before_what_scenarios_say(read):
+    assert {point.point.message_loss for point in read(TWO, "message_loss=0.5").points} == {0.5}
+    losses = [point.point.message_loss for point in read(TWO, "scenarios.entry.message_loss=0.5").points]
+    assert losses == [0.5, 1e-3]
+    assert {point.point.message_loss for point in read(TWO, "grid.message_loss=[0.5, 0.1]").points} == {0.5, 0.1}
+
+
+ERRORS = [
+    # what the file adds to two scenarios, overrides, what is said
+    (
+        "[grid]\nmessage_loss = [0.1, 0.2]",
+        [],
+        "scenarios.entry.faults.message_loss = 1e-06: [grid] lists faults.message_loss already",
+    ),
+    ("[scenarios.third]\nclients = 1", [], "scenarios.third.per_year: missing; how often it happens a year"),
+    (
+        "[scenarios.third]\nper_year = -1",
+        [],
+        "scenarios.third.per_year = -1: a number from 0 to 1e30, how often it happens a year",
+    ),
+    ("[scenarios.third]\nper_year = 1\nabout = 2", [], "scenarios.third.about = 2: a text"),
+    (
+        "[scenarios.third]\nper_year = 1\nseed = 2",
+        [],
+        "scenarios.third.seed = 2: is the same in all scenarios; set it in [run]",
+    ),
+    (
+        "[scenarios.third]\nper_year = 1\nclientz = 2",
+        [],
+        "scenarios.third.clientz = 2: there is no key clientz; did you mean model.clients? "
+        "(a scenario itself has per_year, about, simplifications)",
+    ),
+    ("[scenarios.third]\nper_year = 1\nclients = 9", [], "scenarios.third.model.clients = 9: an integer from 1 to 3"),
+    ("[scenarios.third]\nper_year = 1", ["scenario=fourth"], 'run.scenario = "fourth": one of "entry", "failover", '),
+    ("", ["scenarios.third.clients=1"], "scenarios.third.clients = 1: there are the scenarios entry, failover"),
+    (
+        "[scenarios.third]\nper_year = 1\nclients = 1\nmessage_loss = 1e-6",
+        [],
+        'scenarios: run.scenario = "entry" and run.scenario = "third" are the same; leave one out',
+    ),
+    (
+        GRID + 'where = ["write_quorum == 3", "scenario == \'entry\'", "ack_quorum == 1"]',
+        [],
+        None,
+    ),
+    (
+        GRID + 'where = ["ack_quorum <= clients"]',
+        [],
+        "grid.where: leaves out scenario entry at model.write_quorum = 2, model.ack_quorum = 2; "
+        "its losses a year would lack it",
+    ),
+    ('["scenarios"."a b"]\nper_year = 1', [], 'scenarios."a b": a name of letters, digits and _'),
+    (
+        "[scenarios.third]\nper_year = 1\n[scenarios.third.rates]\nclient_creates_ledger = '1 / h'",
+        [],
+        "scenarios.failover.rates.client_starts_recovery = 4.0: no unit, "
+        "but scenarios.third.rates.client_creates_ledger has one; ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "overrides", "said"), ERRORS)
+def test_what_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, more, overrides, said):
+    if said is None:
+        assert [point.scenario for point in read(TWO + more, *overrides).points] == ["entry"]
+        return
+    with pytest.raises(ConfigError) as error:
+        read(TWO + more, *overrides)
+    assert str(error.value).startswith(f"x.toml: {said}")
+
+
+PROFILE = """
+protocol = "bookkeeper"
+about = "a machine room"
+[rates.client_creates_ledger]
+value = "1 / 4 s"
+means = "a topic gets a ledger"
+source = "assumed"
+[faults.message_loss]
+value = 1e-6
+means = "a connection breaks"
+source = "assumed"
+"""
+
+
+def write_profile(text: str, name: str = "room") -> None:
+    Path("profiles").mkdir(exist_ok=True)
+    Path(f"profiles/{name}.toml").write_text(text)
+
+
+def test_a_profile_gives_the_figures_that_a_file_does_not(read):
+    write_profile(PROFILE)
+    experiment = read('profile = "room"\n' + BOOKKEEPER + "[faults]\nmessage_loss = 0.5")
+    [point] = experiment.points
+    assert (point.point.rates["client_creates_ledger"], point.point.message_loss) == (0.25, 0.5)
+    assert point.point.time_unit == "s"
+    assert experiment.profile.about == "a machine room"
+    assert experiment.profile.figures["rates.client_creates_ledger"].means == "a topic gets a ledger"
+
+
+@pytest.mark.parametrize(
+    ("profile", "more", "said"),
+    [
+        (PROFILE, "[rates]\nclient_starts_recovery = 2", "rates.client_starts_recovery = 2.0: no unit, but rates."),
+        (PROFILE.replace('"bookkeeper"', '"kafka"'), "", 'profile = "room": is of kafka, not of bookkeeper'),
+        (
+            PROFILE.replace('source = "assumed"', ""),
+            "",
+            "rates.client_creates_ledger: a figure of a profile has means, ",
+        ),
+        ("x = [", "", 'profile = "room": profiles/room.toml cannot be read: '),
+    ],
+)
+def test_a_profile_that_cannot_be_used_is_refused(read, profile, more, said):
+    write_profile(profile)
+    with pytest.raises(ConfigError) as error:
+        read('profile = "room"\n' + BOOKKEEPER + more)
+    assert str(error.value).startswith(f"x.toml: {said}")
+
+
+def test_an_unknown_profile_is_told_those_that_there_are(read):
+    write_profile(PROFILE)
+    with pytest.raises(ConfigError, match=r'^x.toml: profile = "../room": one of .*room'):
+        read('profile = "../room"\n' + BOOKKEEPER)
+
+
+def test_a_table_that_others_read_is_theirs(read):
+    experiment = read(BOOKKEEPER + '[latency]\nreplica = "LNKD-SSD"')
+    assert "PBS" in experiment.tables["latency"].source
+    with pytest.raises(ConfigError, match=r"^x.toml: latency.replicas: no such key"):
+        read(BOOKKEEPER + '[latency]\nreplicas = "LNKD-SSD"')
