@@ -41,10 +41,11 @@ class Sweep(NamedTuple):
     """See `histograms`."""
 
 
-def load(path: str | Path) -> Sweep:
+def load(path: str | Path, confidence: float | None = None) -> Sweep:
     """The results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
 
-    Without such a file intervals are 95% ones, each for itself. Raises ResultError if there are no results that can be
+    Without such a file intervals are 95% ones, each for itself; with `confidence` they are of that confidence, whatever
+    the file says, each for itself. Raises ResultError if there are no results that can be
     read, ConfigError if the experiment file cannot be used.
     """
     path = Path(path)
@@ -58,8 +59,10 @@ def load(path: str | Path) -> Sweep:
     table = results.read(table_path)
     if table.num_rows == 0:
         raise ResultError(f"{table_path}: no rows")
+    if experiment and confidence is not None:
+        experiment = experiment._replace(run=experiment.run._replace(confidence=confidence, simultaneous=False))
     try:
-        return tidy(table, experiment)
+        return tidy(table, experiment, 0.95 if confidence is None else confidence)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
 
@@ -70,10 +73,13 @@ def overrides(text: str) -> list[str]:
     return [line.removeprefix(OVERRIDE) for line in first]
 
 
-def tidy(table: pa.Table, experiment: Experiment | None) -> Sweep:
-    """A result table, judged as an experiment says. Raises ValueError or the like if no sweep wrote the table."""
+def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.95) -> Sweep:
+    """A result table, judged as an experiment says, or if there is none with this confidence.
+
+    Raises ValueError or the like if no sweep wrote the table.
+    """
     if experiment is None:
-        return Sweep(_checked(results.frame(table, 0.95)), histograms(table))
+        return Sweep(_checked(results.frame(table, confidence)), histograms(table))
     run = experiment.run
     frame = _checked(results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target))
     frame = promises.with_promises(frame, experiment.model)

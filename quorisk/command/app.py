@@ -44,3 +44,20 @@ def load(file: Path, overrides: Sequence[str]) -> "Experiment":
 def print_json(value: Any) -> None:
     """Prints what --json asks for."""
     print(json.dumps(value, indent=2))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"quorisk {version('quorisk')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """How likely a replicated log is to lose acknowledged data, for a quorum configuration and its faults."""

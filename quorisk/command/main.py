@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from quorisk.command import grids  # noqa: F401  # its verbs come first
+from quorisk.command import decide, grids  # noqa: F401  # their verbs come first
 from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
 from quorisk.kernels.errors import ConfigError, RunError
 

@@ -288,7 +288,20 @@ def test_plot_says_what_it_cannot_draw(quorisk, tmp_path, arguments, said):
     assert err.startswith(f"error: {said}")
 
 
-VERBS = ["run", "merge", "plot", "estimate", "explore", "exact", "compare", "trace", "calibrate", "bench"]
+VERBS = [
+    "init",
+    "diff",
+    "run",
+    "merge",
+    "plot",
+    "estimate",
+    "explore",
+    "exact",
+    "compare",
+    "trace",
+    "calibrate",
+    "bench",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)

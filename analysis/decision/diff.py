@@ -1,0 +1,113 @@
+"""What changed from one sweep to another: the same designs, before and after.
+
+Both sweeps' intervals are widened so that all that is said of them holds together: with m pairs at confidence c an end
+of an interval misses with probability (1 - c) / (4 m) at the most, so that the difference lies between low after - high
+before and high after - low before. That holds whatever the two have in common: seeds, engines, methods.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quorisk.analysis import tidy
+from quorisk.kernels.errors import ConfigError, ResultError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWER, MORE, NOT_SHOWN = "fewer losses", "more losses", "no difference shown"
+
+
+class Side(NamedTuple):
+    """A probability in one of the sweeps."""
+
+    losses: int
+    runs: int
+    p: float
+    low: float
+    high: float
+
+
+class Change(NamedTuple):
+    """What became of a design."""
+
+    settings: dict[str, Any]
+    """Its values of what either sweep varies, by dotted key."""
+    before: Side
+    after: Side
+    difference: float
+    difference_low: float
+    difference_high: float
+    verdict: str
+    """FEWER, MORE or NOT_SHOWN."""
+
+
+class Diff(NamedTuple):
+    """How two sweeps compare."""
+
+    changes: list[Change]
+    """In the order of the second sweep."""
+    settings: dict[str, tuple[Any, Any]]
+    """What all configurations of either have, and the two differ in: before and after, by dotted key."""
+    only_before: int
+    only_after: int
+    """Configurations that the other one does not have."""
+    confidence: float
+    """With which all that is said of `changes` holds together."""
+
+
+def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:
+    """Compares what two sweeps found of an invariant, at the configurations that they have in common.
+
+    Raises ConfigError if there are none, or no results that can be read.
+    """
+    keys, settings = _keys(*(_rows(path, invariant, confidence) for path in (before, after)))
+    first, second = (_by(keys, _rows(path, invariant, confidence)) for path in (before, after))
+    common = [key for key in second if key in first]
+    if not common:
+        raise ConfigError(f"{before}, {after}: no configuration is in both")
+    num = len(common)
+    surer = 1.0 - (1.0 - confidence) / (2 * num)
+    first, second = (_by(keys, _rows(path, invariant, surer)) for path in (before, after))
+    changes = [_change(dict(zip(keys, key, strict=True)), first[key], second[key]) for key in common]
+    return Diff(changes, settings, len(first) - num, len(second) - num, confidence)
+
+
+def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
+    try:
+        frame = tidy.load(path, confidence).frame
+    except ResultError as error:
+        raise ConfigError(str(error)) from None
+    known = list(frame["invariant"].unique())
+    if invariant not in known:
+        raise ConfigError(f"--invariant {invariant}: {path} has {', '.join(known)}")
+    return frame[frame["invariant"] == invariant]
+
+
+def _by(keys: list[str], rows: "pd.DataFrame") -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The rows by the values of these keys."""
+    return {tuple(row[key] for key in keys): row for row in rows.to_dict("records")}
+
+
+def _keys(before: "pd.DataFrame", after: "pd.DataFrame") -> tuple[list[str], dict[str, tuple[Any, Any]]]:
+    """What tells configurations apart, and in what else the sweeps differ."""
+    both = [column for column in after.columns if "." in column and column in before.columns]
+    keys = [key for key in both if max(before[key].nunique(), after[key].nunique()) > 1]
+    one, other = (frame[both].head(1).to_dict("records")[0] for frame in (before, after))  # of Python's own types
+    rest = {key: (one[key], other[key]) for key in both if key not in keys}
+    return keys, {key: values for key, values in rest.items() if values[0] != values[1]}
+
+
+def _change(settings: dict[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
+    one, other = (Side(**{name: row[name] for name in Side._fields}) for row in (before, after))
+    low, high = other.low - one.high, other.high - one.low
+    verdict = FEWER if high < 0 else MORE if low > 0 else NOT_SHOWN
+    return Change(settings, one, other, other.p - one.p, low, high, verdict)
+
+
+def as_json(found: Diff) -> dict[str, Any]:
+    """For `json.dumps`: named tuples as objects."""
+    changes = [
+        each._asdict() | {"before": each.before._asdict(), "after": each.after._asdict()} for each in found.changes
+    ]
+    return found._asdict() | {"changes": changes}

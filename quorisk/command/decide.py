@@ -1,0 +1,63 @@
+"""The verbs of the `quorisk` command that lead from a question to a choice: init, diff."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from quorisk.command.app import Json, app, print_json
+from quorisk.kernels.errors import ConfigError
+
+STARTERS = Path(__file__).absolute().parents[1] / "configs" / "starters"
+
+
+@app.command("init")
+def init_verb(
+    protocol: Annotated[Literal["bookkeeper", "kafka", "compaction"], typer.Argument(show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="file to write (PROTOCOL.toml if not given)", dir_okay=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Write an experiment file to start from.
+
+    Every key is commented: what it is, what it may be, and what to put in its place.
+
+    Example: quorisk init bookkeeper --out mine.toml
+    """
+    path = out or Path(f"{protocol}.toml")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write((STARTERS / f"{protocol}.toml").read_text("utf-8"))
+    except FileExistsError:
+        raise ConfigError(f"--out {path}: is there already; choose another name") from None
+    except OSError as error:
+        raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        typer.echo(f"{path}: change it as you like, then `quorisk run {path} --out results/{path.stem}`")
+
+
+@app.command("diff")
+def diff_verb(
+    before: Annotated[Path, typer.Argument(metavar="DIR1", help="folder of a sweep", show_default=False)],
+    after: Annotated[Path, typer.Argument(metavar="DIR2", help="folder of a later one", show_default=False)],
+    invariant: Annotated[str, typer.Option(help="whose probability to compare")] = "data loss",
+    confidence: Annotated[float, typer.Option(help="that all that is said holds together")] = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Compare two sweeps.
+
+    Which configurations lose data more often or less often than before, and by how much?
+
+    Example: quorisk diff results/monday results/tuesday
+    """
+    if not 0 < confidence < 1:
+        raise ConfigError(f"--confidence {confidence}: a number between 0 and 1")
+    from quorisk.analysis.decision import diff
+    from quorisk.command import show_decision
+
+    found = diff.diff(before, after, invariant, confidence)
+    if as_json:
+        print_json(diff.as_json(found))
+    else:
+        show_decision.diff(found, invariant)

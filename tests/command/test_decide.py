@@ -1,0 +1,91 @@
+"""The verbs that lead from a question to a choice."""
+
+import json
+
+import pytest
+
+from quorisk.analysis import results
+from quorisk.analysis.experiment import config
+from quorisk.command.decide import STARTERS
+from tests.plots import tables
+
+PROTOCOLS = ("bookkeeper", "kafka", "compaction")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_init_writes_a_file_that_can_be_run(quorisk, tmp_path, protocol):
+    path = tmp_path / "mine.toml"
+    code, out, err = quorisk("init", protocol, "--out", str(path))
+    assert (code, err) == (0, "")
+    assert str(path) in out
+    experiment = config.load(path)
+    assert experiment.protocol == protocol
+    assert len(experiment.points) > 1
+    lines = [line for line in path.read_text("utf-8").splitlines() if "=" in line and not line.startswith(("#", '"'))]
+    assert sum("#" in line for line in lines) > len(lines) / 2  # most keys say what they are
+    assert all(len(line) <= 120 for line in lines)
+
+
+def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("mine", "utf-8")
+    code, _, err = quorisk("init", "kafka", "--out", str(path))
+    assert (code, err) == (2, f"error: --out {path}: is there already; choose another name\n")
+    assert path.read_text("utf-8") == "mine"
+    assert {each.stem for each in STARTERS.glob("*.toml")} == set(PROTOCOLS)
+    assert quorisk("init", "raft")[0] == 2
+
+
+def test_the_version_is_told(quorisk):
+    code, out, _ = quorisk("--version")
+    assert code == 0
+    assert out.startswith("quorisk 0.")
+
+
+@pytest.fixture
+def sweeps(tmp_path):
+    """Two sweeps of three configurations, of which two are in both."""
+    for name, losses, keys in (("before", [0, 30, 5], [1, 2, 3]), ("after", [0, 200, 9], [1, 2, 4])):
+        (tmp_path / name).mkdir()
+        tables.write(tables.table(losses, model__keys=keys), tmp_path / name / "results.parquet")
+    return str(tmp_path / "before"), str(tmp_path / "after")
+
+
+def test_diff_tells_which_configurations_differ_and_by_how_much(quorisk, sweeps):
+    code, out, _ = quorisk("diff", *sweeps, "--json")
+    assert code == 0
+    found = json.loads(out)
+    one, two = found["changes"]
+    assert (one["settings"], one["verdict"]) == ({"model.keys": 1}, "no difference shown")
+    assert (two["settings"], two["verdict"]) == ({"model.keys": 2}, "more losses")
+    assert two["difference"] == pytest.approx(0.17)
+    # at 1 - 0.05 / 4 each, so that all four intervals hold together
+    high, low = (
+        results.frame(tables.table([30], model__keys=[2]), 1 - 0.05 / 4),
+        results.frame(tables.table([200], model__keys=[2]), 1 - 0.05 / 4),
+    )
+    assert two["difference_low"] == pytest.approx(low["low"][0] - high["high"][0])
+    assert (found["only_before"], found["only_after"]) == (1, 1)
+    code, out, _ = quorisk("diff", *sweeps)
+    assert "1 of 2 configurations differ." in out
+    assert "not in both: 1 before, 1 after" in out
+    assert out.index("keys 2") < out.index("keys 1")  # what differs comes first
+    code, out, _ = quorisk("diff", *reversed(sweeps), "--json")
+    assert [each["verdict"] for each in json.loads(out)["changes"]] == ["no difference shown", "fewer losses"]
+
+
+def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
+    for name, crashes in (("a", 1), ("b", 2)):
+        tables.write(tables.table([3], model__max_crashes=[crashes]), tmp_path / f"{name}.parquet")
+    found = json.loads(quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--json")[1])
+    assert found["settings"] == {"model.max_crashes": [1, 2]}
+    assert len(found["changes"]) == 1
+
+
+def test_diff_says_what_it_cannot_compare(quorisk, sweeps, tmp_path):
+    assert "--invariant Leak: " in quorisk("diff", *sweeps, "--invariant", "Leak")[2]
+    assert "no results there" in quorisk("diff", sweeps[0], str(tmp_path / "none"))[2]
+    tables.write(tables.table([3, 4], model__keys=[5, 6]), tmp_path / "other.parquet")
+    code, _, err = quorisk("diff", sweeps[0], str(tmp_path / "other.parquet"))
+    assert code == 2
+    assert err.endswith("no configuration is in both\n")
