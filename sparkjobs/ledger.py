@@ -21,8 +21,6 @@ FIRST_ROUND = 16 * sequential.FIRST_LOOK
 """Runs of each point before anything is known of it, if a precision is asked for: a look."""
 MOST_GROWTH, MARGIN = 4.0, 1.05
 """From round to round a point's runs grow fourfold at the most; predicted numbers of runs are raised by 5%."""
-PASSES = (1 / 64, 1 / 16, 1 / 4, 1.0)
-"""Parts of the runs after which every point has as many, if time may run out before the end."""
 SPENT = "budget"
 """Why a point stopped: it has made all its runs, and its interval is wider than was asked for."""
 
@@ -67,14 +65,12 @@ class _Point:
 class Ledger:
     """The state of all points of an experiment."""
 
-    def __init__(self, run: RunSettings, num_points: int, in_passes: bool = False) -> None:
-        """`in_passes`: no point gets far ahead of the others (with a precision none does anyway)."""
+    def __init__(self, run: RunSettings, num_points: int) -> None:
         self._run = run
         self._rule = sequential.rule_of(run)
         self._together = num_points if run.simultaneous else 1
         self._looks = list(sequential.looks(run.runs)) if self._rule else [run.runs]
         self._at_look = frozenset(self._looks)
-        self._passes = [math.ceil(part * run.runs) for part in (PASSES if in_passes else PASSES[-1:])]
         self._points = [_Point() for _ in range(num_points)]
         self.num_stopped = 0
 
@@ -94,16 +90,11 @@ class Ledger:
         return [Stop(point.runs, point.why) for point in self._points]
 
     def wanted(self) -> list[Job]:
-        """The runs of the next round, those first that matter first; none if every point has stopped."""
-        if self._rule:
-            ranges = ((index, range(self._target(point))) for index, point in self._going_on())
-        else:
-            bounds = pairwise([0, *self._passes])
-            ranges = ((index, range(start, end)) for start, end in bounds for index, _ in self._going_on())
+        """The runs of the next round; none if every point has stopped."""
         return [
             Job(index, self._run.first_run + part.start, len(part))
-            for index, runs in ranges
-            for hole in self._points[index].holes(runs)
+            for index, point in self._going_on()
+            for hole in point.holes(range(self._target(point) if self._rule else self._run.runs))
             for part in self._cut(hole)
         ]
 

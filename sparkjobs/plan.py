@@ -55,6 +55,34 @@ def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
     return np.asarray(cost * took_s * threads / (cost.sum() * tried))
 
 
+def share(jobs: Sequence[Job], run_s: np.ndarray, core_s: float) -> list[Job]:
+    """The first runs of each point among `jobs` that take about `core_s` seconds together, as many for every point.
+
+    A point that has fewer left gives its share to the others; every point gets one run at least.
+    """
+    points, _, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
+    left = np.bincount(points, num_runs, len(run_s))
+    low, high = 1, max(1, int(left.max()))
+    while low < high:
+        middle = (low + high + 1) // 2
+        affordable = float(np.minimum(left, middle) @ run_s) <= core_s
+        low, high = (middle, high) if affordable else (low, middle - 1)
+    open_runs = dict.fromkeys(points.tolist(), low)
+    shared = []
+    for job in jobs:
+        taken = min(job.num_runs, open_runs[job.point])
+        open_runs[job.point] -= taken
+        if taken:
+            shared.append(job._replace(num_runs=taken))
+    return shared
+
+
+def cost_s(jobs: Sequence[Job], run_s: np.ndarray) -> float:
+    """Seconds that jobs take on one core."""
+    points, _, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
+    return float(num_runs @ run_s[points])
+
+
 def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
     """Cuts jobs, laid end to end, into tasks of about equal cost for so many cores: PLAN_SCHEMA.
 

@@ -39,9 +39,9 @@ class Bar:
     def __exit__(self, *ended: object) -> None:
         self._progress.stop()
 
-    def expect(self, more_s: float) -> None:
-        """There is work for so many more seconds on one core."""
-        self._progress.update(self._task, total=(self._progress.tasks[0].total or 0.0) + more_s)
+    def expect(self, left_s: float) -> None:
+        """There is work left for so many seconds on one core."""
+        self._progress.update(self._task, total=self._progress.tasks[0].completed + left_s)
 
     def advance(self, done_s: float, runs: int, losses: int, points: int) -> None:
         """Since the last time: work of so many expected seconds, runs, and runs that lost data; and points in all."""

@@ -25,10 +25,10 @@ COMMIT_S, COMMIT_PART = 1.0, 1e-3
 class State:
     """The state of a sweep whose folder this process has to itself."""
 
-    def __init__(self, experiment: Experiment, out: Path, in_passes: bool) -> None:
-        """Takes up what the folder holds; `in_passes` as in Ledger. Raises ConfigError and RunError."""
+    def __init__(self, experiment: Experiment, out: Path) -> None:
+        """Takes up what the folder holds. Raises ConfigError and RunError."""
         self.identities = identities(experiment)
-        self.ledger = Ledger(experiment.run, len(self.identities), in_passes)
+        self.ledger = Ledger(experiment.run, len(self.identities))
         self._experiment, self._out = experiment, out
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()

@@ -26,10 +26,15 @@ from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.sparkjobs import files, folder, screen, session
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
-from quorisk.sparkjobs.plan import pilot, plan
+from quorisk.sparkjobs.plan import cost_s, pilot, plan, share
 from quorisk.sparkjobs.run import Done, Work, run
 from quorisk.sparkjobs.state import OUT_OF_TIME, State
 from quorisk.sparkjobs.watch import LOG, Watch, log_to
+
+ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
+"""Seconds that a round of tasks is planned to take at the most; with a budget it may be as short as the latter."""
+FIRST_PART, LATER_PART = 1 / 16, 1 / 4
+"""Of the seconds left of a budget: how many the first round takes, which has to reach all points, and later ones."""
 
 
 class Options(NamedTuple):
@@ -83,7 +88,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         LOG.info("started: %s", _command(experiment, out))
         try:
             files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
-            state = State(experiment, out, options.budget_s < math.inf)
+            state = State(experiment, out)
             if state.ledger.wanted() or not state.is_written():
                 spark = session.spark(options.master, settings, out / folder.SPARK_LOG, pool)
                 _compute(state, experiment, spark, pool, out, deadline, console)
@@ -103,10 +108,11 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
     """Plans, writes the plan to `out`, and shows what it would take. Raises ConfigError and RunError as `sweep`."""
     folder.check(out, experiment, resume)
     with folder.taken(out):
-        state = State(experiment, out, False)
+        state = State(experiment, out)
         with console.status("compiling the model, unless that is done, and timing a few runs"):
             run_s = _pilot(experiment, work_of(experiment))
-        table = plan(state.ledger.wanted(), run_s, num_cores())
+        jobs = share(state.ledger.wanted(), run_s, ROUND_S * num_cores())
+        table = plan(jobs, run_s, num_cores())
         folder.write_table(out / folder.PLAN, table)
     console.print(screen.plan_summary(table, experiment))
     return Expected(
@@ -180,11 +186,14 @@ def _rounds(
             done_s = float(sum(run_s[each.job.point] * each.job.num_runs for each in done))
             bar.advance(done_s, sum(each.job.num_runs for each in done), lost, state.ledger.num_stopped)
 
+        cores, part = context.defaultParallelism, FIRST_PART
         while jobs := state.ledger.wanted():
-            tasks = plan(jobs, run_s, context.defaultParallelism)
+            left_s = max(0.0, deadline - time.monotonic())
+            bar.expect(min(cost_s(jobs, run_s), left_s * cores))
+            tasks = plan(share(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores), run_s, cores)
+            part = LATER_PART
             folder.write_table(out / folder.PLAN, tasks)
             expected_s = pc.sum(tasks["expected_s"]).as_py()
-            bar.expect(expected_s)
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
             LOG.info("%d points go on: %d tasks, %.3g core seconds expected", num_points, num_tasks, expected_s)
             if not run(context, shared, tasks, deadline, take):

@@ -1,8 +1,9 @@
-"""What is wanted next: holes, rounds to a precision, passes; and where points stop."""
+"""What is wanted next: holes, rounds to a precision or as time allows; and where points stop."""
 
 import random
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from quorisk.analysis import estimate
@@ -12,6 +13,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import read
 from quorisk.sparkjobs.ledger import Counts, Ledger
+from quorisk.sparkjobs.plan import cost_s, plan, share
 from quorisk.sparkjobs.sweep import work_of
 
 LEAK = "CompactedLedgerLeak"
@@ -133,9 +135,17 @@ def test_a_fixed_number_of_runs_wants_the_holes_alone():
     assert ledger.wanted() == [Job(1, 7, 100)]
 
 
-def test_in_passes_all_points_come_along():
-    ledger = Ledger(experiment("runs=640").run, 2, in_passes=True)
-    jobs = ledger.wanted()
-    assert jobs[:4] == [Job(0, 7, 10), Job(1, 7, 10), Job(0, 17, 30), Job(1, 17, 30)]
-    assert jobs[-1] == Job(1, 7 + 160, 480)
-    assert sum(job.num_runs for job in jobs) == 2 * 640
+def test_a_round_gives_every_point_as_many_runs_as_the_time_allows():
+    jobs = [Job(0, 7, 10), Job(0, 20, 1000), Job(1, 7, 30), Job(2, 7, 1000)]
+    run_s = np.array([0.5, 1.0, 2.0])
+    assert share(jobs, run_s, 100.0) == [Job(0, 7, 10), Job(0, 20, 18), Job(1, 7, 28), Job(2, 7, 28)]
+    assert share(jobs, run_s, 280.0) == [Job(0, 7, 10), Job(0, 20, 90), Job(1, 7, 30), Job(2, 7, 100)]
+    assert share(jobs, run_s, 0.0) == [Job(0, 7, 1), Job(1, 7, 1), Job(2, 7, 1)]
+    assert share(jobs, run_s, 1e9) == jobs
+    assert cost_s(jobs, run_s) == 505.0 + 30.0 + 2000.0
+
+
+def test_so_many_runs_that_no_plan_holds_them_are_planned_in_rounds():
+    first = share(Ledger(experiment(f"runs={10**12}").run, 2).wanted(), np.array([1e-6, 1e-6]), 600.0)
+    assert first == [Job(0, 7, 300_000_000), Job(1, 7, 300_000_000)]
+    assert len(plan(first, np.array([1e-6, 1e-6]), 2)) <= 100

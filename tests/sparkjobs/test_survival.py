@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
@@ -121,6 +122,12 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     monkeypatch.setattr("quorisk.sparkjobs.run.time", time)
     assert sweep(experiment, out, Options(resume=True), console).stopped == {"runs": 4}
     assert (out / folder.RESULTS).read_bytes() == whole
+
+
+def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, console, tmp_path):
+    many = config.load(Path(experiment.path), ["run.runs=1_000_000_000_000"])
+    summary = sweep(many, tmp_path / "out", Options(budget_s=8.0), console)
+    assert (summary.points, summary.stopped) == (4, {"time": 4})
 
 
 def test_no_time_at_all_is_an_error(experiment, console, tmp_path, monkeypatch):

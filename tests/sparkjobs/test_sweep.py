@@ -286,7 +286,7 @@ def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, loa
     points = tuple(each._replace(point_id=point_id(later, each.point)) for each in experiment.points)
     state = experiment._replace(model=later, points=points)
     with pytest.raises(ConfigError, match="holds results of another version of this model"):
-        State(state, out, False)
+        State(state, out)
 
 
 def test_another_engine_may_go_on(load):
