@@ -20,6 +20,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.errors import RunError
 from quorisk.sparkjobs import folder, session
+from quorisk.sparkjobs.run import run
 from quorisk.sparkjobs.sweep import Options, sweep
 from tests.support import ROOT, SMALL_FILE
 
@@ -124,10 +125,17 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, console, tmp_path):
-    many = config.load(Path(experiment.path), ["run.runs=1_000_000_000_000"])
-    summary = sweep(many, tmp_path / "out", Options(budget_s=8.0), console)
+def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, console, tmp_path, monkeypatch):
+    many, rounds = config.load(Path(experiment.path), ["run.runs=1_000_000_000_000"]), list[int]()
+
+    def run_one_round(context, work, plan, deadline, take):
+        rounds.append(plan.num_rows)
+        return len(rounds) == 1 and run(context, work, plan, math.inf, take)
+
+    monkeypatch.setattr("quorisk.sparkjobs.sweep.run", run_one_round)
+    summary = sweep(many, tmp_path / "out", Options(budget_s=60.0), console)
     assert (summary.points, summary.stopped) == (4, {"time": 4})
+    assert max(rounds) < 1000
 
 
 def test_no_time_at_all_is_an_error(experiment, console, tmp_path, monkeypatch):
