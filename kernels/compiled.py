@@ -19,8 +19,9 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from quorisk.kernels.model import Model, smallest_params
-from quorisk.kernels.ops import INLINED, deposit, popcount
+from quorisk.kernels.machine_code import INLINED
+from quorisk.kernels.model import Model, num_words
+from quorisk.kernels.ops import deposit, popcount
 from quorisk.kernels.protocols.registry import foreign_roots
 
 
@@ -65,11 +66,6 @@ def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
     return njit(function, cache=cached, nogil=True, error_model="numpy", **({} if cached else INLINED))
-
-
-def leaves(value: Any) -> tuple[int, ...]:
-    """The integers of nested tuples, in order."""
-    return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)
 
 
 def leaf_paths(kind: Any) -> list[tuple[int, ...]]:
@@ -126,14 +122,6 @@ class Stepper(NamedTuple):
     them (counted from the lowest bit) is lost if bit j of `losses` is set."""
     broken: Any
     """`broken(state, params)`: bit i is set if invariant i does not hold."""
-
-
-@cache
-def num_words(model: Model) -> tuple[int, ...]:
-    """For each action the number of words of its instance mask."""
-    params = smallest_params(model)
-    state = model.initial(params, 0)
-    return tuple(len(action.enabled(state, params)) for action in model.actions)
 
 
 @cache

@@ -5,6 +5,7 @@ exhaustive search enumerates it, a trace records it. Nothing outside a protocol'
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from quorisk.kernels.ops import jitable
@@ -103,6 +104,19 @@ class Model(NamedTuple):
 def smallest_params(model: Model) -> Any:
     """`Params` of the smallest sizes and the defaults: what compiled code takes the types of params and states from."""
     return model.make_params({p.name: p.allowed[0] if p.allowed else p.default_value for p in model.parameters})
+
+
+@cache
+def num_words(model: Model) -> tuple[int, ...]:
+    """For each action the number of words of its instance mask."""
+    params = smallest_params(model)
+    state = model.initial(params, 0)
+    return tuple(len(action.enabled(state, params)) for action in model.actions)
+
+
+def leaves(value: Any) -> tuple[int, ...]:
+    """The integers of nested tuples, in order."""
+    return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)
 
 
 @jitable

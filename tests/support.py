@@ -10,9 +10,9 @@ from typing import Any
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.model import Model
+from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import paths
-from quorisk.kernels.states.paths import bits
 
 ROOT = Path(__file__).parent.parent
 """The repository."""

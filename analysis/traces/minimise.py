@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from quorisk.kernels.model import Model
+from quorisk.kernels.ops import bits
 from quorisk.kernels.states import paths
-from quorisk.kernels.states.paths import Path, Step, bits
+from quorisk.kernels.states.paths import Path, Step
 
 Cut = Callable[[Path], Path | None]
 

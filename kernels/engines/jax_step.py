@@ -12,9 +12,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quorisk.kernels.compiled import leaves, num_words
 from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
-from quorisk.kernels.model import HORIZON, INSTANCE_BITS, LOST, OUTCOMES, UNFINISHED, Model, smallest_params
+from quorisk.kernels.model import (
+    HORIZON,
+    INSTANCE_BITS,
+    LOST,
+    OUTCOMES,
+    UNFINISHED,
+    Model,
+    leaves,
+    num_words,
+    smallest_params,
+)
 from quorisk.kernels.ops import as_int64, as_uint64, nth_bit, popcount
 
 _once = jax.lax.optimization_barrier

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, load_words, num_words, stepper
+from quorisk.kernels.compiled import bind, load_words, stepper
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
 from quorisk.kernels.engines.points import Points
@@ -27,7 +27,7 @@ from quorisk.kernels.engines.tally import (
     TIME_HISTOGRAM,
     num_columns,
 )
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, smallest_params
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, num_words, smallest_params
 from quorisk.kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
 
 NAME = "numba"

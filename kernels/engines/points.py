@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import leaves, num_words
 from quorisk.kernels.engines.philox import LOG2_UNIT
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Model, leaves, num_words
 
 LOSS_UNIT = 2.0**-63
 MAX_TOTAL_WEIGHT = 2**62

@@ -10,7 +10,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from quorisk.kernels.compiled import leaf_paths, leaves
+from quorisk.kernels.compiled import leaf_paths
+from quorisk.kernels.model import leaves
 
 
 class _Field(NamedTuple):

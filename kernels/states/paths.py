@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quorisk.kernels.model import Model
+from quorisk.kernels.ops import bits
 from quorisk.kernels.states.packing import unpacked
 from quorisk.kernels.states.search import Progress, Visited, visit
 
@@ -38,11 +39,6 @@ class Shortest(NamedTuple):
     """There is none: every reachable state was visited."""
     distinct_states: int
     depth: int
-
-
-def bits(mask: int) -> list[int]:
-    """The places of the bits set in a mask."""
-    return [b for b in range(mask.bit_length()) if mask >> b & 1]
 
 
 def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[int, int]]:

@@ -4,10 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import num_words
 from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, num_words
 from quorisk.kernels.ops import as_int64, as_uint64, deposit, nth_bit, popcount
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path, Step

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, num_words, stepper
-from quorisk.kernels.model import Model, smallest_params
+from quorisk.kernels.compiled import bind, stepper
+from quorisk.kernels.model import Model, num_words, smallest_params
 from quorisk.kernels.ops import lowest_bit
 from quorisk.kernels.states.packing import hash_words, num_packed_words, packing
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.compiled import num_words
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Model, num_words
 from quorisk.kernels.tracing.evaluate import evaluate
 from quorisk.kernels.tracing.trace import CHOICE, LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
 

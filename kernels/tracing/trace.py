@@ -7,8 +7,7 @@ not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, a
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from quorisk.kernels.compiled import leaves, num_words
-from quorisk.kernels.model import INSTANCE_BITS, Action, Model
+from quorisk.kernels.model import INSTANCE_BITS, Action, Model, leaves, num_words
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.expressions import bits, same, signed, trailing_zeros
 from quorisk.kernels.tracing.folding import condition, integer, make, negation, new_graph

@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple
 
+from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import layout
 from quorisk.kernels.protocols.bookkeeper.layout import MAX_ENTRIES, entry_row
 from quorisk.kernels.protocols.bookkeeper.slots import slot_field
-from quorisk.kernels.states.paths import bits
 
 NIL = "Nil"
 OPEN, IN_RECOVERY, CLOSED = "STATUS_OPEN", "STATUS_IN_RECOVERY", "STATUS_CLOSED"

@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from quorisk.analysis.traces import formats, trace
+from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
-from quorisk.kernels.states import paths
 from quorisk.kernels.telling import Function, Message, Set
 from quorisk.plots import sequence
 from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
@@ -79,7 +79,7 @@ def test_what_a_ledger_does_is_told():
     seen: Counter[bool] = Counter()
     for params, state, action, instance, _, after in steps:
         told = teller.tell(state, params, action.name, instance, after)
-        fenced = {f"b{b + 1}" for b in paths.bits(after.b_fenced & ~state.b_fenced)}
+        fenced = {f"b{b + 1}" for b in bits(after.b_fenced & ~state.b_fenced)}
         assert {note.over[0] for note in told.notes if note.text == "fenced"} == fenced
         entries = [f"e{e}" for e in range(state.writer.lac + 1, after.writer.lac + 1)]
         said = [note for note in told.notes if note.text.startswith("acknowledges")]

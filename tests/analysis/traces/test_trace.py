@@ -12,12 +12,13 @@ from numba import njit
 from quorisk.analysis.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find, formats, minimise, trace
-from quorisk.kernels.compiled import num_words, stepper
+from quorisk.kernels.compiled import stepper
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.tally import TIME_TICK
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES
+from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, num_words
+from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
@@ -197,7 +198,7 @@ def test_no_step_of_a_minimised_trace_can_be_left_out_and_no_lost_message_arrive
     for i, step in enumerate(path.steps):
         shorter = path._replace(steps=path.steps[:i] + path.steps[i + 1 :])
         assert not breaks_without_impossible_steps(model, params, shorter, place), f"step {i + 1} is not needed"
-        for bit in paths.bits(step.lost):
+        for bit in bits(step.lost):
             arrives = step._replace(lost=step.lost & ~(1 << bit))
             candidate = path._replace(steps=(*path.steps[:i], arrives, *path.steps[i + 1 :]))
             assert not breaks_without_impossible_steps(model, params, candidate, place), f"loss in {i + 1} not needed"

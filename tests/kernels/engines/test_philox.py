@@ -7,7 +7,8 @@ from numba import njit
 
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.engines import numba_engine, philox
-from quorisk.kernels.ops import _deposit_one_by_one, deposit
+from quorisk.kernels.machine_code import _deposit_one_by_one
+from quorisk.kernels.ops import deposit
 
 jax.config.update("jax_enable_x64", True)
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from quorisk.kernels.compiled import leaves
+from quorisk.kernels.model import leaves
+from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble, valid_ensembles
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState, spec_state
@@ -24,7 +25,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     ensembles_by_entry,
     entry_row,
 )
-from quorisk.kernels.states.paths import Path, Step, bits, replay
+from quorisk.kernels.states.paths import Path, Step, replay
 from quorisk.kernels.states.search import explore
 from tests.references import bookkeeper as reference
 from tests.support import instances, params_of, point_of, random_walks, run

@@ -8,9 +8,9 @@ import pytest
 from numba import njit
 
 from quorisk.analysis.experiment import config
-from quorisk.kernels.compiled import leaves, load_words, num_words, stepper, store_words
+from quorisk.kernels.compiled import load_words, stepper, store_words
 from quorisk.kernels.engines.jax_batch import OPTIONS
-from quorisk.kernels.model import smallest_params
+from quorisk.kernels.model import leaves, num_words, smallest_params
 from quorisk.kernels.protocols import registry
 from tests.support import params_of, random_walks, values_of
 

@@ -12,8 +12,8 @@ import pytest
 from numba import njit
 
 from quorisk.analysis.experiment.config import load
-from quorisk.kernels.compiled import leaves, load_words, num_words, stepper, store_words
-from quorisk.kernels.model import COMPLETED, STUCK
+from quorisk.kernels.compiled import load_words, stepper, store_words
+from quorisk.kernels.model import COMPLETED, STUCK, leaves, num_words
 from quorisk.kernels.protocols.kafka import MODEL
 from quorisk.kernels.protocols.kafka.describe import spec_state
 from quorisk.kernels.protocols.kafka.layout import State

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from quorisk.kernels import ops
-from quorisk.kernels.compiled import leaves, num_words
 from quorisk.kernels.engines import points
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Model, leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, widths
 from quorisk.kernels.tracing.evaluate import evaluate
