@@ -19,9 +19,9 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
+from quorisk.analysis.judge import fixed_runs
 from quorisk.analysis.statistics.paired import METHOD, Comparison, Counts, Table
 from quorisk.analysis.statistics.paired import compare as compare_pairs
-from quorisk.analysis.statistics.sequential import fixed_runs
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.registry import choose

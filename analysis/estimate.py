@@ -10,8 +10,8 @@ from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.judge import estimator_of, is_precise, rule_of
 from quorisk.analysis.statistics import sequential
-from quorisk.analysis.statistics.intervals import METHOD, clopper_pearson
 from quorisk.analysis.sums import run_sums
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
@@ -113,7 +113,7 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
         mean_steps=tally.steps / tally.runs,
         outcomes=tally.outcomes,
         confidence=run.confidence,
-        method=sequential.METHOD if sequential.rule_of(run) else METHOD,
+        method=estimator_of(run).method,
         stopped=stopped,
         data_loss=_risk(DATA_LOSS, tally, run),
         invariants={name: _risk(name, tally, run) for name in tally.broken},
@@ -136,7 +136,7 @@ def _run(
     progress: Callable[[int], None] | None,
 ) -> tuple[Tally, str]:
     """What the runs add up to, and why there were no more. It does not depend on `threads`: nor do the looks."""
-    rule = sequential.rule_of(run)
+    rule = rule_of(run)
     sums = [0] * num_columns(model)
     runs = 0
     for look in sequential.looks(run.runs) if rule else [run.runs]:
@@ -145,7 +145,8 @@ def _run(
         sums = [before + here for before, here in zip(sums, more, strict=True)]
         runs = look
         tally = read(model, sums)
-        if rule and sequential.is_precise(run, runs, *judged(tally.outcomes, tally.broken, run)):
+        losses, hidden = judged(tally.outcomes, tally.broken, run)
+        if is_precise(run, losses, runs, hidden):
             return tally, "precision"
     return tally, "budget" if rule else "runs"
 
@@ -164,8 +165,7 @@ def _mean_time_to_loss(tally: Tally) -> float | None:
 
 def _risk(invariant: str, tally: Tally, run: RunSettings) -> Risk:
     losses, hidden = judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
-    interval = sequential.confidence_sequence if sequential.rule_of(run) else clopper_pearson
-    return Risk(losses, losses / tally.runs, *interval(losses, tally.runs, run.confidence, hidden))
+    return Risk(losses, losses / tally.runs, *estimator_of(run).interval(losses, tally.runs, hidden))
 
 
 def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:

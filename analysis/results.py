@@ -27,6 +27,8 @@ from quorisk.kernels.model import OUTCOMES, Model
 if TYPE_CHECKING:
     import pandas as pd
 
+    from quorisk.analysis.statistics.estimator import Estimator
+
 ANY_LOSS = DATA_LOSS
 """Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
@@ -208,8 +210,9 @@ def frame(
     `steps`, `messages`, `wall_s`, the outcomes' counts, `engine` and `stopped`, and for the invariant: `invariant`,
     `data_loss`, `losses` (runs that broke it), `hidden` (runs that may hide a loss: every unfinished one, with
     `at_any_time` every run that the horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in
-    which every hidden run may be one, and the interval's `method` and `confidence`: of each interval alone, or if
-    `simultaneous` of one invariant's intervals at all points together.
+    which every hidden run may be one; and of the interval its `method` in words, its `confidence`, the number of
+    intervals that hold `together` with it (1, or if `simultaneous` one invariant's at all points), and whether its
+    method is `sequential`.
 
     `target` is the probability of data loss that configurations are held to, in a column of that name; infinite if
     there is none.
@@ -219,8 +222,11 @@ def frame(
     """
     import pandas as pd  # here, since Spark's workers get along without
 
+    from quorisk.analysis.statistics.estimator import Estimator
+
     rows = []
     fixed = all(set(reasons) <= {BY_RUNS} for reasons in table["stopped"].to_pylist())
+    estimator = Estimator(confidence, table.num_rows if simultaneous else 1, not fixed)
     for each in table.to_pylist():
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
@@ -230,43 +236,29 @@ def frame(
         shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"]), "target": target}
         any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
-        judged = Judgement(confidence, table.num_rows if simultaneous else 1, hidden, fixed)
-        rows += [shared | _estimate(each, invariant, judged) for invariant in (any_loss, *each["invariants"])]
+        rows += [
+            shared | _estimate(each, invariant, estimator, hidden) for invariant in (any_loss, *each["invariants"])
+        ]
     return pd.DataFrame(rows)
 
 
-class Judgement(NamedTuple):
-    """How sure an interval is to be."""
-
-    confidence: float
-    together: int
-    """Intervals that hold together at that confidence."""
-    hidden: int
-    """Runs that may hide a loss."""
-    fixed: bool
-    """Whether the number of runs was fixed before."""
-
-
-def _estimate(each: Mapping[str, Any], invariant: Mapping[str, Any], judged: Judgement) -> dict[str, Any]:
-    from quorisk.analysis.statistics import intervals, sequential
-
+def _estimate(
+    each: Mapping[str, Any], invariant: Mapping[str, Any], estimator: "Estimator", hidden: int
+) -> dict[str, Any]:
     losses, runs = invariant["broken"], each["num_runs"]
-    confidence = sequential.simultaneous(judged.confidence, judged.together)
-    if judged.fixed:
-        method, interval = intervals.METHOD, intervals.clopper_pearson
-    else:
-        method, interval = sequential.METHOD, sequential.confidence_sequence
-    low, high = interval(losses, runs, confidence, judged.hidden)
+    low, high = estimator.interval(losses, runs, hidden)
     return {
         "invariant": invariant["name"],
         "data_loss": invariant["data_loss"],
         "losses": losses,
-        "hidden": judged.hidden,
+        "hidden": hidden,
         "p": losses / runs,
         "low": low,
         "high": high,
-        "method": method if judged.together == 1 else f"simultaneous {method}",
-        "confidence": judged.confidence,
+        "method": estimator.method,
+        "confidence": estimator.confidence,
+        "together": estimator.together,
+        "sequential": estimator.is_sequential,
     }
 
 

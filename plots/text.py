@@ -168,4 +168,4 @@ def intervals(frame: pd.DataFrame) -> str:
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:
     """Whether the intervals of an invariant hold all together."""
-    return str(frame["method"].iloc[0]).startswith("simultaneous")
+    return bool(frame["together"].iloc[0] > 1)

@@ -20,7 +20,7 @@ _COUNTS = [
     "p",
     "low",
     "high",
-    "method",
+    "sequential",
     "messages",
     "steps",
     "completed",
@@ -160,7 +160,7 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
     lies between the share of losses and that of losses and hidden runs together.
     """
     lost, most = point["losses"] / point["runs"], (point["losses"] + point["hidden"]) / point["runs"]
-    exact = point["method"].endswith("Clopper-Pearson")
+    exact = not point["sequential"]
     if exact and most == 0.0:
         return math.log(tail) / math.log1p(-target)
 

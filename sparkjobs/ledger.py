@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from quorisk.analysis import results
 from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.judge import estimator_of, is_precise, rule_of
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
 
@@ -67,8 +68,7 @@ class Ledger:
 
     def __init__(self, run: RunSettings, num_points: int) -> None:
         self._run = run
-        self._rule = sequential.rule_of(run)
-        self._together = num_points if run.simultaneous else 1
+        self._rule = rule_of(run)
         self._looks = list(sequential.looks(run.runs)) if self._rule else [run.runs]
         self._at_look = frozenset(self._looks)
         self._points = [_Point() for _ in range(num_points)]
@@ -104,7 +104,7 @@ class Ledger:
     def _why_stop(self, point: _Point) -> str:
         if point.runs not in self._at_look:
             return ""
-        if sequential.is_precise(self._run, point.runs, point.losses, point.hidden, self._together):
+        if is_precise(self._run, point.losses, point.runs, point.hidden, len(self._points)):
             return "precision"
         if point.runs == self._run.runs:
             return SPENT if self._rule else results.BY_RUNS
@@ -115,8 +115,8 @@ class Ledger:
         if point.runs == 0:
             return min(FIRST_ROUND, self._run.runs)
         assert self._rule
-        confidence = sequential.simultaneous(self._run.confidence, self._together)
-        low, high = sequential.confidence_sequence(point.losses, point.runs, confidence, point.hidden)
+        estimator = estimator_of(self._run, len(self._points))
+        low, high = estimator.interval(point.losses, point.runs, point.hidden)
         share = point.losses / point.runs
         aim = min(self._rule.half_width, self._rule.relative * (share or 1.0))
         growth = min(MOST_GROWTH, MARGIN * ((high - low) / 2 / aim) ** 2)

@@ -24,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 import quorisk
 from quorisk.analysis.experiment.keys import show
 from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.files import LogHandler, appending
 from quorisk.sparkjobs.private import private_folder
 
@@ -64,6 +65,8 @@ CLUSTER_SETTINGS = {
 }
 PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
 _UNPACKED = "quorisk"
+_FOREIGN = "quorisk_protocols-0.dist-info"
+"""Where Python looks for entry points, in the archive."""
 _PYTHON_ERROR = re.compile(
     r"^(?!java|org|\s)(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|Interrupt)(?:: .*)?)$", re.MULTILINE
 )
@@ -193,14 +196,21 @@ def _configuration(master: str, settings: Mapping[str, str], folder: Path) -> Sp
 def packed(folder: Path) -> Path:
     """An archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
 
-    Not a .zip or .egg on Python's path: what is compiled is kept by the source files' content, which has to be there.
+    Other distributions' packages that have protocols come along, with the entry points by which they are found. Not a
+    .zip or .egg on Python's path: what is compiled is kept by the source files' content, which has to be there.
     """
     root = Path(quorisk.__file__).parent
+    folders = [(root / name, root.parent) for name in PACKAGES]
+    folders += [(other, other.parent) for other in registry.foreign_roots()]
+    entry_points = "".join(f"{name} = {package}\n" for name, package in registry.foreign().items())
     path = folder / f"{_UNPACKED}.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        sources = [root / "__init__.py", *(file for name in PACKAGES for file in (root / name).rglob("*.py"))]
-        for file in sorted(sources):
-            archive.write(file, file.relative_to(root.parent))
+        archive.write(root / "__init__.py", f"{root.name}/__init__.py")
+        for sources, place in folders:
+            for file in sorted(sources.rglob("*.py")):
+                archive.write(file, file.relative_to(place))
+        archive.writestr(f"{_FOREIGN}/METADATA", "Metadata-Version: 2.1\nName: quorisk-protocols\nVersion: 0\n")
+        archive.writestr(f"{_FOREIGN}/entry_points.txt", f"[{registry.GROUP}]\n{entry_points}")
     return path
 
 

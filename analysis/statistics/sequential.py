@@ -25,9 +25,6 @@ from typing import NamedTuple
 
 from scipy.special import expit
 
-from quorisk.analysis.experiment.config import Experiment, RunSettings
-from quorisk.kernels.errors import ConfigError
-
 METHOD = "beta-binomial confidence sequence, prior Beta(1/2, 1/2)"
 FIRST_LOOK = 64
 GROWTH = 16
@@ -49,33 +46,6 @@ class Rule(NamedTuple):
         half_width = (high - low) / 2
         narrow = self.relative == math.inf or half_width * runs <= self.relative * losses
         return narrow and half_width <= self.half_width
-
-
-def rule_of(run: RunSettings) -> Rule | None:
-    """The stopping rule that an experiment asks for; None for a fixed number of runs."""
-    rule = Rule(run.precision, run.relative_precision)
-    return rule if min(rule) < math.inf else None
-
-
-def is_precise(run: RunSettings, runs: int, losses: int, hidden: int, together: int = 1) -> bool:
-    """Whether the interval after `runs` runs is as narrow as an experiment asks for; never if it does not ask.
-
-    `together` is the number of intervals of a grid that hold all together.
-    """
-    rule = rule_of(run)
-    interval = confidence_sequence(losses, runs, simultaneous(run.confidence, together), hidden)
-    return rule is not None and rule.is_met(losses, runs, *interval)
-
-
-def fixed_runs(experiment: Experiment) -> int:
-    """The number of runs, for what has no stopping rule. Raises ConfigError if the experiment asks for one."""
-    for name in ("precision", "relative_precision"):
-        value = getattr(experiment.run, name)
-        if value < math.inf:
-            raise ConfigError(
-                f"{experiment.path}: run.{name} = {value}: inf, as only `quorisk estimate` and `quorisk run` stop early"
-            )
-    return experiment.run.runs
 
 
 def looks(budget: int) -> Iterator[int]:

@@ -17,7 +17,7 @@ from quorisk.analysis.estimate import Estimate, Risk
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.explore import NOTE
-from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
 from quorisk.kernels.states.search import Search
 from quorisk.plots import numbers
@@ -171,7 +171,7 @@ def _comparisons(event: str, result: Result) -> Table:
 
 
 def _probability(p: float, label: str, result: Result) -> str:
-    high = clopper_pearson(0, result.runs, result.confidence, result.cut_off[label])[1]
+    high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 
 

@@ -9,7 +9,6 @@ from hypothesis import settings as given_examples
 from hypothesis import strategies as st
 
 from quorisk.analysis.results import frame as frame_of
-from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.sequential import confidence_sequence
 from quorisk.plots import choose, numbers, verdict
@@ -105,8 +104,7 @@ def test_the_rule_of_three_says_how_many_runs_settle_it():
 @pytest.mark.parametrize("interval", [clopper_pearson, confidence_sequence])
 @pytest.mark.parametrize(("losses", "target"), [(0, 0.001), (2, 0.003), (4, 0.003), (30, 0.029), (30, 0.031)])
 def test_so_many_runs_settle_it_if_they_go_on_alike(interval, losses, target):
-    method = {clopper_pearson: intervals.METHOD, confidence_sequence: sequential.METHOD}[interval]
-    point = {"losses": losses, "hidden": 0, "runs": RUNS, "method": method}
+    point = {"losses": losses, "hidden": 0, "runs": RUNS, "sequential": interval is confidence_sequence}
     runs = runs_to_settle(point, 0.025, target)
 
     def judged(runs):
@@ -118,9 +116,9 @@ def test_so_many_runs_settle_it_if_they_go_on_alike(interval, losses, target):
     assert judged(1.1 * runs) == (MEETS if losses / RUNS < target else FAILS)
 
 
-@pytest.mark.parametrize("method", [intervals.METHOD, sequential.METHOD])
-def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide(method):
-    point = {"losses": 3, "hidden": 0, "runs": RUNS, "method": method}
+@pytest.mark.parametrize("sequential", [False, True])
+def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide(sequential):
+    point = {"losses": 3, "hidden": 0, "runs": RUNS, "sequential": sequential}
     assert runs_to_settle(point, 0.025, 0.003) == math.inf
     assert runs_to_settle(point | {"losses": 1, "hidden": 9}, 0.025, 0.005) == math.inf
     assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.009) == math.inf

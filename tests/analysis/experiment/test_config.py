@@ -322,9 +322,9 @@ def test_messages_that_are_never_sent_cannot_be_lost(read):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "protocol: missing; one of bookkeeper, kafka, compaction"),
-        ("protocol = 'raft'", "protocol = 'raft': one of bookkeeper, kafka, compaction"),
-        ("protocol = 3", "protocol = 3: one of bookkeeper, kafka, compaction"),
+        ("", "protocol: missing; one of bookkeeper, compaction, kafka"),
+        ("protocol = 'raft'", "protocol = 'raft': one of bookkeeper, compaction, kafka"),
+        ("protocol = 3", "protocol = 3: one of bookkeeper, compaction, kafka"),
         (
             TOPIC.replace("keys = 1\nvalues = 1\n", ""),
             "missing: model.keys (an integer from 1 to 6); model.values (an integer from 1 to 6)",

@@ -1,0 +1,31 @@
+"""The interval of a probability: which method makes it, how sure it is, and for how many at once. The one place."""
+
+from typing import NamedTuple
+
+from quorisk.analysis.statistics import intervals, sequential
+
+
+class Estimator(NamedTuple):
+    """How intervals of probabilities are made from counts of runs.
+
+    Example: `Estimator(0.95).interval(0, 1_000_000)` is (0.0, 3.7e-06): no loss in a million runs is an upper bound.
+    """
+
+    confidence: float
+    """With which the interval holds the probability, or all `together` theirs."""
+    together: int = 1
+    """Number of intervals that hold together (Bonferroni)."""
+    is_sequential: bool = False
+    """Whether runs go on until something about them is reached, and not up to a number that was fixed before."""
+
+    @property
+    def method(self) -> str:
+        """The method's name, as results have it."""
+        name = sequential.METHOD if self.is_sequential else intervals.METHOD
+        return name if self.together == 1 else f"simultaneous {name}"
+
+    def interval(self, losses: int, runs: int, hidden: int = 0) -> tuple[float, float]:
+        """The interval after `losses` in `runs` runs, of which `hidden` ended before it was known whether they lose."""
+        each = sequential.simultaneous(self.confidence, self.together)
+        make = sequential.confidence_sequence if self.is_sequential else intervals.clopper_pearson
+        return make(losses, runs, each, hidden)

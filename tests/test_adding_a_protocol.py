@@ -1,0 +1,132 @@
+"""docs/adding-a-protocol.md as somebody would follow it: the package that it builds, installed, runs in every verb."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
+FILES = dict(re.findall(r"^`(\S+\.py)`:\n\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+TABLES = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(r"^    quorisk (.*)", PAGE, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder in which the page's package is installed as pip would, and its experiment file."""
+    folder = tmp_path_factory.mktemp("site")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    project, experiment = TABLES
+    (folder / "primary_backup.toml").write_text(experiment)
+    about = tomllib.loads(project)["project"]
+    metadata = folder / "primary_backup-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Name: {about['name']}\nVersion: {about['version']}\n")
+    ((group, points),) = about["entry-points"].items()
+    lines = "".join(f"{name} = {place}\n" for name, place in points.items())
+    (metadata / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+    return folder
+
+
+def in_folder(folder: Path, *command: str, path: Path | None = None) -> str:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (path or folder, ROOT)))}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def quorisk(folder: Path, *arguments: str) -> str:
+    return in_folder(folder, sys.executable, "-m", "quorisk", *arguments)
+
+
+def test_every_command_of_the_page_works(installed):
+    for command in COMMANDS:
+        arguments = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", command)]
+        few = ("--set", "run.runs=5000") if arguments[0] in ("estimate", "compare", "run") else ()
+        assert quorisk(installed, *arguments, *few)
+    assert (installed / "results" / "primary_backup" / "report.html").is_file()
+    assert {command.split()[0] for command in COMMANDS} == {"estimate", "exact", "compare", "trace", "run"}
+
+
+def test_what_the_page_builds_loses_data_as_it_should(installed):
+    """Acknowledged by all replicas nothing is lost; by one alone it is; the estimate agrees with the exact answer."""
+    set_runs = ("--set", "run.runs=200000", "--json")
+    for changed, loses in ((("--set", "acks=3"), False), (("--set", "acks=1"), True)):
+        exact = json.loads(quorisk(installed, "exact", "primary_backup.toml", "--json", *changed))["data_loss"]
+        guess = json.loads(quorisk(installed, "estimate", "primary_backup.toml", *set_runs, *changed))["data_loss"]
+        found = json.loads(quorisk(installed, "explore", "primary_backup.toml", "--json", *changed))
+        assert exact["proved_zero"] is not loses
+        assert guess["low"] <= exact["p"] <= guess["high"]
+        assert bool(found["invariants"]["AckedRecordSurvives"]["breaking_states"]) is loses
+
+
+def test_the_tests_of_the_page_find_the_protocol_and_pass(installed):
+    commands = re.findall(r"^    python -m pytest (\S+) -k primary_backup", PAGE, re.MULTILINE)
+    assert len(commands) == 3
+    options = ("-q", "-n0", "-p", "no:cacheprovider", "--rootdir", str(ROOT), "-k", "primary_backup")
+    said = in_folder(installed, sys.executable, "-m", "pytest", *options, *(str(ROOT / file) for file in commands))
+    passed = re.search(r"(\d+) passed", said)
+    assert passed
+    assert int(passed[1]) >= 7
+
+
+def test_its_package_travels_to_executors(installed, tmp_path):
+    """The archive alone, unpacked where the package is not installed, finds the protocol under the same hash."""
+    program = """
+import sys
+from pathlib import Path
+from quorisk.sparkjobs.session import packed
+print(packed(Path(sys.argv[1])))
+"""
+    archive = in_folder(installed, sys.executable, "-c", program, str(tmp_path)).strip()
+    away = tmp_path / "executor"
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", archive, str(away)], check=True)
+    asked = """
+import numba
+from quorisk.kernels import compiled
+from quorisk.kernels.protocols import registry
+import quorisk
+model = registry.load("primary_backup")
+print(sys.modules["primary_backup"].__file__, quorisk.__file__, numba.config.CACHE_DIR)
+"""
+    here = in_folder(installed, sys.executable, "-c", "import sys" + asked).split()
+    away_from_here = (
+        f"import sys; sys.path[:] = [{str(away)!r}, *(p for p in sys.path if p not in ('', {str(ROOT)!r}))]"
+    )
+    there = in_folder(away, sys.executable, "-c", away_from_here + asked, path=away).split()
+    assert there[2] == here[2]
+    assert all(file.startswith(str(away)) for file in there[:2])
+    assert here[0].startswith(str(installed))
+
+
+def test_a_change_of_the_package_changes_where_its_machine_code_is_kept(installed, tmp_path):
+    program = "import numba, quorisk.kernels.compiled; print(numba.config.CACHE_DIR)"
+    before = in_folder(installed, sys.executable, "-c", program)
+    file = installed / "primary_backup" / "story.py"
+    text = file.read_text()
+    file.write_text(text + "\n")
+    assert in_folder(installed, sys.executable, "-c", program) != before
+    file.write_text(text)
+    assert in_folder(installed, sys.executable, "-c", program) == before
+
+
+def test_a_protocol_that_cannot_be_imported_is_a_line(installed, tmp_path):
+    broken = tmp_path / "broken-1.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Name: broken\nVersion: 1\n")
+    (broken / "entry_points.txt").write_text("[quorisk.protocols]\nbroken = no_such_package\n")
+    (tmp_path / "x.toml").write_text('protocol = "broken"\n')
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    command = [sys.executable, "-m", "quorisk", "explore", str(tmp_path / "x.toml")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    expected = "protocol = 'broken': no_such_package cannot be used: No module named 'no_such_package'"
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'x.toml'}: {expected}\n")
