@@ -4,6 +4,8 @@ To import this module is what lets `numba.njit` compile a protocol's functions: 
 """
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -32,7 +34,7 @@ INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": 
 """Compiler options of functions that only compiled code calls; wrappers nobody uses took half of the compile time."""
 
 
-class _Marked(list):
+class _Marked(list[Callable[..., Any]]):
     """`ops.jitables` from now on: whatever is marked is made known to Numba at once."""
 
     def append(self, function):
