@@ -36,10 +36,11 @@ test: lint $(CLASSES) ## lint, type-check, and run the tests
 	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 -m "not cluster"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
-lint: $(STAMP) ## ruff (rules and format) and mypy
+lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports whom
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 gallery: $(CLASSES) ## draw the README's figures from real sweeps
 	@$(WITH_JAVA) $(BIN)/python scripts/gallery.py

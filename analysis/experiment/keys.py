@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.kernels.engines.registry import ENGINES
+from quorisk.kernels.engines import ENGINES
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model, Parameter
 

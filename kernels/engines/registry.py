@@ -9,13 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from quorisk.kernels.engines import ENGINES
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.model import Model
 
-ENGINES = {"numba": "quorisk.kernels.engines.numba_engine", "jax": "quorisk.kernels.engines.jax_engine"}
-"""The module that is an engine, by name."""
 _CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
 
