@@ -9,13 +9,11 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point, unknown_outcomes
-from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
@@ -31,6 +29,8 @@ from quorisk.kernels.model import LOST
 CHUNK_RUNS = 1 << 16
 """Runs of each variant that are held at a time."""
 _EVERYTHING = -1
+Changed = Callable[..., Experiment]
+"""Gives an experiment under some overrides, such as "run.runs=1000": `Experiment.changed`, for one."""
 
 
 class Variant(NamedTuple):
@@ -82,20 +82,22 @@ class Result(NamedTuple):
     assumptions: list[str]
 
 
-def vary(path: Path, overrides: Sequence[str], options: Sequence[str], all_pairs: bool = False) -> Plan:
+def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> Plan:
     """The variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
 
     All against the first, or against each other. Raises ConfigError.
     """
     names, axes = zip(*(_axis(option) for option in options), strict=True)
-    experiment = config.load(path, [*overrides, *axes])
+    experiment = changed(*axes)
     keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
     if len(set(keys)) < len(keys):
         raise ConfigError(f"--vary {options[-1]}: a key once, with all of its values")
     shared = [key for key in experiment.varied if key not in keys]
     open_keys = [key for key in shared if len({each.varied[key] for each in experiment.points}) > 1]
     if open_keys:
-        raise ConfigError(f"{path}: grid.{open_keys[0]}: varies too; pick a value with --set {open_keys[0]}=...")
+        raise ConfigError(
+            f"{experiment.path}: grid.{open_keys[0]}: varies too; pick a value with --set {open_keys[0]}=..."
+        )
     if len(experiment.points) < 2:
         raise ConfigError(f"--vary {options[0]}: a single configuration; two values at least")
     variants = tuple(_variant(_label(keys, each), each) for each in experiment.points)
@@ -106,15 +108,14 @@ def vary(path: Path, overrides: Sequence[str], options: Sequence[str], all_pairs
     return Plan(experiment, variants, tuple(pairs))
 
 
-def ablation(path: Path, overrides: Sequence[str]) -> Plan:
+def ablation(changed: Changed) -> Plan:
     """Every switch of the model's variants off in turn, against all on. Raises ConfigError."""
-    model = config.load(path, overrides).model
-    switches = [p.name for p in model.parameters if p.table == "variant" and p.allowed is None]
-    on = [*overrides, *(f"variant.{name}=true" for name in switches)]
-    baseline = config.load(path, on)
+    parameters = changed().model.parameters
+    switches = [p.name for p in parameters if p.table == "variant" and p.allowed is None]
+    baseline = changed(*(f"variant.{name}=true" for name in switches))
     variants = [_variant("all on", only_point(baseline))]
     for name in switches:
-        variants.append(_variant(f"{name} off", only_point(config.load(path, [*on, f"variant.{name}=false"]))))
+        variants.append(_variant(f"{name} off", only_point(baseline.changed(f"variant.{name}=false"))))
     return Plan(baseline, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
 
 

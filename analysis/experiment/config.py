@@ -86,6 +86,12 @@ class Experiment(NamedTuple):
     """Where the file has its physical figures from."""
     tables: Mapping[str, Any]
     """What the tables of `tables.READERS` say that the file has."""
+    document: Mapping[str, Any]
+    """The parsed file, before anything overrode it."""
+
+    def changed(self, *overrides: str) -> "Experiment":
+        """The same file under these overrides as well: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
+        return build(self.document, self.path, [*self.overrides, *overrides])
 
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
@@ -142,6 +148,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
         scenarios=found,
         profile=profile,
         tables={name: tables.read(name, document[name], folder) for name in tables.READERS if name in document},
+        document=document,
     )
 
 

@@ -5,7 +5,7 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.exceptions import TyperException
@@ -13,6 +13,9 @@ from typer.exceptions import TyperException
 from quorisk.command import decide, grids  # noqa: F401  # their verbs come first
 from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
 from quorisk.kernels.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from quorisk.analysis.experiment.config import Experiment
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -152,7 +155,10 @@ def compare_verb(
     from quorisk.analysis import compare, estimate
     from quorisk.command import show
 
-    plan = compare.ablation(file, overrides) if ablation else compare.vary(file, overrides, vary, all_pairs)
+    def changed(*more: str) -> "Experiment":
+        return load(file, [*overrides, *more])
+
+    plan = compare.ablation(changed) if ablation else compare.vary(changed, vary, all_pairs)
     with show.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
         result = compare.compare(plan, threads or estimate.num_cores(), progress)
     if plot:

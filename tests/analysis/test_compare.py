@@ -49,7 +49,7 @@ def alone(file: Path, *overrides: str) -> estimate.Estimate:
 @pytest.mark.parametrize("limit", ["max_steps=100000", "max_steps=14", "horizon=3"])
 def test_margins_are_those_of_separate_estimates(file, limit, monkeypatch):
     monkeypatch.setattr(compare, "CHUNK_RUNS", 3000)  # the last one is shorter
-    plan = compare.vary(file, [limit], [f"{key}=true,false" for key in ORDERINGS], all_pairs=True)
+    plan = compare.vary(load(file, [limit]).changed, [f"{key}=true,false" for key in ORDERINGS], all_pairs=True)
     result = compare.compare(plan, 2)
     assert (result.runs, len(result.variants), len(result.pairs)) == (20_000, 4, 6)
     switches = list(product(("true", "false"), repeat=2))
@@ -71,7 +71,7 @@ def test_margins_are_those_of_separate_estimates(file, limit, monkeypatch):
 def test_runs_that_the_horizon_ends_are_cut_off_if_the_question_is_about_any_time(file):
     options = [f"{ORDERINGS[1]}=true,false"]
     by_then, at_any_time = (
-        compare.compare(compare.vary(file, ["horizon=6", f"at_any_time={which}"], options), 1)
+        compare.compare(compare.vary(load(file, ["horizon=6", f"at_any_time={which}"]).changed, options), 1)
         for which in ("false", "true")
     )
     assert set(by_then.cut_off.values()) == {0}
@@ -83,7 +83,7 @@ def test_runs_that_the_horizon_ends_are_cut_off_if_the_question_is_about_any_tim
 
 
 def test_a_comparison_does_not_depend_on_threads_or_chunks(file, monkeypatch):
-    plan = compare.vary(file, [], ["keys=1,2"])
+    plan = compare.vary(load(file).changed, ["keys=1,2"])
     ended: list[int] = []
     whole = compare.compare(plan, 1, ended.append)
     monkeypatch.setattr(compare, "CHUNK_RUNS", 777)
@@ -93,7 +93,7 @@ def test_a_comparison_does_not_depend_on_threads_or_chunks(file, monkeypatch):
 
 def test_parts_of_a_comparison_add_up_to_the_whole(file):
     def table(*overrides):
-        [pair] = compare.compare(compare.vary(file, overrides, ["keys=1,2"]), 1).pairs
+        [pair] = compare.compare(compare.vary(load(file, overrides).changed, ["keys=1,2"]), 1).pairs
         return [sum(column) for column in zip(*(found.table for found in pair.events.values()), strict=True)]
 
     first, rest = table("runs=1000"), table("runs=2000", "first_run=1000")
@@ -103,7 +103,7 @@ def test_parts_of_a_comparison_add_up_to_the_whole(file):
 
 def test_a_variant_against_itself_differs_in_no_run(file):
     # a limit of crashes where there are none
-    result = compare.compare(compare.vary(file, ["broker_crash=0"], ["max_crashes=1,2"]), 1)
+    result = compare.compare(compare.vary(load(file, ["broker_crash=0"]).changed, ["max_crashes=1,2"]), 1)
     [pair] = result.pairs
     for found in pair.events.values():
         assert found.table.only_variant == found.table.only_baseline == 0
@@ -112,7 +112,7 @@ def test_a_variant_against_itself_differs_in_no_run(file):
 
 
 def test_assumptions_that_differ_are_told_by_variant(file):
-    result = compare.compare(compare.vary(file, ["runs=10"], ["broker_crash=1,0.5"]), 1)
+    result = compare.compare(compare.vary(load(file, ["runs=10"]).changed, ["broker_crash=1,0.5"]), 1)
     shared = [said for said in result.assumptions if not said.startswith("broker_crash")]
     assert len(shared) == 2
     assert result.assumptions[2].startswith("broker_crash 1.0: Each step")
@@ -120,7 +120,7 @@ def test_assumptions_that_differ_are_told_by_variant(file):
 
 
 def test_an_ablation_turns_every_switch_off_in_turn(file):
-    plan = compare.ablation(file, ["retain_null_key=false"])
+    plan = compare.ablation(load(file, ["retain_null_key=false"]).changed)
     labels = [variant.label for variant in plan.variants]
     switches = ["retain_null_key", "model_producer", "publish_context_before_horizon", "persist_cursor_before_delete"]
     assert labels == ["all on", *(f"{name} off" for name in switches)]
@@ -300,7 +300,7 @@ def test_help_has_an_example(quorisk):
 def ablation(tmp_path_factory):
     path = tmp_path_factory.mktemp("ablation") / "topic.toml"
     path.write_text(TOPIC)
-    return pd.DataFrame(compare.rows(compare.compare(compare.ablation(path, []), 2)))
+    return pd.DataFrame(compare.rows(compare.compare(compare.ablation(load(path).changed), 2)))
 
 
 def marks(figure, group):
@@ -338,7 +338,7 @@ def test_an_invariant_that_is_no_data_loss_is_shown_even_if_it_broke_as_often(ab
 
 
 def test_on_screen_too(file):
-    result = compare.compare(compare.ablation(file, ["runs=2000"]), 2)
+    result = compare.compare(compare.ablation(load(file, ["runs=2000"]).changed), 2)
     for pair in result.pairs:
         pair.events["CompactedLedgerLeak"] = pair.events[DATA_LOSS]
     out = io.StringIO()
