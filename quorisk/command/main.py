@@ -24,17 +24,24 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
     """Estimate one configuration's risk by random runs.
 
-    How likely is a run to break each invariant, how far is that number to be trusted, and how do runs end?
+    How likely is a run to break each invariant, how far is that number to be trusted, and how do runs end? Of a file
+    with scenarios: how many losses a year, and in which of them?
 
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
     experiment = load(file, overrides)
-    from quorisk.analysis import estimate
-    from quorisk.command import show
+    from quorisk.analysis import estimate, year
+    from quorisk.command import show, show_year
 
+    cores = threads or estimate.num_cores()
+    if year.has_year(experiment):
+        with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
+            whole = year.estimate_year(experiment, cores, progress)
+        print_json(year.as_json(whole)) if as_json else show_year.year(whole, experiment, show.console())
+        return
     with show.run_bar(experiment.run.runs) as progress:
-        result = estimate.estimate(experiment, threads or estimate.num_cores(), progress)
+        result = estimate.estimate(experiment, cores, progress)
     if as_json:
         print_json(estimate.as_json(result))
     else:
@@ -100,16 +107,26 @@ def exact_verb(
     """Solve one configuration exactly.
 
     Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
+    Of a file with scenarios: losses a year, each scenario's and their sum.
 
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
     experiment = load(file, overrides)
-    from quorisk.analysis import explore
+    from quorisk.analysis import explore, year
     from quorisk.analysis.exact import exact
-    from quorisk.command import show
+    from quorisk.command import show, show_year
 
     memory_bytes = explore.parse_memory(memory)
+    if year.has_year(experiment):
+        if by_steps or by_time or storm or export:
+            raise ConfigError(
+                "--by-steps, --by-time, --storm, --export: of one scenario; pick it with --set scenario=NAME"
+            )
+        with show.status() as tell:
+            whole = year.exact_year(experiment, memory_bytes, _chain_line(tell) if tell else None)
+        print_json(year.as_json(whole)) if as_json else show_year.year(whole, experiment, show.console())
+        return
     with show.status() as tell:
         progress = _chain_line(tell) if tell else None
         result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)

@@ -16,6 +16,7 @@ from quorisk.analysis.compare import Result
 from quorisk.analysis.estimate import Estimate, Risk
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.experiment.units import say_time
 from quorisk.analysis.explore import NOTE
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
@@ -64,14 +65,18 @@ def estimate(result: Estimate, out: Console) -> None:
     """Prints an estimate."""
     marked = set(result.data_loss_invariants)
     rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
-    table = _table("broken", "losses", "P", f"{numbers.percent(result.confidence)} interval")
+    table = make_table("broken", "losses", "P", f"{numbers.percent(result.confidence)} interval")
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
         table.add_row(name, f"{risk.losses:,}", probability(risk), escape(numbers.span(risk.low, risk.high)))
     out.print(table)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
     out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     if result.mean_time_to_loss is not None:
-        out.print(f"mean model time to data loss: {result.mean_time_to_loss:.4g}")
+        time = result.mean_time_to_loss
+        physical = "run.time_unit" in result.parameters
+        out.print(
+            f"mean {'' if physical else 'model '}time to data loss: {say_time(time) if physical else f'{time:.4g}'}"
+        )
     elif result.outcomes["lost"]:
         out.print("mean model time to data loss: not known: times are counted in 2^-20 up to 2^22; scale the rates")
     out.print(
@@ -91,7 +96,7 @@ def probability(risk: Risk) -> str:
 
 def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
     """Prints what a search found; `left_out` are the history switches that it had off."""
-    table = _table("broken", "breaking states", "first of all broken", "first depth")
+    table = make_table("broken", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
         table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
     out.print(table)
@@ -100,7 +105,7 @@ def explore(found: Search, seconds: float, left_out: list[str], out: Console) ->
         f"in {seconds:.3g} s",
         soft_wrap=True,
     )
-    actions = _table("action", "transitions")
+    actions = make_table("action", "transitions")
     for name, count in found.action_counts.items():
         actions.add_row(name, f"{count:,}" if count else "never enabled")
     out.print(actions)
@@ -114,7 +119,7 @@ def explore(found: Search, seconds: float, left_out: list[str], out: Console) ->
 
 def exact(result: ExactResult, out: Console) -> None:
     """Prints exact probabilities."""
-    table = _table("broken", "probability", "")
+    table = make_table("broken", "probability", "")
     for name, certain in result.invariants.items():
         star = " *" if name in result.data_loss_invariants else ""
         table.add_row(name + star, f"{certain.p:.12g}", "proved impossible" if certain.proved_zero else "")
@@ -157,7 +162,7 @@ def compare(result: Result, out: Console) -> None:
 
 def _comparisons(event: str, result: Result) -> Table:
     """The comparisons in one event; every baseline's row is above those of its variants."""
-    table = _table("variant", "P", "difference", "ratio", "p")
+    table = make_table("variant", "P", "difference", "ratio", "p")
     table.title, table.title_justify = event, "left"
     baseline = None
     for pair in result.pairs:
@@ -192,7 +197,7 @@ def _cells(each: Comparison) -> list[str]:
 def calibrate(result: Calibrated, out: Console) -> None:
     """Prints a calibration."""
     percent, brackets = numbers.percent(result.confidence), numbers.percent(result.coverage_confidence)
-    table = _table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
+    table = make_table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
     for row in result.rows:
         width = "-" if row.mean_width is None else f"{row.mean_width:.3g}"
         factor = "-" if row.mean_width is None or row.truth != row.p else f"{row.mean_width / row.mean_reference:.2f}"
@@ -212,8 +217,8 @@ def calibrate(result: Calibrated, out: Console) -> None:
 
 def bench(rows: Iterable[Speed], out: Console) -> None:
     """Prints measured speeds, and what a step asks of its device."""
-    table = _table("model", "engine", "threads", "steps/s", "runs/s", "compile s")
-    steps = _table("model", "device", "bytes/step", "most steps/s", "operations/step", "most steps/s")
+    table = make_table("model", "engine", "threads", "steps/s", "runs/s", "compile s")
+    steps = make_table("model", "device", "bytes/step", "most steps/s", "operations/step", "most steps/s")
     for row in rows:
         runs_per_s = "-" if row.runs_per_s is None else f"{row.runs_per_s:.3g}"
         speed = (f"{row.steps_per_s:.3g}", runs_per_s, f"{row.compile_s:.2f}")
@@ -230,7 +235,7 @@ def bench(rows: Iterable[Speed], out: Console) -> None:
         out.print("most steps/s: what the device's bandwidth or integer arithmetic allows, if they are known")
 
 
-def _table(first: str, *columns: str) -> Table:
+def make_table(first: str, *columns: str) -> Table:
     table = Table()
     table.add_column(first, no_wrap=True)
     for column in columns:

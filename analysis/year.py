@@ -1,0 +1,129 @@
+"""A design's year: each of its scenarios estimated or solved, and what they add up to."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from quorisk.analysis.estimate import Estimate, estimate
+from quorisk.analysis.estimate import as_json as estimate_as_json
+from quorisk.analysis.exact.exact import ExactResult, exact
+from quorisk.analysis.exact.exact import as_json as exact_as_json
+from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.experiment.units import YEAR_S
+from quorisk.analysis.statistics import yearly
+from quorisk.analysis.statistics.yearly import Losses, Part
+from quorisk.kernels.errors import ConfigError
+
+Result = TypeVar("Result", Estimate, ExactResult)
+
+
+class Year(NamedTuple, Generic[Result]):
+    """What a design loses in a year, and in which scenarios."""
+
+    design: dict[str, Any]
+    """The grid's values, by dotted key."""
+    per_year: dict[str, float]
+    """How many times a year each scenario happens."""
+    scenarios: dict[str, Result]
+    """By name. Intervals of estimates hold together: each is at the confidence of `yearly.confidence_of_each`."""
+    losses: Losses
+
+    @property
+    def unseen(self) -> list[str]:
+        """Scenarios without a loss in their runs whose upper bound is above all losses that were seen: they decide."""
+        return [
+            name
+            for name, result in self.scenarios.items()
+            if isinstance(result, Estimate)
+            and result.data_loss.losses == 0
+            and self.per_year[name] * result.data_loss.high > self.losses.p
+        ]
+
+    def share(self, scenario: str) -> float | None:
+        """The part of the losses, as estimated, that are a scenario's; None if there are none, or some are unseen."""
+        p = self.scenarios[scenario].data_loss.p
+        return self.per_year[scenario] * p / self.losses.p if self.losses.p and not self.unseen else None
+
+
+def by_design(experiment: Experiment) -> dict[tuple[tuple[str, Any], ...], list[GridPoint]]:
+    """The points of each design, one for each of its scenarios, in the experiment's order."""
+    designs: dict[tuple[tuple[str, Any], ...], list[GridPoint]] = {}
+    for point in experiment.points:
+        designs.setdefault(point.design, []).append(point)
+    return designs
+
+
+def has_year(experiment: Experiment) -> bool:
+    """Whether the experiment is one design under several scenarios."""
+    return len(experiment.points) > 1 and len(by_design(experiment)) == 1 and bool(experiment.scenarios)
+
+
+def estimate_year(
+    experiment: Experiment, threads: int, progress: Callable[[int], None] | None = None
+) -> Year[Estimate]:
+    """Estimates every scenario of an experiment's one design, each with as many runs as it asks for.
+
+    `progress` is called with the number of runs that ended since its last call. Raises ConfigError.
+    """
+    level = yearly.confidence_of_each(experiment.run.confidence, len(experiment.points))
+    alone = _one_by_one(experiment, level)
+    return _year(experiment, {name: estimate(each, threads, progress) for name, each in alone.items()})
+
+
+def exact_year(
+    experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None
+) -> Year[ExactResult]:
+    """Solves every scenario of an experiment's one design.
+
+    `progress` is called with the numbers of states and transitions found. Raises ConfigError.
+    """
+    alone = _one_by_one(experiment, experiment.run.confidence)
+    return _year(experiment, {name: exact(each, memory_bytes, progress=progress) for name, each in alone.items()})
+
+
+def _one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experiment]:
+    """An experiment of one point for each scenario. Raises ConfigError if there are several designs, or none."""
+    designs = by_design(experiment)
+    open_keys = [key for key, _ in next(iter(designs)) if len({dict(design)[key] for design in designs}) > 1]
+    if open_keys:
+        raise ConfigError(
+            f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(designs)} designs where one is "
+            f"wanted; pick one with --set {open_keys[0]}=..., or sweep all with `quorisk run`"
+        )
+    if not experiment.scenarios:
+        raise ConfigError(f"{experiment.path}: scenarios: there are none, and so no year; [scenarios.NAME] says one")
+    run = experiment.run._replace(confidence=confidence)
+    return {point.varied[SCENARIO]: experiment._replace(points=(point,), run=run) for point in experiment.points}
+
+
+def _year(experiment: Experiment, results: Mapping[str, Result]) -> Year[Result]:
+    per_year = {name: experiment.scenarios[name].per_year for name in results}
+    parts = [_part(per_year[name], result) for name, result in results.items()]
+    losses = yearly.add_up(parts, experiment.run.confidence)
+    return Year(dict(experiment.points[0].design), per_year, dict(results), losses)
+
+
+def _part(per_year: float, result: Estimate | ExactResult) -> Part:
+    if isinstance(result, ExactResult):
+        return Part(per_year, *[result.data_loss.p] * 3)
+    return Part(per_year, result.data_loss.p, result.data_loss.low, result.data_loss.high)
+
+
+def as_json(year: Year[Any]) -> dict[str, Any]:
+    """For `json.dumps`: `losses_per_year`, the mean time between losses, and every scenario's own result."""
+    between_s = [YEAR_S * years for years in year.losses.years_between]
+    scenarios = {
+        name: {"per_year": year.per_year[name], "share": year.share(name)}
+        | (exact_as_json(result) if isinstance(result, ExactResult) else estimate_as_json(result))
+        for name, result in year.scenarios.items()
+    }
+    # JSON has no infinity
+    keys = ("p", "low", "high")
+    return {
+        "design": year.design,
+        "losses_per_year": year.losses._asdict(),
+        "mean_time_between_losses_s": {
+            key: time_s if time_s < float("inf") else None for key, time_s in zip(keys, between_s, strict=True)
+        },
+        "scenarios": scenarios,
+    }

@@ -1,0 +1,71 @@
+"""A design's year as people read it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from quorisk.analysis.estimate import Estimate
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.units import YEAR_S, say_time
+from quorisk.analysis.statistics.yearly import Losses
+from quorisk.analysis.year import Year
+from quorisk.command import show
+from quorisk.plots import numbers
+
+
+def year(result: Year[Any], experiment: Experiment, out: Console) -> None:
+    """Prints what a design loses in a year, by scenario and in all, and what the scenarios leave out."""
+    table = show.make_table("scenario", "times a year", "P(loss)", "losses a year", "share")
+    for name, found in result.scenarios.items():
+        risk, per_year = found.data_loss, result.per_year[name]
+        if isinstance(found, Estimate):
+            p = f"{show.probability(risk)} {numbers.span(risk.low, risk.high)}"
+            losses = numbers.plain(per_year * risk.p) if risk.losses else _bound(per_year * risk.high)
+        else:
+            p = "0 (proved)" if risk.proved_zero else f"{risk.p:.12g}"
+            losses = numbers.plain(per_year * risk.p)
+        share = result.share(name)
+        table.add_row(
+            name,
+            f"{per_year:,.0f}" if per_year >= 1 else f"{per_year:g}",
+            escape(p),
+            losses,
+            "" if share is None else f"{100 * share:.3g}%",
+        )
+    out.print(table)
+    out.print(escape(said(result.losses, result.unseen)), soft_wrap=True)
+    for name, found in result.scenarios.items():
+        scenario = experiment.scenarios[name]
+        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications, *found.assumptions]
+        out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
+
+
+def said(losses: Losses, unseen: Sequence[str] = ()) -> str:
+    """Losses a year and the mean time between them, with their interval, in a line.
+
+    `unseen` are scenarios without a loss in their runs that may have more than all others together.
+    """
+    between_s, least_s, most_s = (YEAR_S * years for years in losses.years_between)
+    if losses.low == losses.high:
+        return f"{numbers.plain(losses.p, 6)} losses a year (exact){_every(between_s)}"
+    interval = f"{numbers.percent(losses.confidence)} interval {numbers.span(losses.low, losses.high)}"
+    if unseen or losses.p == 0:
+        seen = f"none seen in {', '.join(unseen)}, which more runs or `quorisk exact` would decide"
+        return f"losses a year {_bound(losses.high)} ({interval}): {seen}; {_at_least(least_s)}"
+    bounds = f"{say_time(least_s)} to {say_time(most_s) if most_s < math.inf else 'for ever'}"
+    return f"{numbers.plain(losses.p)} losses a year ({interval}){_every(between_s)} ({bounds}); {losses.method}"
+
+
+def _bound(high: float) -> str:
+    return f"< {numbers.plain(numbers.above(high))}"
+
+
+def _every(between_s: float) -> str:
+    return f", one every {say_time(between_s)}" if between_s < math.inf else ""
+
+
+def _at_least(least_s: float) -> str:
+    return f"at least {say_time(least_s)} between two, on average"

@@ -1,0 +1,78 @@
+"""A design's year: scenarios estimated and solved, one by one and together."""
+
+import json
+import math
+
+import pytest
+
+from quorisk.analysis import year
+from quorisk.analysis.estimate import estimate
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.analysis.statistics.yearly import confidence_of_each
+
+DOCUMENT = {
+    "protocol": "compaction",
+    "model": {"messages": 2, "compactions": 2, "keys": 1, "values": 1, "max_crashes": 1},
+    "variant": {"persist_cursor_before_delete": False},
+    "run": {"runs": 20_000, "confidence": 0.9},
+    "scenarios": {
+        "calm": {"per_year": 1000, "rates": {"broker_crash": 0.01}},
+        "storm": {"per_year": 3, "rates": {"broker_crash": 0.5}},
+    },
+}
+
+
+def load(*overrides: str):
+    return build(DOCUMENT, "x.toml", overrides)
+
+
+def test_an_exact_year_is_the_sum_of_its_scenarios():
+    found = year.exact_year(load(), 1 << 28)
+    p = {name: exact(load(f"scenario={name}"), 1 << 28).data_loss.p for name in ("calm", "storm")}
+    assert found.losses.p == pytest.approx(1000 * p["calm"] + 3 * p["storm"], rel=1e-14)
+    assert found.losses.p > 0
+    assert (found.losses.low, found.losses.high, found.losses.method) == (found.losses.p, found.losses.p, "exact")
+    assert math.fsum(filter(None, map(found.share, ("calm", "storm")))) == pytest.approx(1.0)
+
+
+def test_an_estimated_year_holds_the_exact_one():
+    found, truth = year.estimate_year(load(), 1), year.exact_year(load(), 1 << 28)
+    assert found.losses.low < truth.losses.p < found.losses.high
+    assert found.losses.confidence == 0.9
+    level = confidence_of_each(0.9, 2)
+    for name, result in found.scenarios.items():
+        alone = estimate(load(f"scenario={name}", f"run.confidence={level!r}"), 1)
+        assert result.data_loss == alone.data_loss
+    sums = [
+        sum(found.per_year[n] * getattr(r.data_loss, end) for n, r in found.scenarios.items())
+        for end in ("low", "high")
+    ]
+    assert [found.losses.low, found.losses.high] == pytest.approx(sums)
+
+
+def test_a_scenario_that_was_not_seen_to_lose_but_may_decide_is_named():
+    found = year.estimate_year(load("scenarios.calm.rates.broker_crash=1e-7"), 1)
+    assert found.scenarios["calm"].data_loss.losses == 0
+    assert found.unseen == ["calm"]
+    assert (found.share("calm"), found.share("storm")) == (None, None)
+
+
+def test_a_year_is_of_one_design_with_scenarios():
+    assert year.has_year(load())
+    assert not year.has_year(load("scenario=calm"))
+    designs = load("grid.keys=[1, 2]")
+    assert not year.has_year(designs)
+    with pytest.raises(ConfigError, match=r"^x.toml: grid.model.keys: 2 designs where one is wanted; pick one with "):
+        year.exact_year(designs, 1 << 28)
+    without = build({key: value for key, value in DOCUMENT.items() if key != "scenarios"}, "x.toml")
+    with pytest.raises(ConfigError, match=r"^x.toml: scenarios: there are none"):
+        year.estimate_year(without, 1)
+
+
+def test_a_year_is_json_with_losses_a_year_and_each_scenario():
+    told = json.loads(
+        json.dumps(year.as_json(year.exact_year(load("scenarios.storm.rates.broker_crash=0.3"), 1 << 28)))
+    )
+    assert told["losses_per_year"]["p"] > 1000 * told["scenarios"]["calm"]["data_loss"]["p"] > 0
+    assert told["mean_time_between_losses_s"]["p"] * told["losses_per_year"]["p"] == pytest.approx(31_557_600)
