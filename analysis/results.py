@@ -203,6 +203,7 @@ def frame(
     simultaneous: bool = False,
     at_any_time: bool = False,
     target: float = math.inf,
+    num_scenarios: int = 1,
 ) -> "pd.DataFrame":
     """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
 
@@ -215,7 +216,7 @@ def frame(
     method is `sequential`.
 
     `target` is the probability of data loss that configurations are held to, in a column of that name; infinite if
-    there is none.
+    there is none. Of `num_scenarios` rows that add up to a design's year the intervals hold together in any case.
 
     If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
     holds at every number of runs at once, and so whatever it was that stopped them.
@@ -226,7 +227,7 @@ def frame(
 
     rows = []
     fixed = all(set(reasons) <= {BY_RUNS} for reasons in table["stopped"].to_pylist())
-    estimator = Estimator(confidence, table.num_rows if simultaneous else 1, not fixed)
+    estimator = Estimator(confidence, table.num_rows if simultaneous else num_scenarios, not fixed)
     for each in table.to_pylist():
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}

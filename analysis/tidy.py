@@ -19,6 +19,7 @@ from quorisk.analysis import results
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.kernels.engines.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
@@ -81,8 +82,14 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
     if experiment is None:
         return Sweep(_checked(results.frame(table, confidence)), histograms(table))
     run = experiment.run
-    frame = _checked(results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target))
-    frame = promises.with_promises(frame, experiment.model)
+    names = {point.point_id: point.scenario for point in experiment.points}
+    num_scenarios = len(set(names.values()))
+    frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
+    frame = promises.with_promises(_checked(frame), experiment)
+    if experiment.scenarios and set(frame["point_id"]) <= names.keys():  # else points of another experiment are merged
+        scenarios = [names[point_id] for point_id in frame["point_id"]]
+        per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
+        frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
     others = [column for column in frame.columns if column not in experiment.varied]
     return Sweep(frame[[*experiment.varied, *others]], histograms(table))
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.plots import choose, numbers, text, verdict
-from quorisk.plots.verdict import FAILS, MEETS, UNDECIDED, Design
+from quorisk.plots.designs import Design, designs, estimate
+from quorisk.plots.judging import FAILS, MEETS, UNDECIDED, tail
 
 _MOST_NAMED = 4
 
@@ -26,11 +27,11 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
     `without_runs`: so many configurations are not in the frame, as time was up before any of their runs was done.
     """
     rows = choose.of(frame, text.ANY_LOSS)
-    found, target = verdict.designs(rows), rows["target"].iloc[0]
+    found, target = designs(rows), rows["target"].iloc[0]
     if target == math.inf:
         headline, sentences = _without_target(found)
     else:
-        headline, sentences = _with_target(found, verdict.tail(rows), target)
+        headline, sentences = _with_target(found, tail(rows), target)
     if without_runs:
         sentences.insert(0, f"{without_runs:,} configurations have no runs yet: nothing said here covers them.")
     return Recommendation(headline, sentences + _qualified(rows, found))
@@ -39,7 +40,11 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
-    goal = f"a probability of data loss of at most {numbers.short(target)} a run"
+    goal = (
+        f"at most {numbers.short(target)} losses a year"
+        if "parts" in found[0].worst
+        else f"a probability of data loss of at most {numbers.short(target)} a run"
+    )
     said = []
     if meets:
         headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
@@ -62,6 +67,9 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
             else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
         )
         said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")
+    if short := [each for each in fails if each.shortfalls()]:
+        told = "; ".join(f"{each.settings} ({', '.join(each.shortfalls())})" for each in short[:_MOST_NAMED])
+        said.append(f"Falling short of what is wanted, whatever they lose: {told}.")
     return headline, said
 
 
@@ -97,7 +105,10 @@ def _promised(design: Design) -> str:
         said.append(f"survives {promised['survives']}")
     if stuck := design.p_stuck():
         said.append(f"{numbers.number(stuck)} of its runs get stuck")
-    said.append(f"P(data loss) {numbers.probability(design.worst)}{', none seen' if design.is_clean else ''}")
+    if "write_p99_ms" in promised:
+        said.append(f"p99 of a write {numbers.number(promised['write_p99_ms'])} ms")
+    lost = f"{estimate(promised)}{', none seen' if design.is_clean else ''}"
+    said.append(f"{lost} losses a year" if "parts" in promised else f"P(data loss) {lost}")
     return "; ".join(said)
 
 
@@ -119,7 +130,9 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
 def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     """What all of these sentences are subject to."""
     said, confidence = [], numbers.percent(rows["confidence"].iloc[0])
-    if len(rows) > 1 and text.is_simultaneous(rows):
+    if text.is_yearly(rows):
+        said.append(f"The losses a year of a design lie in their interval with {confidence} confidence at least.")
+    elif len(rows) > 1 and text.is_simultaneous(rows):
         said.append(f"With {confidence} confidence all {len(rows):,} intervals hold together, and so do all verdicts.")
     elif len(rows) > 1:
         wrong = (1.0 - rows["confidence"].iloc[0]) * len(rows)
@@ -151,4 +164,5 @@ def _names(some: Sequence[Design]) -> str:
 def _told(design: Design, point: Mapping[str, Any]) -> str:
     at = f" (at {point['at']})" if point["at"] else ""
     interval = numbers.interval(point)
-    return f"{design.settings}: {numbers.probability(point)}{f', interval {interval}' if interval else ''}{at}"
+    short = "".join(f", {each}" for each in design.shortfalls())
+    return f"{design.settings}: {estimate(point)}{f', interval {interval}' if interval else ''}{at}{short}"

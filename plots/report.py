@@ -11,9 +11,10 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from quorisk.plots import choose, numbers, tables, text, verdict
+from quorisk.plots import choose, judging, numbers, tables, text, verdict
+from quorisk.plots.designs import Design, designs, estimate
+from quorisk.plots.judging import UNDECIDED
 from quorisk.plots.recommend import recommend
-from quorisk.plots.verdict import UNDECIDED, Design
 
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""
@@ -96,7 +97,7 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
     """What the template says of designs and targets."""
     rows = choose.of(frame, text.ANY_LOSS)
     target = float(rows["target"].iloc[0])
-    found, tail = verdict.designs(rows), verdict.tail(rows)
+    found, tail = designs(rows), judging.tail(rows)
     return {
         "target": numbers.short(target) if target < math.inf else "",
         "num_designs": len(found),
@@ -131,7 +132,7 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",
         "stuck_sort": design.p_stuck(),
         "verdict": said,
-        "p": numbers.probability(point),
+        "p": estimate(point),
         "interval": numbers.interval(point),
         "high": point["high"],
         "at": point["at"],

@@ -10,7 +10,7 @@ import pandas as pd
 
 from quorisk.plots import numbers
 
-MESSAGE_LOSS = "faults.message_loss"
+MESSAGE_LOSS, SCENARIO = "faults.message_loss", "run.scenario"
 ANY_LOSS = "data loss"
 """Stands for an invariant: the breach of any whose breach is data loss."""
 _SHORT = {
@@ -52,14 +52,24 @@ def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
     return ", ".join(f"{name(key)} {value(given[key])}" for key in keys)
 
 
+def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """A design's settings for people: mechanisms are named where they are off."""
+    named = [key for key in keys if not (key.startswith("variant.") and given[key] is True)]
+    return settings(given, named) or "all mechanisms on" if keys else "the one design"
+
+
 def parameters(frame: pd.DataFrame) -> list[str]:
     """The columns of a result frame that are parameters: those with a dotted key."""
     return [column for column in frame.columns if "." in column]
 
 
 def varied(frame: pd.DataFrame) -> list[str]:
-    """The parameters that differ between rows."""
-    return [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
+    """The parameters that differ between rows, but for those that a scenario fixes."""
+    keys = [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
+    if SCENARIO not in keys:
+        return keys
+    by_scenario = frame.groupby(SCENARIO)
+    return [key for key in keys if key == SCENARIO or (by_scenario[key].nunique(dropna=False) > 1).any()]
 
 
 def independent(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
@@ -162,10 +172,16 @@ def intervals(frame: pd.DataFrame) -> str:
     """The kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each for itself."""
     first = frame.iloc[0]
     together = "all points together" if is_simultaneous(frame) else "each for itself"
+    together = "all scenarios of a design together" if is_yearly(frame) else together
     methods = " or ".join(frame["method"].unique())
     return f"{numbers.percent(first['confidence'])} {methods} intervals, {together}"
 
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:
     """Whether the intervals of an invariant hold all together."""
-    return bool(frame["together"].iloc[0] > 1)
+    return bool(frame["together"].iloc[0] > 1) and not is_yearly(frame)
+
+
+def is_yearly(frame: pd.DataFrame) -> bool:
+    """Whether scenarios add up to losses a year."""
+    return "per_year" in frame

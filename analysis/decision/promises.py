@@ -1,8 +1,11 @@
-"""What a design promises, whatever runs say: how many copies, where they are, and what they survive."""
+"""What a design promises, whatever runs say: copies, where they are, what they survive, how long a write takes."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quorisk.analysis.decision.targets import Targets
+from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.model import Model
 
 if TYPE_CHECKING:
@@ -20,6 +23,11 @@ class Promise(NamedTuple):
     """Whether the copies outlive a power cut as the entry is acknowledged; else they are in the page cache."""
     survives: str
     """What may be lost at once, whatever of it, as the entry is acknowledged: "1 bookie", "1 bookie or 1 zone"."""
+    nodes: int
+    zones: int
+    """The same in numbers."""
+    waits_for: int
+    """Answers that a write waits for, of those of all copies."""
 
 
 def promise(protocol: str, values: Mapping[str, Any]) -> Promise | None:
@@ -33,40 +41,73 @@ def changed(model: Model, values: Mapping[str, Any]) -> str:
     said = []
     for parameter in model.parameters:
         value = values[f"{parameter.table}.{parameter.name}"]
-        today = True if parameter.allowed is None else parameter.allowed[0]
-        if parameter.table == "variant" and value != today:
+        if parameter.table == "variant" and value != parameter.default_value:
             said.append(f"{parameter.name} {'off' if value is False else value}".replace("_", " "))
     return ", ".join(said)
 
 
-def with_promises(frame: "pd.DataFrame", model: Model) -> "pd.DataFrame":
-    """A result frame with a column for each field of `Promise`, if its protocol has them, and one `changed`."""
+def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
+    """A result frame of an experiment with what its designs promise, and what they are held to.
+
+    Columns: each field of `Promise`, if the protocol has them; `changed`; with [latency] `write_p50_ms`, `write_p99_ms`
+    and `write_p999_ms`, and `write_p99_low_ms` and `write_p99_high_ms` of the interval; `wants_` and each of `Targets`
+    but the losses, which are in `target`.
+    """
     points = frame.drop_duplicates("point_id")
     found = {}
     for values in points.to_dict("records"):
-        promised = promise(model.name, values)
-        fields = promised._asdict() if promised else {}
-        found[values["point_id"]] = fields | {"changed": changed(model, values)}
+        promised = promise(experiment.model.name, values)
+        fields = {"changed": changed(experiment.model, values)}
+        if promised:
+            fields |= promised._asdict() | _latency(experiment, promised)
+        found[values["point_id"]] = fields
     names = next(iter(found.values()))
-    return frame.assign(**{name: [found[point_id][name] for point_id in frame["point_id"]] for name in names})
+    columns: dict[str, list[Any]] = {name: [found[point_id][name] for point_id in frame["point_id"]] for name in names}
+    targets: Targets = experiment.tables.get("targets", Targets())
+    if math.isfinite(targets.losses_per_year):
+        columns["target"] = [targets.losses_per_year] * len(frame)
+    wanted = {f"wants_{name}": value for name, value in targets._asdict().items() if name != "losses_per_year"}
+    return frame.assign(**columns, **wanted)
+
+
+def _latency(experiment: Experiment, promised: Promise) -> dict[str, float]:
+    settings = experiment.tables.get("latency")
+    if settings is None:
+        return {}
+    from quorisk.analysis.decision.latency import write_latency  # here, since scipy.stats takes its time to load
+
+    p50, p99, p999 = write_latency(settings.replica, promised.stored, promised.waits_for, settings.cut_ms)
+    ends = {"write_p99_low_ms": p99.low_ms, "write_p99_high_ms": p99.high_ms}
+    return {"write_p50_ms": p50.ms, "write_p99_ms": p99.ms, "write_p999_ms": p999.ms} | ends
 
 
 def _bookkeeper(values: Mapping[str, Any]) -> Promise:
     write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
-    survives = _several(ack_quorum - 1, "bookie")
     # all bookies of an ensemble but one may be in one rack, as it spans two at least
-    if values.get("model.racks", 0) > 1 and values.get("variant.rack_aware") and ack_quorum == write_quorum > 1:
-        survives += " or 1 zone"
-    return Promise(ack_quorum, write_quorum, values.get("faults.max_amnesias", 0) == 0, survives)
+    spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement"))
+    zones = int(spread and ack_quorum == write_quorum > 1)
+    survives = _several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
+    on_disk = values.get("faults.max_amnesias", 0) == 0
+    return Promise(ack_quorum, write_quorum, on_disk, survives, ack_quorum - 1, zones, ack_quorum)
 
 
 def _kafka(values: Mapping[str, Any]) -> Promise:
     # the in-sync set may shrink to the leader; brokers flush nothing before they acknowledge it
-    least = values.get("model.min_insync_replicas", 1)
-    return Promise(least, values["model.replicas"], False, _several(least - 1, "broker"))
+    replicas = values["model.replicas"]
+    return Promise(1, replicas, False, _several(0, "broker"), 0, 0, replicas)
 
 
-_BY_PROTOCOL: Mapping[str, Callable[[Mapping[str, Any]], Promise]] = {"bookkeeper": _bookkeeper, "kafka": _kafka}
+def _kraft(values: Mapping[str, Any]) -> Promise:
+    # brokers flush nothing before they acknowledge it
+    least, replicas = values["model.min_isr"], values["model.replication_factor"]
+    return Promise(least, replicas, False, _several(least - 1, "broker"), least - 1, 0, replicas)
+
+
+_BY_PROTOCOL: Mapping[str, Callable[[Mapping[str, Any]], Promise]] = {
+    "bookkeeper": _bookkeeper,
+    "kafka": _kafka,
+    "kraft": _kraft,
+}
 
 
 def _several(num: int, what: str) -> str:

@@ -136,7 +136,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
     values = {key.name: key.default for key in keys.values()} | read.values
     points = tuple(_points(model, values, read, found, time_unit))
     scenarios.check_whole(point.varied for point in points)
-    return Experiment(
+    experiment = Experiment(
         path=path,
         protocol=model.name,
         model=model,
@@ -150,6 +150,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
         tables={name: tables.read(name, document[name], folder) for name in tables.READERS if name in document},
         document=document,
     )
+    tables.check(experiment)
+    return experiment
 
 
 def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> None:

@@ -3,15 +3,28 @@
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quorisk.analysis.experiment.config import Experiment
 
 READERS: Mapping[str, str] = {
     "latency": "quorisk.analysis.decision.latency_table",
+    "targets": "quorisk.analysis.decision.targets",
 }
 """By name of the table, the module whose `read(table, folder)` checks it: `folder` is where the file is, and what it
-returns becomes `Experiment.tables[name]`. It raises ConfigError."""
+returns becomes `Experiment.tables[name]`. Its `check(experiment)`, if it has one, sees whether the file as a whole
+agrees with it. Both raise ConfigError."""
 
 
 def read(name: str, table: Mapping[str, Any], folder: Path) -> Any:
     """What a table says, checked. Raises ConfigError."""
     return import_module(READERS[name]).read(table, folder)
+
+
+def check(experiment: "Experiment") -> None:
+    """Raises ConfigError if a table does not agree with the rest of its file."""
+    for name in experiment.tables:
+        module = import_module(READERS[name])
+        if hasattr(module, "check"):
+            module.check(experiment)

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given as given_values
 from hypothesis import settings as given_examples
@@ -12,9 +13,11 @@ from quorisk.analysis.results import frame as frame_of
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.sequential import confidence_sequence
 from quorisk.plots import choose, numbers, verdict
+from quorisk.plots.designs import Design, designs
+from quorisk.plots.judging import FAILS, MEETS, UNDECIDED, judge, runs_to_settle, tail
 from quorisk.plots.recommend import recommend
 from quorisk.plots.report import Provenance, report
-from quorisk.plots.verdict import FAILS, MEETS, UNDECIDED, Design, decades, designs, judge, runs_to_settle, tail
+from quorisk.plots.verdict import decades
 from tests.plots.tables import RUNS, frame, table
 
 FAULTS = {"faults__message_loss": [0.1, 0.2]}
@@ -297,4 +300,56 @@ def test_configurations_without_runs_are_told_of():
 
 
 def test_verdicts_on_many_points_are_cheap_enough_to_make():
-    assert len(verdict.designs(rows([1] * 10_000, model__keys=range(10_000)))) == 10_000
+    assert len(designs(rows([1] * 10_000, model__keys=range(10_000)))) == 10_000
+
+
+def yearly(losses, per_year, target=math.inf, **columns):
+    """The rows of designs with two scenarios each."""
+    rows = choose.of(
+        frame(losses, target=target, model__design=range(len(losses) // 2), run__scenario=["a", "b"]), "data loss"
+    )
+    return rows.assign(per_year=rows["run.scenario"].map(dict(zip("ab", per_year, strict=True))), together=2, **columns)
+
+
+def test_a_design_s_year_is_the_sum_of_its_scenarios():
+    rows = yearly([0, 3, 30, 0], (1000.0, 2.0))
+    rows["model.clients"] = rows["run.scenario"].map({"a": 1, "b": 2})  # the scenarios' own, no choice
+    safe, bad = designs(rows)
+    assert [each.settings for each in (safe, bad)] == ["design 0", "design 1"]
+    for design in (safe, bad):
+        parts = rows[rows["model.design"] == int(design.settings[-1])]
+        for name in ("p", "low", "high"):
+            assert design.worst[name] == pytest.approx((parts["per_year"] * parts[name]).sum())
+        assert design.worst["losses"] == parts["losses"].sum()
+        assert [part["run.scenario"] for part in design.worst["parts"]] == ["a", "b"]
+    assert bad.worst["p"] == pytest.approx(30.0)
+
+
+def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
+    headline, said = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
+    assert headline == "1 of 2 designs meets the target: at most 10 losses a year."
+    assert said[1].startswith("To choose: design 0; 0.00600 losses a year")
+    assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]
+    assert not any("probability" in each for each in said)
+
+
+def test_what_is_wanted_beside_losses_decides_too():
+    rows = yearly([0, 3, 0, 3], (1000.0, 2.0), target=10.0)
+    fast = rows["model.design"] == 0
+    rows = rows.assign(write_p99_ms=5.0, write_p99_high_ms=np.where(fast, 5.0, 30.0), wants_write_p99_ms=20.0)
+    one, other = designs(rows)
+    assert (one.verdict(10.0), other.verdict(10.0)) == (MEETS, FAILS)
+    assert [each.settings for each in verdict.choice([one, other], 10.0)] == ["design 0"]
+    assert any(each.startswith("Falling short of what is wanted") for each in recommend(rows).sentences)
+    rows = rows.assign(write_p99_high_ms=5.0, copies=np.where(fast, 3, 2), wants_copies=2)
+    assert len(verdict.choice(designs(rows), 10.0)) == 2  # both have what was said to be enough
+
+
+def test_a_zero_that_is_proved_ranks_before_one_that_is_not():
+    rows = choose.of(frame([0, 0, 5], model__keys=[1, 2, 3]), "data loss")
+    rows.loc[rows["model.keys"] == 2, "high"] = 0.0
+    assert [(each.settings, each.rank, each.is_proved) for each in designs(rows)] == [
+        ("keys 2", 1, True),
+        ("keys 1", 2, False),
+        ("keys 3", 3, False),
+    ]

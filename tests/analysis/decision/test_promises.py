@@ -3,11 +3,15 @@
 import pandas as pd
 import pytest
 
+from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.promises import changed, promise, with_promises
+from quorisk.analysis.experiment.config import load
 from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from tests.support import point_of
 
+RACKS = {"model.racks": 2, "variant.rack_aware_placement": True}
 QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
 
 
@@ -18,17 +22,23 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
         ({"model.ack_quorum": 1}, 1, True, "no bookie"),
         ({"model.ack_quorum": 3}, 3, True, "2 bookies"),
         ({"faults.max_amnesias": 1}, 2, False, "1 bookie"),
-        ({"model.racks": 2, "variant.rack_aware": True}, 2, True, "1 bookie"),
-        ({"model.racks": 2, "variant.rack_aware": True, "model.ack_quorum": 3}, 3, True, "2 bookies or 1 zone"),
-        ({"model.racks": 2, "variant.rack_aware": False, "model.ack_quorum": 3}, 3, True, "2 bookies"),
+        (RACKS, 2, True, "1 bookie"),
+        (RACKS | {"model.ack_quorum": 3}, 3, True, "2 bookies or 1 zone"),
+        (RACKS | {"model.ack_quorum": 3, "variant.rack_aware_placement": False}, 3, True, "2 bookies"),
     ],
 )
 def test_an_acknowledged_entry_is_on_as_many_bookies_as_the_ack_quorum(given, copies, on_disk, survives):
-    assert promise("bookkeeper", QUORUMS | given) == (copies, 3, on_disk, survives)
+    promised = promise("bookkeeper", QUORUMS | given)
+    assert promised
+    assert promised[:4] == (copies, 3, on_disk, survives)
+    assert (promised.nodes, promised.waits_for) == (copies - 1, copies)
+    assert promised.zones == ("zone" in survives)
 
 
-def test_kafka_promises_one_copy_in_page_cache():
-    assert promise("kafka", {"model.replicas": 3}) == (1, 3, False, "no broker")
+def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
+    assert promise("kafka", {"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3)
+    values = {"model.min_isr": 2, "model.replication_factor": 3}
+    assert promise("kraft", values) == (2, 3, False, "1 broker", 1, 0, 3)
     assert promise("compaction", {}) is None
 
 
@@ -41,10 +51,63 @@ def test_what_is_off_or_of_an_older_version_is_named():
     assert changed(model, today | {"model.track_committed": False}) == ""  # history of the model, no mechanism
 
 
-def test_a_frame_has_them_for_each_of_its_points():
-    model = registry.load("bookkeeper")
-    off, on = (dotted_values(model, point_of(model, 0.0, fence_recovery_reads=value)) for value in (False, True))
-    frame = pd.DataFrame([{"point_id": name, "losses": 0, **values} for name, values in (("a", off), ("b", on))] * 2)
-    found = with_promises(frame, model)
-    assert found["changed"].tolist() == ["fence recovery reads off", ""] * 2
+FILE = """
+protocol = "bookkeeper"
+[model]
+bookies = 3
+clients = 1
+write_quorum = 3
+ack_quorum = 2
+entries = 1
+inflight = 1
+[latency]
+replica = "LNKD-SSD"
+[targets]
+write_p99 = "1 ms"
+copies = 2
+survives = "1 bookie"
+[grid]
+fence_recovery_reads = [true, false]
+"""
+
+
+def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(FILE, "utf-8")
+    experiment = load(path)
+    points = [
+        {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
+        for point in experiment.points
+    ]
+    found = with_promises(pd.DataFrame(points * 2), experiment)
+    assert found["changed"].tolist() == ["", "fence recovery reads off"] * 2
     assert found["copies"].tolist() == [2] * 4
+    assert set(found["write_p99_ms"]) == {write_latency(BUILT_IN["LNKD-SSD"], 3, 2)[1].ms}
+    wanted = {name: set(found[name]) for name in found if name.startswith("wants_")}
+    assert wanted == {"wants_write_p99_ms": {1.0}, "wants_copies": {2}, "wants_nodes": {1}, "wants_zones": {0}}
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ("copies = 2.5", "targets.copies = 2.5: an integer from 0"),
+        ('survives = "2 datacentres"', 'targets.survives = "2 datacentres": such as "1 bookie"'),
+        ("write_p99 = 20", "targets.write_p99 = 20: a time such as"),
+        ('write_p99 = "20 parsecs"', 'targets.write_p99 = "20 parsecs": parsecs is no unit of time'),
+        ("losses_per_year = 0", "targets.losses_per_year = 0: a number above 0"),
+        ("losses_per_year = 1", "targets.losses_per_year: takes .scenarios.NAME."),
+        ("loss = 1", "targets.loss: no such key; .targets. has losses_per_year"),
+    ],
+)
+def test_mistaken_targets_are_told(tmp_path, targets, said):
+    path = tmp_path / "x.toml"
+    path.write_text(FILE.replace('write_p99 = "1 ms"\ncopies = 2\nsurvives = "1 bookie"', targets), "utf-8")
+    with pytest.raises(ConfigError, match=said):
+        load(path)
+
+
+def test_a_target_for_latency_takes_a_latency(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(FILE.replace('[latency]\nreplica = "LNKD-SSD"', ""), "utf-8")
+    with pytest.raises(ConfigError, match=r"targets.write_p99: takes \[latency\]"):
+        load(path)

@@ -1,0 +1,77 @@
+"""The table [targets] of an experiment file: what a design has to be good for.
+
+[targets]
+losses_per_year = 1e-3     # over all scenarios, at the most
+write_p99 = "20 ms"        # the latency that 99 % of writes do not exceed; takes [latency]
+copies = 2                 # of an entry, as it is acknowledged
+survives = "1 zone"        # what may be lost at once: nodes (bookies, brokers), or zones
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quorisk.analysis.experiment import units
+from quorisk.analysis.experiment.keys import show
+from quorisk.kernels.errors import ConfigError
+
+if TYPE_CHECKING:
+    from quorisk.analysis.experiment.config import Experiment
+
+_KEYS = ("losses_per_year", "write_p99", "copies", "survives")
+_NODES, _ZONES = ("bookie", "bookies", "broker", "brokers", "node", "nodes"), ("zone", "zones", "rack", "racks")
+
+
+class Targets(NamedTuple):
+    """What designs are held to; as given, none."""
+
+    losses_per_year: float = math.inf
+    write_p99_ms: float = math.inf
+    copies: int = 0
+    nodes: int = 0
+    """That may be lost at once."""
+    zones: int = 0
+
+
+def read(table: Mapping[str, Any], folder: Path) -> Targets:
+    """The targets of a file. Raises ConfigError."""
+    for key in table:
+        if key not in _KEYS:
+            raise ConfigError(f"targets.{key}: no such key; [targets] has {', '.join(_KEYS)}")
+    losses = table.get("losses_per_year", math.inf)
+    if isinstance(losses, bool) or not isinstance(losses, int | float) or not losses > 0:
+        raise ConfigError(f"targets.losses_per_year = {show(losses)}: a number above 0")
+    copies = table.get("copies", 0)
+    if isinstance(copies, bool) or not isinstance(copies, int) or copies < 0:
+        raise ConfigError(f"targets.copies = {show(copies)}: an integer from 0")
+    nodes, zones = _survives(table["survives"]) if "survives" in table else (0, 0)
+    return Targets(float(losses), _milliseconds(table.get("write_p99")), copies, nodes, zones)
+
+
+def check(experiment: "Experiment") -> None:
+    """Raises ConfigError if the rest of the file does not say what its targets are about."""
+    targets: Targets = experiment.tables["targets"]
+    if math.isfinite(targets.losses_per_year) and not experiment.scenarios:
+        raise ConfigError("targets.losses_per_year: takes [scenarios.NAME]; run.target is for the probability in a run")
+    if math.isfinite(targets.write_p99_ms) and "latency" not in experiment.tables:
+        raise ConfigError("targets.write_p99: takes [latency]")
+
+
+def _milliseconds(given: object) -> float:
+    if given is None:
+        return math.inf
+    if not isinstance(given, str):
+        raise ConfigError(f"targets.write_p99 = {show(given)}: {units.TIME}")
+    try:
+        return float(units.read_time(given) * 1000)
+    except ConfigError as error:
+        raise ConfigError(f"targets.write_p99 = {show(given)}: {error}") from None
+
+
+def _survives(given: object) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,2}) (\w+)", given) if isinstance(given, str) else None
+    if not found or found[2] not in _NODES + _ZONES:
+        raise ConfigError(f'targets.survives = {show(given)}: such as "1 bookie", "2 brokers", "1 zone"')
+    return (int(found[1]), 0) if found[2] in _NODES else (0, int(found[1]))

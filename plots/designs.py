@@ -1,0 +1,158 @@
+"""The designs of a sweep, by rank: what each loses, promises and costs under all that it has to live with."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from quorisk.plots import choose, numbers, text
+from quorisk.plots.judging import FAILS, UNDECIDED, judge, runs_to_settle
+
+_COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
+_SUMMED = ("p", "low", "high")
+_TOLD = (
+    "method", "sequential", "per_year", text.SCENARIO,
+    "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed",
+    "write_p50_ms", "write_p99_ms", "write_p999_ms", "write_p99_low_ms", "write_p99_high_ms",
+    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones",
+)  # fmt: skip
+"""Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
+
+
+def estimate(case: Mapping[str, Any]) -> str:
+    """What is known of a case's losses, for people: in a run, or in a year."""
+    if case["high"] == 0.0:
+        return "0, proved"
+    if "parts" not in case:
+        return numbers.probability(case)
+    return numbers.number(case["p"]) if case["losses"] else f"< {numbers.number(numbers.above(case['high']))}"
+
+
+class Design(NamedTuple):
+    """What one chooses, under everything that it has to live with: the cases that differ in faults alone."""
+
+    settings: str
+    points: list[dict[str, Any]]
+    """Its cases: rows of a result frame, of one invariant, and `at`: the faults of a row, empty if none differs from
+    the worst. Where there are scenarios, what they add up to in a year, with `parts`: the rows that were added up."""
+    worst: dict[str, Any]
+    """The case whose interval reaches highest."""
+    rank: int = 1
+    """From 1. Designs of which no run lost data share a rank, however many runs each had: nothing tells them apart."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no run lost data: all that is known then is an upper bound."""
+        return not any(point["losses"] for point in self.points) and not self.is_proved
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it is proved that no data can be lost."""
+        return all(point["high"] == 0.0 for point in self.points)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it has a mechanism off, or an older version of the protocol."""
+        return bool(self.worst.get("changed"))
+
+    def promises_less(self, other: "Design") -> bool:
+        """Whether it has fewer copies than another one, as an entry is acknowledged or in the end, and never more."""
+        mine, others = ([each.worst.get(name, 0) for name in ("copies", "stored")] for each in (self, other))
+        return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
+
+    def shortfalls(self) -> list[str]:
+        """Where its promises fall short of what designs are held to, whatever the runs say."""
+        at, said = self.worst, []
+        if at.get("write_p99_high_ms", 0.0) > at.get("wants_write_p99_ms", math.inf):
+            said.append(f"p99 of a write {numbers.number(at['write_p99_ms'])} ms")
+        for promised, what in (
+            ("copies", "copies"),
+            ("nodes", "lost nodes survived"),
+            ("zones", "lost zones survived"),
+        ):
+            if at.get(promised, 0) < at.get(f"wants_{promised}", 0):
+                said.append(f"{at.get(promised, 0)} {what}")
+        return said
+
+    def verdict(self, target: float) -> str:
+        """Whether all that is wanted of it is met, losses under all faults; not, if it surely is not under any."""
+        if self.shortfalls():
+            return FAILS
+        return judge(max(point["low"] for point in self.points), self.worst["high"], target)
+
+    def telling(self, target: float) -> dict[str, Any]:
+        """The case that the verdict rests on: the worst, or where that one alone decides nothing, one that fails."""
+        fails = self.verdict(target) == FAILS and self.worst["low"] <= target
+        return max(self.points, key=lambda point: point["low"]) if fails else self.worst
+
+    def runs_to_settle(self, tail: float, target: float) -> float:
+        """About how many runs a point it takes until a verdict that is open is not: until one point fails if any is
+        about to, else until all meet. Infinite for a year's losses, which several scenarios add up to.
+        """
+        if "parts" in self.worst:
+            return math.inf
+        undecided = [point for point in self.points if judge(point["low"], point["high"], target) == UNDECIDED]
+        failing = [point for point in undecided if point["p"] > target]
+        runs = [runs_to_settle(point, tail, target) for point in failing or undecided]
+        return min(runs) if failing else max(runs)
+
+    def p_stuck(self) -> float:
+        """The share of runs that get stuck, under the faults or in the scenario in which most do."""
+        return float(max(row["stuck"] / row["runs"] for point in self.points for row in point.get("parts", [point])))
+
+    def cost(self, measure: str) -> float:
+        """The "messages" or "steps" for each run that succeeds, on average over the faults; infinite if none does."""
+        succeeded = [choose.succeeded(point) for point in self.points]
+        if not all(succeeded):
+            return math.inf
+        pairs = zip(self.points, succeeded, strict=True)
+        return float(sum(point[measure] / num for point, num in pairs) / len(self.points))
+
+
+def designs(rows: pd.DataFrame) -> list[Design]:
+    """The designs among the rows of one invariant by rank: those proved to lose nothing, those of which no run lost
+    data, then those first whose intervals reach least high.
+    """
+    keys = text.varied(rows)
+    design_keys = choose.design(keys)
+    fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
+    groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    columns = dict.fromkeys([*design_keys, *fault_keys, *_COUNTED, *_SUMMED, *(name for name in _TOLD if name in rows)])
+    for row in rows[list(columns)].to_dict("records"):
+        faults = groups[tuple(row[key] for key in design_keys)]
+        faults[tuple(row[key] for key in fault_keys)].append(row)
+    found = []
+    for cases in groups.values():
+        points = [_year(case) if "per_year" in columns else case[0] for case in cases.values()]
+        worst = max(points, key=lambda point: point["high"])
+        differ = any(point["high"] < worst["high"] for point in points)
+        for point in points:
+            point["at"] = text.settings(point, fault_keys) if differ else ""
+        found.append(Design(text.design(worst, design_keys), points, worst))
+    return _ranked(found)
+
+
+def _year(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the scenarios of a design add up to in a year; ends of intervals that hold together add up as they are."""
+    summed = {name: math.fsum(part["per_year"] * part[name] for part in parts) for name in _SUMMED}
+    counted = {name: sum(part[name] for part in parts) for name in _COUNTED}
+    return {**parts[0], **counted, **summed, "parts": parts}
+
+
+def _ranked(found: list[Design]) -> list[Design]:
+    """In an order that does not depend on the one given."""
+
+    def weight(design: Design) -> tuple[int, float]:
+        if design.is_proved or design.is_clean:
+            return int(design.is_clean), 0.0
+        return 2, design.worst["high"]
+
+    def place(design: Design) -> tuple[Any, ...]:
+        promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
+        return *weight(design), design.is_changed, *promised, design.p_stuck(), design.settings
+
+    found = sorted(found, key=place)
+    weights = [weight(design) for design in found]
+    return [design._replace(rank=1 + weights.index(weight(design))) for design in found]
