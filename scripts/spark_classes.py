@@ -8,13 +8,14 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from quorisk.sparkjobs import session
+from quorisk.sparkjobs.settings import CLASSES, classes
 
 
 def make(archive: Path) -> None:
     """Makes an archive of the classes that a small job needs: an empty file if Java makes none, or dies of it."""
     with TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder, archive.name)
-        settings = {"spark.driver.extraJavaOptions": session.classes("ArchiveClassesAtExit", made)}
+        settings = {"spark.driver.extraJavaOptions": classes("ArchiveClassesAtExit", made)}
         with session.spark("local[1]", settings, Path(folder, "spark.log")) as context:
             java = context._gateway.proc
             count = context.accumulator(0)
@@ -27,4 +28,4 @@ def make(archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    make(session.CLASSES)
+    make(CLASSES)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ TASK_SCHEMA = (
 """Of the files in TASKS: a row is a job, which is a range of runs of one point."""
 _MERGED = "# merged from "
 """In EXPERIMENT: where results come from that were merged."""
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:/")
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
 
@@ -97,6 +99,8 @@ def _has_results(out: Path) -> bool:
 
 
 def _check_writable(out: Path) -> None:
+    if _REMOTE.match(str(out)):
+        raise ConfigError(f"--out {out}: a folder of this machine is wanted; copy it to other storage afterwards")
     try:
         there = next(path for path in (out, *out.absolute().parents) if path.exists() or path.is_symlink())
     except OSError as error:

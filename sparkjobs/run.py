@@ -73,6 +73,7 @@ def run(
     plan: pa.Table,
     deadline: float,
     take: Callable[[list[Done]], None],
+    description: str = "",
 ) -> bool:
     """Runs a plan, and calls `take` again and again with what was done since its last call (nothing, perhaps).
 
@@ -84,13 +85,17 @@ def run(
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
     tasks = jobs_by_task(plan)
 
+    def compute() -> None:
+        context.setJobDescription(description)  # of this thread's jobs
+        context.parallelize(tasks, len(tasks)).foreachPartition(_Task(work, finished))
+
     def keep() -> None:
         take(_drain(finished))
 
     # Ctrl-C stops the main thread alone. It must not stop halfway what keeps rows, nor a call to Java, upon which Py4J
     # breaks the calls of other threads, too, and makes them again: all tasks would run, and count, once more.
     with ThreadPoolExecutor(1) as computing, ThreadPoolExecutor(1) as keeping:
-        job = computing.submit(context.parallelize(tasks, len(tasks)).foreachPartition, _Task(work, finished))
+        job = computing.submit(compute)
         try:
             while not wait([job], POLL_S).done and time.monotonic() < deadline:
                 keeping.submit(keep).result()

@@ -23,7 +23,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
-from quorisk.sparkjobs import files, folder, screen, session
+from quorisk.sparkjobs import files, folder, screen, session, settings
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.plan import cost_s, pilot, plan, share
@@ -83,14 +83,14 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     """
     deadline = time.monotonic() + options.budget_s
     folder.check(out, experiment, options.resume)
-    settings = session.check(options.master, options.conf)
+    conf = settings.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         LOG.info("started: %s", _command(experiment, out))
         try:
             files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
             state = State(experiment, out)
             if state.ledger.wanted() or not state.is_written():
-                spark = session.spark(options.master, settings, out / folder.SPARK_LOG, pool)
+                spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))
                 _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console)
         except KeyboardInterrupt:
@@ -196,7 +196,8 @@ def _rounds(
             expected_s = pc.sum(tasks["expected_s"]).as_py()
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
             LOG.info("%d points go on: %d tasks, %.3g core seconds expected", num_points, num_tasks, expected_s)
-            if not run(context, shared, tasks, deadline, take):
+            round_of = f"{num_points:,} points, {num_tasks:,} tasks, {expected_s:.3g} core seconds expected"
+            if not run(context, shared, tasks, deadline, take, round_of):
                 LOG.warning("time is up")
                 break
             if state.ledger.wanted() == jobs:
@@ -249,6 +250,11 @@ def summarized(table: pa.Table) -> Summary:
     stopped = Counter(why for reasons in table["stopped"].to_pylist() for why in reasons)
     runs, losses = (pc.sum(table[name]).as_py() for name in ("num_runs", OUTCOMES[LOST]))
     return Summary(table.num_rows, runs, losses, dict(stopped))
+
+
+def _name(experiment: Experiment) -> str:
+    """What Spark's history calls the sweep."""
+    return f"quorisk: {Path(experiment.path).name}"
 
 
 def _command(experiment: Experiment, out: Path) -> str:

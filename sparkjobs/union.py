@@ -11,7 +11,7 @@ from rich.console import Console
 
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs import files, folder, screen, session
+from quorisk.sparkjobs import files, folder, screen, session, settings
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.sweep import Summary, summarized
@@ -35,7 +35,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         if different:
             raise ConfigError(f"{source}: {different}")
     folder.check_free(out)
-    session.check(None, ())
+    settings.check(None, ())
     tables = [_rows(source) for source in sources]
     for source, table in zip(sources[1:], tables[1:], strict=True):
         _check_alike(sources[0], tables[0], source, table)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quorisk.sparkjobs.session import packed
+from quorisk.sparkjobs.archive import packed
 from tests.support import ROOT, SMALL_FILE
 
 FOLDERS = ("kernels", "analysis", "sparkjobs", "plots", "tests")

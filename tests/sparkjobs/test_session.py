@@ -13,6 +13,7 @@ from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import folder, session
+from quorisk.sparkjobs.settings import CLASSES, SETTINGS
 from scripts.spark_classes import make
 
 
@@ -83,7 +84,7 @@ def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
     archive.parent.mkdir()
     make(archive)
     assert list(archive.parent.iterdir()) == [archive]
-    options = session.SETTINGS["spark.driver.extraJavaOptions"].replace(str(session.CLASSES), str(archive))
+    options = SETTINGS["spark.driver.extraJavaOptions"].replace(str(CLASSES), str(archive))
     settings = {"spark.driver.extraJavaOptions": f"{options} -Xlog:class+load:file={loaded}"}
     with session.spark("local[1]", settings, log):
         pass

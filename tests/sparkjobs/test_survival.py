@@ -128,7 +128,7 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
 def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, console, tmp_path, monkeypatch):
     many, rounds = config.load(Path(experiment.path), ["run.runs=1_000_000_000_000"]), list[int]()
 
-    def run_one_round(context, work, plan, deadline, take):
+    def run_one_round(context, work, plan, deadline, take, description):
         rounds.append(plan.num_rows)
         return len(rounds) == 1 and run(context, work, plan, math.inf, take)
 

@@ -1,0 +1,34 @@
+"""This package, packed for executors that lack it."""
+
+import zipfile
+from pathlib import Path
+
+import quorisk
+from quorisk.kernels.protocols import registry
+
+UNPACKED = "quorisk"
+"""The folder that Spark unpacks the archive to, on Python's path there."""
+_PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
+_FOREIGN = "quorisk_protocols-0.dist-info"
+"""Where Python looks for entry points, in the archive."""
+
+
+def packed(folder: Path) -> Path:
+    """An archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
+
+    Other distributions' packages that have protocols come along, with the entry points by which they are found. Not a
+    .zip or .egg on Python's path: what is compiled is kept by the source files' content, which has to be there.
+    """
+    root = Path(quorisk.__file__).parent
+    folders = [(root / name, root.parent) for name in _PACKAGES]
+    folders += [(other, other.parent) for other in registry.foreign_roots()]
+    entry_points = "".join(f"{name} = {package}\n" for name, package in registry.foreign().items())
+    path = folder / f"{UNPACKED}.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(root / "__init__.py", f"{root.name}/__init__.py")
+        for sources, place in folders:
+            for file in sorted(sources.rglob("*.py")):
+                archive.write(file, file.relative_to(place))
+        archive.writestr(f"{_FOREIGN}/METADATA", "Metadata-Version: 2.1\nName: quorisk-protocols\nVersion: 0\n")
+        archive.writestr(f"{_FOREIGN}/entry_points.txt", f"[{registry.GROUP}]\n{entry_points}")
+    return path
