@@ -1,6 +1,7 @@
 """An experiment file and what overrides it, read into grid points that are ready to run. Generic over models."""
 
 import itertools
+import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -18,6 +19,10 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 
 __all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "load"]
+
+
+MOST_POINTS = 100_000
+"""Of a grid, before its conditions leave some out; so many take half a minute to read."""
 
 
 class RunSettings(NamedTuple):
@@ -113,6 +118,8 @@ def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = ())
         return _build(document, path, overrides)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: tables and keys are nested too deep") from None
 
 
 def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> Experiment:
@@ -133,6 +140,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
     found = scenarios.finished(read.scenarios)
     _pick_scenarios(read, found)
     _check_complete(read, found, keys)
+    _check_size(read)
     values = {key.name: key.default for key in keys.values()} | read.values
     points = tuple(_points(model, values, read, found, time_unit))
     scenarios.check_whole(point.varied for point in points)
@@ -167,6 +175,16 @@ def _check_complete(read: settings.Settings, found: Mapping[str, Scenario], keys
     missing = [key for key in needed if key.name != SCENARIO and not all(key.name in values for values in overlaid)]
     if missing:
         raise ConfigError(f"missing: {'; '.join(f'{key.name} ({key.kind.allowed})' for key in missing)}")
+
+
+def _check_size(read: settings.Settings) -> None:
+    size = math.prod(map(len, read.grid.values()))
+    if size > MOST_POINTS:
+        longest = max(read.grid, key=lambda name: len(read.grid[name]))
+        raise ConfigError(
+            f"grid.{longest} lists {len(read.grid[longest]):,} values, and the grid has {size:,} combinations: at most "
+            f"{MOST_POINTS:,}; sweep parts of it, and merge their results"
+        )
 
 
 def _points(

@@ -175,7 +175,9 @@ def _axis(key: Key, items: list[Any]) -> list[Any]:
     if not key.in_grid:
         raise ConfigError(f"grid.{key.name} = {show(items)}: cannot vary; set it in [run]")
     values = [key.read(item) for item in items]
-    twice = [value for i, value in enumerate(values) if value in values[:i]]
-    if twice:
-        raise ConfigError(f"grid.{key.name} = {show(items)}: {show(twice[0])} is in it twice")
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise ConfigError(f"grid.{key.name} = {show(items)}: {show(value)} is in it twice")
+        seen.add(value)
     return values

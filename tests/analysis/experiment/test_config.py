@@ -367,3 +367,18 @@ def test_nothing_that_a_file_holds_ends_in_anything_but_one_line(tables):
     except ConfigError as error:
         said = str(error)
     assert len(said.splitlines()) <= 1
+
+
+def test_a_grid_beyond_measure_is_refused_before_it_is_built():
+    many = list(range(1, 401))
+    axes = {f"rates.{action.name}": many for action in COMPACTION.actions[:3]}
+    document = {"protocol": "compaction", "model": {}, "grid": axes}
+    said = r"x: grid.rates.\w+ lists 400 values, and the grid has 64,000,000 combinations: at most 100,000; "
+    with pytest.raises(ConfigError, match=said):
+        build(document, "x", [f"{p.name}=1" for p in COMPACTION.parameters if p.table == "model"])
+
+
+def test_values_twice_are_found_in_a_long_list_at_once():
+    document = {"protocol": "compaction", "grid": {"rates.broker_crash": [*range(1, 50_000), 7]}}
+    with pytest.raises(ConfigError, match="7 is in it twice"):
+        build(document, "x")
