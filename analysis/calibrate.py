@@ -132,7 +132,7 @@ def parse_probabilities(text: str) -> list[float]:
     except ValueError:
         probabilities = []
     if not probabilities or not all(LEAST_P <= p < 1 for p in probabilities):
-        raise ConfigError(f"--p {text}: numbers from {LEAST_P:g} to 1, without 1, with commas between them")
+        raise ConfigError(f" {text}: numbers from {LEAST_P:g} to 1, without 1, with commas between them", "p")
     return probabilities
 
 
@@ -214,8 +214,3 @@ def _protocol(invariant: str, seed: int, repetition: int, first_run: int, num_ru
     column = BROKEN + [each.name for each in model.invariants].index(invariant)
     job = Job(0, repetition * BUDGET + first_run, num_runs)
     return int(simulate(model, points, [job], seed)[0, column])
-
-
-def as_json(result: Result) -> dict[str, Any]:
-    """For `json.dumps`: named tuples as objects."""
-    return result._asdict() | {"rows": [row._asdict() for row in result.rows]}

@@ -91,15 +91,13 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
     experiment = changed(*axes)
     keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
     if len(set(keys)) < len(keys):
-        raise ConfigError(f"--vary {options[-1]}: a key once, with all of its values")
+        raise ConfigError(f" {options[-1]}: a key once, with all of its values", "vary")
     shared = [key for key in experiment.varied if key not in keys]
     open_keys = [key for key in shared if len({each.varied[key] for each in experiment.points}) > 1]
     if open_keys:
-        raise ConfigError(
-            f"{experiment.path}: grid.{open_keys[0]}: varies too; pick a value with --set {open_keys[0]}=..."
-        )
+        raise ConfigError(f"{experiment.path}: grid.{open_keys[0]}: varies too; set {open_keys[0]} to pick a value")
     if len(experiment.points) < 2:
-        raise ConfigError(f"--vary {options[0]}: a single configuration; two values at least")
+        raise ConfigError(f" {options[0]}: a single configuration; two values at least", "vary")
     variants = tuple(_variant(_label(keys, each), each) for each in experiment.points)
     places = range(len(variants))
     pairs = (
@@ -124,7 +122,7 @@ def _axis(option: str) -> tuple[str, str]:
     name, equals, text = (part.strip() for part in option.partition("="))
     values = [value.strip() for value in text.split(",")]
     if not name or not equals or not all(values):
-        raise ConfigError(f"--vary {option}: written as section.key=value,value")
+        raise ConfigError(f" {option}: written as section.key=value,value", "vary")
     words = [f'"{v}"' if re.fullmatch(r"(?!true$|false$|inf$|nan$)[A-Za-z_]\w*", v) else v for v in values]
     name = name.removeprefix("grid.")
     return name, f"grid.{name}=[{', '.join(words)}]"
@@ -234,19 +232,6 @@ def _table(variant: np.ndarray, baseline: np.ndarray, event: int) -> list[int]:
 
 def _counts(tables: np.ndarray) -> Counts:
     return Counts(*(Table(*table) for table in tables.tolist()))
-
-
-def as_json(result: Result) -> dict[str, Any]:
-    """For `json.dumps`: named tuples as objects."""
-    pairs = [
-        {
-            "variant": pair.variant,
-            "baseline": pair.baseline,
-            "events": {name: found._asdict() | {"table": found.table._asdict()} for name, found in pair.events.items()},
-        }
-        for pair in result.pairs
-    ]
-    return result._asdict() | {"pairs": pairs}
 
 
 def rows(result: Result) -> list[dict[str, Any]]:

@@ -81,7 +81,7 @@ def only_point(experiment: Experiment) -> GridPoint:
         open_keys = [k for k in experiment.varied if len({point.varied[k] for point in experiment.points}) > 1]
         raise ConfigError(
             f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(experiment.points)} grid points "
-            f"where one is wanted; pick one with --set {open_keys[0]}=..., or sweep all with `quorisk run`"
+            f"where one is wanted; set {open_keys[0]} to pick one, or sweep all with `quorisk run`"
         )
     return experiment.points[0]
 
@@ -200,9 +200,3 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         counted = "may be in any of these runs, and upper bounds count them all" if at_any_time else "is not counted"
         said.append(f"So does {said_time}: what breaks later {counted}.")
     return said
-
-
-def as_json(result: Estimate) -> dict[str, Any]:
-    """For `json.dumps`: named tuples as objects."""
-    invariants = {name: risk._asdict() for name, risk in result.invariants.items()}
-    return result._asdict() | {"data_loss": result.data_loss._asdict(), "invariants": invariants}

@@ -25,7 +25,7 @@ def parse_memory(text: str) -> int:
     units = {unit.lower(): size for unit, size in UNITS.items()}
     size = round(float(match[1]) * units.get(match[2].lower() or "b", 0)) if match else 0
     if not 0 < size <= MAX_BYTES:
-        raise ConfigError(f"--memory {text!r}: at most 1024TiB, written as 4GiB (or {', '.join(UNITS)})")
+        raise ConfigError(f" {text!r}: at most 1024TiB, written as 4GiB (or {', '.join(UNITS)})", "memory")
     return size
 
 
@@ -49,9 +49,9 @@ def explore(
     try:
         found = search.explore(model, model.make_params(values), memory_bytes, progress)
     except SearchError as error:
-        raise ConfigError(f"--memory: {error}") from None
+        raise ConfigError(f": {error}", "memory") from None
     except MemoryError:
-        raise ConfigError(f"--memory: this machine does not have {memory_bytes} bytes") from None
+        raise ConfigError(f": this machine does not have {memory_bytes} bytes", "memory") from None
     return found, time.perf_counter() - start
 
 

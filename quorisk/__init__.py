@@ -1,0 +1,51 @@
+"""How likely a replicated log is to lose acknowledged data.
+
+In Python and notebooks the same questions as on the command line, with the same answers:
+
+    import quorisk
+
+    experiment = quorisk.load_experiment("configs/defect1.toml")
+    quorisk.estimate(experiment)                              # by random runs
+    quorisk.exact(experiment)                                 # by the whole Markov chain
+    quorisk.explore(experiment)                               # every reachable state
+    quorisk.compare(experiment, {"variant.fence_recovery_reads": [True, False]})
+    quorisk.trace(experiment)                                 # how it breaks, step by step
+    quorisk.sweep("configs/demo.toml", "results/demo")        # a grid, on Spark
+    quorisk.load("results/demo").loss()                       # a figure of what a sweep left
+
+Nothing heavy is loaded before it is asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quorisk.api import compare, estimate, exact, explore, load, load_experiment, sweep, trace
+    from quorisk.kernels.errors import ConfigError, EngineError, QuoriskError, ResultError, RunError
+
+__all__ = [
+    "ConfigError",
+    "EngineError",
+    "QuoriskError",
+    "ResultError",
+    "RunError",
+    "compare",
+    "estimate",
+    "exact",
+    "explore",
+    "load",
+    "load_experiment",
+    "sweep",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'quorisk' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("quorisk.kernels.errors" if name.endswith("Error") else "quorisk.api"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -58,7 +58,7 @@ def plot(
     """
     for kind in kinds:
         if kind not in KINDS:
-            raise ConfigError(f"--format {kind}: one of {', '.join(KINDS)}")
+            raise ConfigError(f" {kind}: one of {', '.join(KINDS)}", "format")
     try:
         sweep = tidy.load(path)
     except ResultError as error:
@@ -78,7 +78,7 @@ def plot(
                 raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
             written.append(file)
     if not written:
-        raise ConfigError(f"--only {', '.join(wish.only)}: not with this grid, which varies too little")
+        raise ConfigError(f" {', '.join(wish.only)}: not with this grid, which varies too little", "only")
     return written
 
 
@@ -86,16 +86,16 @@ def _checked(wish: Wish, frame: pd.DataFrame) -> Wish:
     """The wish, parameters by their dotted names. Raises ConfigError if the frame cannot grant it."""
     for kind in wish.only:
         if kind not in FIGURES:
-            raise ConfigError(f"--only {kind}: one of {', '.join(FIGURES)}")
+            raise ConfigError(f" {kind}: one of {', '.join(FIGURES)}", "only")
     known = list(frame["invariant"].unique())
     for invariant in wish.invariants or ():
         if invariant not in known:
-            raise ConfigError(f"--invariant {invariant}: one of {', '.join(known)}")
+            raise ConfigError(f" {invariant}: one of {', '.join(known)}", "invariant")
     x, hue = (_varied(option, key, frame) for option, key in (("--x", wish.x), ("--hue", wish.hue)))
     if x is not None and x == hue:
-        raise ConfigError(f"--hue {wish.hue}: another one than --x")
+        raise ConfigError(f" {wish.hue}: another one than --x", "hue")
     if x is not None and "loss" in wish.only and not pd.api.types.is_numeric_dtype(frame[x].infer_objects()):
-        raise ConfigError(f"--x {wish.x}: no numbers, as figures of losses need; --only heat_map does without")
+        raise ConfigError(f" {wish.x}: no numbers, as figures of losses need; --only heat_map does without", "x")
     return wish._replace(x=x, hue=hue)
 
 

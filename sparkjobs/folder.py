@@ -44,7 +44,7 @@ def taken(out: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise ConfigError(f"--out {out}: another quorisk is writing there") from None
+        raise ConfigError(f" {out}: another quorisk is writing there", "out") from None
     try:
         for part in (out, out / TASKS, out / FIGURES):
             sweep_up(part)
@@ -60,7 +60,7 @@ def create(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be made: {error.strerror}") from None
+        raise ConfigError(f" {out}: cannot be made: {error.strerror}", "out") from None
 
 
 def check(out: Path, experiment: Experiment, resume: bool) -> None:
@@ -69,9 +69,9 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
     if not _has_results(out):
         return
     if not (out / EXPERIMENT).exists():
-        raise ConfigError(f"--out {out}: holds results of an unknown experiment; choose another folder")
+        raise ConfigError(f" {out}: holds results of an unknown experiment; choose another folder", "out")
     if any(line.startswith(_MERGED) for line in text(out).splitlines()):
-        raise ConfigError(f"--out {out}: holds merged results; choose another folder")
+        raise ConfigError(f" {out}: holds merged results; choose another folder", "out")
     before, runs = load(out), experiment.run.runs
     if resume and runs > before.run.runs:  # those that are there are the first of them
         before = before._replace(run=before.run._replace(runs=runs))
@@ -79,11 +79,13 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
     if different:
         fewer = " (runs can be added, not taken away)" if different.startswith("run.runs ") else ""
         raise ConfigError(
-            f"--out {out}: holds results of another experiment: {different}{fewer}; choose another folder"
+            f" {out}: holds results of another experiment: {different}{fewer}; choose another folder",
+            "out",
         )
     if not resume:
         raise ConfigError(
-            f"--out {out}: holds results of this experiment; --resume keeps them and runs what is missing"
+            f" {out}: holds results of this experiment; --resume keeps them and runs what is missing",
+            "out",
         )
 
 
@@ -91,7 +93,7 @@ def check_free(out: Path) -> None:
     """Raises ConfigError unless the folder can hold results, and holds none; changes nothing."""
     _check_writable(out)
     if _has_results(out):
-        raise ConfigError(f"--out {out}: holds results; choose another folder")
+        raise ConfigError(f" {out}: holds results; choose another folder", "out")
 
 
 def _has_results(out: Path) -> bool:
@@ -100,15 +102,15 @@ def _has_results(out: Path) -> bool:
 
 def _check_writable(out: Path) -> None:
     if _REMOTE.match(str(out)):
-        raise ConfigError(f"--out {out}: a folder of this machine is wanted; copy it to other storage afterwards")
+        raise ConfigError(f" {out}: a folder of this machine is wanted; copy it to other storage afterwards", "out")
     try:
         there = next(path for path in (out, *out.absolute().parents) if path.exists() or path.is_symlink())
     except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be made: {error.strerror}") from None
+        raise ConfigError(f" {out}: cannot be made: {error.strerror}", "out") from None
     if not there.is_dir():
-        raise ConfigError(f"--out {out}: {there} is not a directory")
+        raise ConfigError(f" {out}: {there} is not a directory", "out")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ConfigError(f"--out {out}: {there} cannot be written")
+        raise ConfigError(f" {out}: {there} cannot be written", "out")
 
 
 def as_run(experiment: Experiment) -> str:

@@ -62,11 +62,11 @@ def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
     for setting in conf:
         key, equals, value = setting.partition("=")
         if not equals or not re.fullmatch(r"spark\.[^\s=]+", key) or key in settings:
-            raise ConfigError(f"--conf {show(setting)}: written as spark.KEY=VALUE, each key once")
+            raise ConfigError(f" {show(setting)}: written as spark.KEY=VALUE, each key once", "conf")
         settings[key] = value
     master = master or settings.get("spark.master")
     if master is not None and not _MASTER.fullmatch(master):
-        raise ConfigError(f"--master {show(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn")
+        raise ConfigError(f" {show(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn", "master")
     if (given() | settings).get("spark.submit.deployMode") == "cluster":
         raise ConfigError("spark.submit.deployMode = cluster: results would stay where the driver runs; use client")
     _check_java()

@@ -37,7 +37,7 @@ class State:
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
-                    raise ConfigError(f"--out {out}: holds results of another version of this model; choose another")
+                    raise ConfigError(f" {out}: holds results of another version of this model; choose another", "out")
                 self._note(index[row["point_id"]], row)
 
     def _note(self, point: int, row: Mapping[str, Any]) -> None:

@@ -80,7 +80,7 @@ def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
         raise ConfigError(str(error)) from None
     known = list(frame["invariant"].unique())
     if invariant not in known:
-        raise ConfigError(f"--invariant {invariant}: {path} has {', '.join(known)}")
+        raise ConfigError(f" {invariant}: {path} has {', '.join(known)}", "invariant")
     return frame[frame["invariant"] == invariant]
 
 
@@ -103,11 +103,3 @@ def _change(settings: dict[str, Any], before: Mapping[str, Any], after: Mapping[
     low, high = other.low - one.high, other.high - one.low
     verdict = FEWER if high < 0 else MORE if low > 0 else NOT_SHOWN
     return Change(settings, one, other, other.p - one.p, low, high, verdict)
-
-
-def as_json(found: Diff) -> dict[str, Any]:
-    """For `json.dumps`: named tuples as objects."""
-    changes = [
-        each._asdict() | {"before": each.before._asdict(), "after": each.after._asdict()} for each in found.changes
-    ]
-    return found._asdict() | {"changes": changes}

@@ -27,7 +27,7 @@ from quorisk.kernels.states.chain import Chain, ChainError, build, bytes_needed
 PRECISION = 1e-10
 MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
-INSTEAD = "raise --memory, make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
+INSTEAD = "give it more memory, make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
 
 
 class Certain(NamedTuple):
@@ -130,15 +130,15 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
     if point.horizon < math.inf:
         raise ConfigError(
             f"{experiment.path}: run.horizon = {point.horizon:g}: exact numbers are of runs without a horizon; "
-            f"--set run.horizon=inf, and ask for data loss by time {point.horizon:g}"
+            f"set run.horizon = inf, and ask for data loss by time {point.horizon:g}"
         )
     try:
         most_bytes = bytes_needed(experiment.model, MOST_STATES, 0)
         return build(experiment.model, point, min(memory_bytes, most_bytes), progress)
     except ChainError as error:
-        raise ConfigError(f"--memory: {error}; {INSTEAD}") from None
+        raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:
-        raise ConfigError(f"--memory: this machine does not have {memory_bytes} bytes; {INSTEAD}") from None
+        raise ConfigError(f": this machine does not have {memory_bytes} bytes; {INSTEAD}", "memory") from None
 
 
 def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]) -> None:
@@ -158,12 +158,6 @@ def _writer(path: Path) -> Callable[[Chain, Model, Path, umb.Time], None]:
         return {".umb": umb.write_umb, ".drn": storm.write_drn}[path.suffix]
     except KeyError:
         raise ConfigError(f"{path}: a chain is written to a file that ends in .umb or .drn") from None
-
-
-def as_json(result: ExactResult) -> dict[str, Any]:
-    """For `json.dumps`: named tuples as objects."""
-    invariants = {name: certain._asdict() for name, certain in result.invariants.items()}
-    return result._asdict() | {"data_loss": result.data_loss._asdict(), "invariants": invariants}
 
 
 def _components(chain: Chain) -> Components:

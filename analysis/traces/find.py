@@ -38,7 +38,7 @@ def wanted_invariants(model: Model, name: str) -> list[str]:
     """The invariants that a name stands for: one, or all whose breach is data loss. Raises ConfigError."""
     known = [invariant.name for invariant in model.invariants]
     if name not in (DATA_LOSS, *known):
-        raise ConfigError(f"--invariant {name!r}: {', '.join(known)}, or {DATA_LOSS!r} for any whose breach is")
+        raise ConfigError(f" {name!r}: {', '.join(known)}, or {DATA_LOSS!r} for any whose breach is", "invariant")
     return [i.name for i in model.invariants if i.name == name or (name == DATA_LOSS and i.data_loss)]
 
 
@@ -125,12 +125,12 @@ def asked_for(
         settings = experiment.run
         return find(model, grid_point, wanted, memory_bytes, settings.seed, settings.runs, tell)
     except MemoryError:
-        raise ConfigError(f"--memory: this machine does not have {memory_bytes} bytes") from None
+        raise ConfigError(f": this machine does not have {memory_bytes} bytes", "memory") from None
 
 
 def _parsed(run: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,20}):(\d{1,13})", run)
     if not match or int(match[1]) >= 2**64 or int(match[2]) >= MAX_RUNS:
         allowed = f"SEED:INDEX, a seed from 0 to {2**64 - 1} and a run's index from 0 to {MAX_RUNS - 1}"
-        raise ConfigError(f"--run {run!r}: {allowed}")
+        raise ConfigError(f" {run!r}: {allowed}", "run")
     return int(match[1]), int(match[2])

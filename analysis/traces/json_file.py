@@ -78,13 +78,13 @@ def load(path: Path, model: Model, grid_point: GridPoint) -> Trace:
     try:
         return _checked(_Answer.model_validate_json(path.read_bytes()), model, grid_point)
     except OSError as error:
-        raise ConfigError(f"--replay {path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f" {path}: cannot be read: {error.strerror}", "replay") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigError(f"--replay {path}: {place}: {first['msg']}") from None
+        raise ConfigError(f" {path}: {place}: {first['msg']}", "replay") from None
     except (ConfigError, paths.PathError) as error:
-        raise ConfigError(f"--replay {path}: {error}") from None
+        raise ConfigError(f" {path}: {error}", "replay") from None
 
 
 def _checked(answer: _Answer, model: Model, grid_point: GridPoint) -> Trace:
@@ -96,7 +96,7 @@ def _checked(answer: _Answer, model: Model, grid_point: GridPoint) -> Trace:
     for key in expected | given:
         if key not in given or key not in expected or given[key] != expected[key]:
             have, want = show(given.get(key)), show(expected.get(key))
-            hint = "; --set can change that" if "." in key else ""
+            hint = "; an override can change that" if "." in key else ""
             raise ConfigError(f"{key} = {have}: the experiment file says {want}{hint}")
     actions = {action.name: i for i, action in enumerate(model.actions)}
     unknown = [step.action for step in found.steps if step.action not in actions]

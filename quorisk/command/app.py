@@ -42,8 +42,10 @@ def load(file: Path, overrides: Sequence[str]) -> "Experiment":
 
 
 def print_json(value: Any) -> None:
-    """Prints what --json asks for."""
-    print(json.dumps(value, indent=2))
+    """Prints what --json asks for: named tuples as objects."""
+    from quorisk.analysis.plain import plain
+
+    print(json.dumps(plain(value), indent=2))
 
 
 def _version(wanted: bool) -> None:

@@ -58,6 +58,6 @@ def diff_verb(
 
     found = diff.diff(before, after, invariant, confidence)
     if as_json:
-        print_json(diff.as_json(found))
+        print_json(found)
     else:
         show_decision.diff(found, invariant)

@@ -3,7 +3,7 @@
 import atexit
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -12,12 +12,12 @@ from typer.exceptions import TyperException
 
 from quorisk.command import decide, grids  # noqa: F401  # their verbs come first
 from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
-from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.kernels.errors import ConfigError, QuoriskError
 
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILED, INTERRUPTED = 1, 130
 
 
 @app.command("estimate")
@@ -43,7 +43,7 @@ def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_
     with show.run_bar(experiment.run.runs) as progress:
         result = estimate.estimate(experiment, cores, progress)
     if as_json:
-        print_json(estimate.as_json(result))
+        print_json(result)
     else:
         show.estimate(result, show.console())
 
@@ -66,8 +66,7 @@ def explore_verb(
     from quorisk.command import show
 
     memory_bytes = explore.parse_memory(memory)
-    with show.status() as tell:
-        progress = _states_line(tell) if tell else None
+    with show.search_line() as progress:
         found, seconds = explore.explore(experiment, memory_bytes, progress)
     if as_json:
         print_json(explore.as_json(experiment, found, seconds))
@@ -123,15 +122,14 @@ def exact_verb(
             raise ConfigError(
                 "--by-steps, --by-time, --storm, --export: of one scenario; pick it with --set scenario=NAME"
             )
-        with show.status() as tell:
-            whole = year.exact_year(experiment, memory_bytes, _chain_line(tell) if tell else None)
+        with show.search_line("transitions") as progress:
+            whole = year.exact_year(experiment, memory_bytes, progress)
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, experiment, show.console())
         return
-    with show.status() as tell:
-        progress = _chain_line(tell) if tell else None
+    with show.search_line("transitions") as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)
     if as_json:
-        print_json(exact.as_json(result))
+        print_json(result)
     else:
         show.exact(result, show.console())
 
@@ -181,7 +179,7 @@ def compare_verb(
     if plot:
         _plot(plot, compare.rows(result))
     if as_json:
-        print_json(compare.as_json(result))
+        print_json(result)
     else:
         show.compare(result, show.console())
 
@@ -263,7 +261,7 @@ def calibrate_verb(
     with show.run_bar(len(chosen) * repetitions, "repetitions") as progress:
         result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
     if as_json:
-        print_json(calibrate.as_json(result))
+        print_json(result)
     else:
         show.calibrate(result, show.console())
 
@@ -288,7 +286,7 @@ def bench_verb(
     with show.status() as tell:
         rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
     if as_json:
-        print_json([row._asdict() for row in rows])
+        print_json(rows)
     else:
         show.bench(rows, show.console())
 
@@ -300,38 +298,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
         sys.stdout.flush()
-    except ConfigError as error:
-        _exit(f"error: {error}", BAD_INPUT)
-    except RunError as error:
-        _exit(f"error: {error}", FAILED)
+    except QuoriskError as error:
+        _exit(f"error: {_said(error)}", error.exit_code)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
         _exit(f"error: {error}", FAILED)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except Exception as error:
-        from quorisk.kernels.errors import EngineError
-
-        if not isinstance(error, EngineError):
-            raise
-        _exit(f"error: {error}", BAD_INPUT)
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
         _exit("interrupted", INTERRUPTED)
     sys.exit(code)
 
 
+def _said(error: QuoriskError) -> str:
+    """An error's line, in which an argument is called by the option that gives it."""
+    if isinstance(error, ConfigError) and error.argument:
+        return f"--{error.argument.replace('_', '-')}{error.text}"
+    return str(error)
+
+
 def _exit(line: str, code: int) -> NoReturn:
     print(" ".join(line.split()), file=sys.stderr)
     sys.exit(code)
-
-
-def _states_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
-    return lambda num_states, depth: tell(f"{num_states:,} states, depth {depth}")
-
-
-def _chain_line(tell: Callable[[str], None]) -> Callable[[int, int], None]:
-    return lambda num_states, transitions: tell(f"{num_states:,} states, {transitions:,} transitions")
 
 
 def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:

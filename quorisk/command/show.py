@@ -61,6 +61,13 @@ def status() -> Iterator[Callable[[str], None] | None]:
         yield line.update
 
 
+@contextmanager
+def search_line(counted: str = "depth") -> Iterator[Callable[[int, int], None] | None]:
+    """As `status`, for searches: yields what to call with the number of states, and of the `counted`."""
+    with status() as tell:
+        yield (lambda states, number: tell(f"{states:,} states, {counted} {number:,}")) if tell else None
+
+
 def estimate(result: Estimate, out: Console) -> None:
     """Prints an estimate."""
     marked = set(result.data_loss_invariants)

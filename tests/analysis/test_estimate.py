@@ -190,7 +190,7 @@ def test_an_estimate_is_of_one_point():
         estimate.estimate(build(TOPIC, "topic", grid), 1)
     assert str(error.value) == (
         "topic: grid.model.keys, grid.model.max_crashes: 4 grid points where one is wanted; "
-        "pick one with --set model.keys=..., or sweep all with `quorisk run`"
+        "set model.keys to pick one, or sweep all with `quorisk run`"
     )
 
 

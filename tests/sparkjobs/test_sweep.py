@@ -353,7 +353,7 @@ def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
 
 @pytest.mark.parametrize("conf", ["spark.a", "a=b", "spark.a b=c", "spark.=", "=x"])
 def test_a_setting_of_spark_that_is_none_is_refused(load, console, tmp_path, conf):
-    with pytest.raises(ConfigError, match=r"--conf \".*\": written as spark.KEY=VALUE"):
+    with pytest.raises(ConfigError, match=r"conf \".*\": written as spark.KEY=VALUE"):
         sweep(load(), tmp_path / "out", Options(conf=[conf]), console)
     with pytest.raises(ConfigError, match=r'--conf "spark.a=2": .*each key once'):
         sweep(load(), tmp_path / "out", Options(conf=["spark.a=1", "spark.a=2"]), console)

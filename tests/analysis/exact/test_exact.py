@@ -13,6 +13,7 @@ from scipy.stats import beta
 
 from quorisk.analysis.exact import answers, exact, storm
 from quorisk.analysis.experiment import config
+from quorisk.analysis.plain import plain
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, UNFINISHED
@@ -92,7 +93,7 @@ def test_herman_ring():
 def test_figure_of_the_design_and_the_keys_of_its_json():
     variant = {"semantics": "literal", "fence_recovery_reads": False}
     asked = experiment(model={"write_quorum": 2, "ack_quorum": 2}, variant=variant)
-    found = json.loads(json.dumps(exact.as_json(exact.exact(asked, 4 * MEMORY, steps=[14, 40], ask_storm=True))))
+    found = json.loads(json.dumps(plain(exact.exact(asked, 4 * MEMORY, steps=[14, 40], ask_storm=True))))
     assert f"{found['invariants']['NoDivergenceBetweenClientAndMetaData']['p']:.11e}" == "8.93576144389e-06"
     assert f"{found['expected_steps']:.11f}" == "7.52003662239"
     assert found["outcomes"]["lost"] == found["data_loss"]["p"] == pytest.approx(found["p_by_steps"]["40"], rel=1e-12)
@@ -113,7 +114,7 @@ def test_no_memory_is_so_large_that_states_outnumber_their_numbers(monkeypatch):
 
     monkeypatch.setattr(exact, "build", full)
     for asked in (1 << 30, 1 << 50):
-        with pytest.raises(ConfigError, match=r"^--memory: full; raise --memory"):
+        with pytest.raises(ConfigError, match=r"^memory: full; give it more memory"):
             exact.exact(experiment(), asked)
     capacities = [memory // chain.bytes_needed(BOOKKEEPER, 1, 0) for memory in given]
     assert given[0] == 1 << 30
@@ -405,8 +406,8 @@ def test_zero_is_proved_where_no_state_breaks_it():
 @pytest.mark.parametrize(
     ("asked", "memory", "says"),
     [
-        ({"model": {"bookies": 3}}, 8 << 20, r"--memory: the first .* states .* `quorisk estimate`"),
-        ({}, 1 << 20, r"--memory: 1 initial states and their successors need \d+ MiB; raise --memory"),
+        ({"model": {"bookies": 3}}, 8 << 20, r"memory: the first .* states .* `quorisk estimate`"),
+        ({}, 1 << 20, r"memory: 1 initial states and their successors need \d+ MiB; give it more memory"),
         ({"run": {"horizon": 5.0}}, MEMORY, r"run\.horizon = 5: .* by time 5"),
     ],
     ids=["states", "start", "horizon"],

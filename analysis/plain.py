@@ -1,0 +1,13 @@
+"""Results as plain dictionaries and lists: what `--json` prints and `json.dumps` takes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Named tuples as dictionaries by field, other tuples as lists, all the way down; everything else as it is."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, Mapping):
+        return {key: plain(part) for key, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,207 @@
+"""What the functions of `quorisk.api` return: the results of the analysis, with a frame, and a look for notebooks."""
+
+import io
+from collections.abc import Callable
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+
+from quorisk.analysis import compare as comparing
+from quorisk.analysis import explore as exploring
+from quorisk.analysis.estimate import Estimate
+from quorisk.analysis.exact.exact import ExactResult
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.plain import plain
+from quorisk.analysis.tidy import Sweep as Tables
+from quorisk.analysis.traces import formats, json_file
+from quorisk.analysis.traces.find import Found
+from quorisk.analysis.traces.trace import Replayed, replay
+from quorisk.command import show
+from quorisk.kernels.states.search import Search
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+class Estimated(Estimate):
+    """An estimate; see `Estimate` for its fields, such as `result.data_loss.high`."""
+
+    __slots__ = ()
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for any data loss and one for each invariant: `losses`, `p`, `low`, `high`, `runs`, `method`."""
+        risks = {DATA_LOSS: self.data_loss, **self.invariants}
+        rows = [{"invariant": name, **risk._asdict()} for name, risk in risks.items()]
+        return _frame(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk estimate --json` prints."""
+        return dict(plain(self))
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show.estimate(self, console))
+
+
+class Solved(ExactResult):
+    """Exact probabilities; see `ExactResult` for its fields, such as `result.data_loss.p`."""
+
+    __slots__ = ()
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for any data loss and one for each invariant: `p`, and whether a zero is a proof (`proved_zero`)."""
+        found = {DATA_LOSS: self.data_loss, **self.invariants}
+        return _frame([{"invariant": name, **certain._asdict()} for name, certain in found.items()])
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk exact --json` prints."""
+        return dict(plain(self))
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show.exact(self, console))
+
+
+class Explored(NamedTuple):
+    """What a search of all states found."""
+
+    experiment: Experiment
+    found: Search
+    """`found.distinct_states`, `found.depth`, `found.complete`, ..."""
+    seconds: float
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each invariant: `breaking_states`, `first_broken` (states that break it and none before it in the
+        list) and `first_depth`."""
+        columns = ("breaking_states", "first_broken", "first_depth")
+        names = self.found.breaking_states
+        rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
+        return _frame(rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk explore --json` prints."""
+        return exploring.as_json(*self)
+
+    def _repr_html_(self) -> str:
+        left_out = exploring.left_out(self.experiment)
+        return _html(lambda console: show.explore(self.found, self.seconds, left_out, console))
+
+
+class Comparison(comparing.Result):
+    """A comparison; see `Result` for its fields, such as `result.pairs[0].events["data loss"].difference`."""
+
+    __slots__ = ()
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each pair and invariant: probabilities, difference and ratio with their intervals, `p_adjusted`."""
+        return _frame(comparing.rows(self))
+
+    def forest(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
+        """Draws how far each variant is from its baseline, into `ax` or the current axes, which are returned."""
+        from quorisk.plots.forest import forest
+
+        return forest(self.frame(), invariant, ax)
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk compare --json` prints."""
+        return dict(plain(self))
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show.compare(self, console))
+
+
+class Counterexample(Found):
+    """How an invariant breaks; in a notebook, a sequence diagram."""
+
+    def text(self, form: str = "words") -> str:
+        """The trace as `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`; empty without one."""
+        return formats.FORMATS[form](self.trace, self._replayed) if self.trace and self._replayed else ""
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each step: `action`, `instance`, `lost` (a mask of the messages lost), and all that in `words`."""
+        steps = self.as_json()["trace"]["steps"] if self.trace else []
+        told = self._replayed.told if self._replayed else []
+        return _frame([{**step, "words": each.words} for step, each in zip(steps, told, strict=True)])
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk trace --json` prints."""
+        return json_file.as_json(*self, self._replayed.verdict if self._replayed else "")
+
+    def __str__(self) -> str:
+        return self.text() or self.reason
+
+    def _repr_html_(self) -> str:
+        return self.text("svg") or f"<p>{escape(self.reason)}</p>"
+
+    @cached_property
+    def _replayed(self) -> Replayed | None:
+        return replay(self.trace) if self.trace else None
+
+
+class Sweep(NamedTuple):
+    """What a sweep left in a folder."""
+
+    path: Path
+    tables: Tables
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each configuration and invariant: parameters by dotted key, `losses`, `p`, `low`, `high`, ...
+
+        `quorisk.analysis.results.frame` has all columns.
+        """
+        return self.tables.frame
+
+    def histograms(self) -> "pd.DataFrame":
+        """Runs by steps and by model time to loss, a row for each configuration and bin."""
+        return self.tables.histograms
+
+    def loss(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
+        """Draws the probability that an invariant breaks, against what the grid varies."""
+        from quorisk.plots.loss import loss
+
+        return loss(self.frame(), invariant, ax)
+
+    def heat_map(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
+        """Draws the same over two parameters of the grid."""
+        from quorisk.plots.heat_map import heat_map
+
+        return heat_map(self.frame(), invariant, ax)
+
+    def cost(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
+        """Draws what safety costs: a mark for each configuration."""
+        from quorisk.plots.cost import cost
+
+        return cost(self.frame(), invariant, ax=ax)
+
+    def outcomes(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws how runs end."""
+        from quorisk.plots.outcomes import outcomes
+
+        return outcomes(self.frame(), ax)
+
+    def distribution(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws how many steps runs take."""
+        from quorisk.plots.distribution import distribution
+
+        return distribution(self.frame(), self.histograms(), ax=ax)
+
+    def _repr_html_(self) -> str:
+        from quorisk.sparkjobs.screen import summary
+
+        return _html(lambda console: console.print(summary(self.frame())))
+
+
+def _frame(rows: list[dict[str, Any]]) -> "pd.DataFrame":
+    import pandas as pd  # here, since it takes its time to load
+
+    return pd.DataFrame(rows)
+
+
+def _html(draw: Callable[[Console], None]) -> str:
+    """What is drawn on a console, as HTML."""
+    console = Console(record=True, file=io.StringIO(), width=show.PIPED_WIDTH, highlight=False)
+    draw(console)
+    return console.export_html(inline_styles=True, code_format='<pre style="line-height: 1.2">{code}</pre>')

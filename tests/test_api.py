@@ -1,0 +1,116 @@
+"""The Python API gives the answers of the verbs, with frames and looks for notebooks; the notebook of docs/ runs."""
+
+import json
+import subprocess
+import sys
+
+import nbformat
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from nbclient import NotebookClient
+
+import quorisk as q
+from quorisk.kernels.errors import ConfigError
+from scripts.notebook import NOTEBOOK
+from tests.support import ROOT, SMALL_FILE
+
+TIMES = ("seconds", "compile_s", "steps_per_s", "runs_per_s", "build_s", "solve_s", "threads")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "topic.toml"
+    path.write_text(SMALL_FILE + "[run]\nruns = 3000\nseed = 3\n")
+    return str(path)
+
+
+def without_times(answer):
+    return {key: value for key, value in json.loads(json.dumps(answer)).items() if key not in TIMES}
+
+
+def test_functions_answer_what_the_verbs_answer(quorisk, file):
+    switch = "variant.persist_cursor_before_delete"
+    asked = {
+        ("estimate",): lambda: q.estimate(file, {"run.seed": 4}),
+        ("exact", "--by-steps", "9"): lambda: q.exact(q.load_experiment(file, {"run.seed": 4}), by_steps=[9]),
+        ("explore", "--memory", "64MiB"): lambda: q.explore(file, ["run.seed=4"], memory="64MiB"),
+        ("compare", "--vary", f"{switch}=true,false"): lambda: q.compare(file, {switch: [True, False]}, ["run.seed=4"]),
+        ("compare", "--ablation"): lambda: q.compare(file, overrides={"run.seed": 4}),
+        ("trace", "--invariant", "CompactedLedgerLeak"): lambda: q.trace(
+            file, {"run.seed": 4}, invariant="CompactedLedgerLeak"
+        ),
+        ("trace", "--run", "4:7"): lambda: q.trace(file, ["run.seed=4"], run=(4, 7)),
+    }
+    for (verb, *options), answer in asked.items():
+        code, out, err = quorisk(verb, file, *options, "--set", "run.seed=4", "--json")
+        assert (code, err) == (0, "")
+        found = answer()
+        assert without_times(found.as_json()) == without_times(json.loads(out)), verb
+        frame = found.frame()
+        assert isinstance(frame, pd.DataFrame)
+        assert len(frame)
+        html = found._repr_html_()
+        assert html.startswith(("<pre", "<svg", "<?xml"))
+        assert len(html) > 500
+
+
+def test_an_experiment_may_be_a_dictionary(file):
+    document = {"protocol": "compaction", "run": {"runs": 3000, "seed": 3}}
+    document["model"] = {"messages": 3, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 2}
+    assert q.estimate(document).data_loss == q.estimate(file).data_loss
+    changed = q.load_experiment(document, {"variant.retain_null_key": False, "run.horizon": float("inf")})
+    assert changed.points[0].point.values["retain_null_key"] is False
+    assert changed.changed("run.runs=7").run.runs == 7
+    with pytest.raises(ConfigError, match=r"^experiment: model\.messages = 99: an integer from 1 to 8$"):
+        q.load_experiment(document, {"model.messages": 99})
+
+
+def test_errors_name_arguments_here_and_options_on_the_command_line(quorisk, file):
+    with pytest.raises(q.ConfigError, match=r"^memory 'lots': at most"):
+        q.explore(file, memory="lots")
+    code, _, err = quorisk("explore", file, "--memory", "lots")
+    assert (code, err.startswith("error: --memory 'lots': at most")) == (2, True)
+    with pytest.raises(q.ConfigError, match="has to be in a file"):
+        q.sweep({"protocol": "compaction", "model": q.load_experiment(file).document["model"]}, "x")
+    assert all(issubclass(error, q.QuoriskError) for error in (q.ConfigError, q.RunError, q.ResultError, q.EngineError))
+
+
+def test_a_sweep_is_loaded_and_drawn(file, tmp_path):
+    swept = q.sweep(
+        file, tmp_path / "out", {"grid.rates.broker_crash": [0.2, 1.0], "grid.keys": [1, 2], "run.runs": 500}
+    )
+    assert len(swept.frame()) == 4 * 4
+    assert swept.frame().equals(q.load(str(tmp_path / "out")).frame())
+    assert set(swept.histograms()["point_id"]) == set(swept.frame()["point_id"])
+    for draw in (swept.loss, swept.heat_map, swept.cost, swept.outcomes, swept.distribution):
+        _, axes = pyplot.subplots()
+        assert draw(ax=axes) is axes
+        assert axes.has_data()
+    pyplot.close("all")
+    assert "500" in swept._repr_html_()
+
+
+def test_importing_quorisk_loads_nothing_heavy():
+    program = "import sys, quorisk; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"numba", "numpy", "jax", "pandas", "pyspark", "matplotlib", "scipy"}
+    assert set(q.__all__) == set(dir(q))
+    for name in q.__all__:
+        assert callable(getattr(q, name))
+    with pytest.raises(AttributeError, match="no attribute 'estimat'"):
+        q.estimat  # noqa: B018
+
+
+def numbers(notebook):
+    """The text that the cells of a notebook show, images aside."""
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return ["".join(output.get("data", {}).get("text/plain", output.get("text", ""))) for output in shown]
+
+
+def test_the_notebook_of_the_documentation_runs_and_shows_what_it_shows():
+    kept = nbformat.read(NOTEBOOK, as_version=4)
+    again = nbformat.read(NOTEBOOK, as_version=4)
+    NotebookClient(again, timeout=300, resources={"metadata": {"path": str(ROOT)}}).execute()
+    assert numbers(again) == numbers(kept)
+    assert all(cell.get("execution_count") for cell in kept.cells if cell.cell_type == "code")
