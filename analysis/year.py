@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from quorisk.analysis.estimate import Estimate, estimate
-from quorisk.analysis.estimate import as_json as estimate_as_json
 from quorisk.analysis.exact.exact import ExactResult, exact
-from quorisk.analysis.exact.exact import as_json as exact_as_json
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.experiment.units import YEAR_S
+from quorisk.analysis.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.kernels.errors import ConfigError
@@ -113,8 +112,7 @@ def as_json(year: Year[Any]) -> dict[str, Any]:
     """For `json.dumps`: `losses_per_year`, the mean time between losses, and every scenario's own result."""
     between_s = [YEAR_S * years for years in year.losses.years_between]
     scenarios = {
-        name: {"per_year": year.per_year[name], "share": year.share(name)}
-        | (exact_as_json(result) if isinstance(result, ExactResult) else estimate_as_json(result))
+        name: {"per_year": year.per_year[name], "share": year.share(name)} | plain(result)
         for name, result in year.scenarios.items()
     }
     # JSON has no infinity

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import nbformat
 import pandas as pd
@@ -45,7 +46,7 @@ def test_functions_answer_what_the_verbs_answer(quorisk, file):
     for (verb, *options), answer in asked.items():
         code, out, err = quorisk(verb, file, *options, "--set", "run.seed=4", "--json")
         assert (code, err) == (0, "")
-        found = answer()
+        found: Any = answer()
         assert without_times(found.as_json()) == without_times(json.loads(out)), verb
         frame = found.frame()
         assert isinstance(frame, pd.DataFrame)

@@ -217,7 +217,7 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
         (["run", "FILE"], "Missing option '--out'"),
         (["run", "FILE", "--out", "x", "--set", "run.target=1"], "FILE: run.target = 1: a number between 0 and 1"),
         (["plot", "absent"], "absent: no results there; `quorisk run"),
-        (["plot", "FILE"], "FILE: not a Parquet file that can be read"),
+        (["plot", "FILE"], "FILE: damaged, or not written by this version of Quorisk"),
         (["plot", "FILE", "--format", "gif"], "--format gif: one of svg, png, pdf"),
     ],
 )
