@@ -1,4 +1,7 @@
-"""Conditions on grid points: `ack_quorum <= write_quorum`. A tiny grammar, NAME OP (NAME | literal); never `eval`."""
+"""Conditions on grid points: `ack_quorum <= write_quorum`, `bookies == write_quorum + 1`.
+
+A tiny grammar, NAME OP (NAME | NAME + INTEGER | NAME - INTEGER | literal); never `eval`.
+"""
 
 import operator
 import re
@@ -17,6 +20,7 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne, **_ORDER}
 _GRAMMAR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*")
+_OFFSET = re.compile(r"([A-Za-z_][\w.]*)\s*([+-])\s*(\d{1,9})")
 _NAME = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z_][\w.]*")
 
 
@@ -28,10 +32,14 @@ class Condition(NamedTuple):
     right: str | None
     """A key, or None: `value` is the right-hand side."""
     value: Any
+    offset: int = 0
+    """What is added to the key on the right."""
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether it holds of these values, by dotted key."""
         right = self.value if self.right is None else values[self.right]
+        if self.offset:
+            right += self.offset
         return _OPERATORS[self.operator](values[self.left], right)
 
 
@@ -49,7 +57,11 @@ def parse(text: object, keys: Mapping[str, Key]) -> Condition:
 def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> Condition:
     left = find(name, keys)
     kind = left.kind
-    if _NAME.fullmatch(other):
+    if offset := _OFFSET.fullmatch(other):
+        right, by = find(offset[1], keys), int(offset[2] + offset[3])
+        condition, said = Condition(left.name, symbol, right.name, None, by), other
+        comparable = right.kind.type is kind.type is float and not (left.timed or right.timed)
+    elif _NAME.fullmatch(other):
         right = find(other, keys)
         condition, said = Condition(left.name, symbol, right.name, None), other
         comparable = right.kind.type is kind.type

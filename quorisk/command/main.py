@@ -158,7 +158,7 @@ def compare_verb(
     """Compare variants of one configuration, run by run.
 
     All variants see the same random numbers. Tells by how much they differ, how far that is to be trusted, and, with
-    --ablation, what every safety mechanism is worth.
+    --ablation, what every safety mechanism is worth. Of a file with scenarios: in losses a year.
 
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
@@ -167,13 +167,26 @@ def compare_verb(
         raise ConfigError("--vary or --ablation: one of the two (--all-pairs goes with --vary)")
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
-    from quorisk.analysis import compare, estimate
-    from quorisk.command import show
+    from quorisk.analysis import compare, compare_years, estimate
+    from quorisk.command import show, show_year
 
     def changed(*more: str) -> "Experiment":
         return load(file, [*overrides, *more])
 
-    plan = compare.ablation(changed) if ablation else compare.vary(changed, vary, all_pairs)
+    def planned(changed: compare.Changed) -> compare.Plan:
+        return compare.ablation(changed) if ablation else compare.vary(changed, vary, all_pairs)
+
+    if plans := compare_years.plans(changed, planned):
+        if plot:
+            raise ConfigError("--plot: of one scenario; pick it with --set scenario=NAME")
+        runs = sum(plan.experiment.run.runs * len(plan.variants) for plan in plans.values())
+        with show.run_bar(runs) as progress:
+            years = compare_years.compare_years(
+                plans, changed().run.confidence, threads or estimate.num_cores(), progress
+            )
+        print_json(compare_years.as_json(years)) if as_json else show_year.differences(years, show.console())
+        return
+    plan = planned(changed)
     with show.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
         result = compare.compare(plan, threads or estimate.num_cores(), progress)
     if plot:

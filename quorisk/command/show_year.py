@@ -7,10 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from quorisk.analysis.compare_years import Years
 from quorisk.analysis.estimate import Estimate
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.units import YEAR_S, say_time
-from quorisk.analysis.statistics.yearly import Losses
+from quorisk.analysis.statistics.yearly import METHOD, Losses
 from quorisk.analysis.year import Year
 from quorisk.command import show
 from quorisk.plots import numbers
@@ -41,6 +42,25 @@ def year(result: Year[Any], experiment: Experiment, out: Console) -> None:
         scenario = experiment.scenarios[name]
         words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications, *found.assumptions]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
+
+
+def differences(years: Years, out: Console) -> None:
+    """Prints by how many losses a year variants differ from their baselines, and in which scenarios."""
+    table = show.make_table("variant", "baseline", "losses a year", "of the baseline", "difference")
+    for pair in years.pairs:
+        difference = f"{numbers.signed(pair.difference)} {numbers.span(pair.low, pair.high, numbers.signed)}"
+        of_both = (_seen(pair.of_variant), _seen(pair.of_baseline))
+        table.add_row(pair.variant, pair.baseline, *of_both, escape(difference))
+    out.print(table)
+    for name, result in years.scenarios.items():
+        out.print(escape(f"{name}, {years.per_year[name]:g} times a year:"))
+        show.compare(result, out)
+    hold = f"hold with {numbers.percent(years.confidence)} confidence for all pairs together"
+    out.print(f"The differences in losses a year {hold}: {METHOD}.", style="dim", soft_wrap=True)
+
+
+def _seen(losses: float) -> str:
+    return numbers.plain(losses) if losses else "none seen"
 
 
 def said(losses: Losses, unseen: Sequence[str] = ()) -> str:

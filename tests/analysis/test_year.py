@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from quorisk.analysis import year
+from quorisk.analysis import compare, compare_years, year
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
@@ -76,3 +76,26 @@ def test_a_year_is_json_with_losses_a_year_and_each_scenario():
     )
     assert told["losses_per_year"]["p"] > 1000 * told["scenarios"]["calm"]["data_loss"]["p"] > 0
     assert told["mean_time_between_losses_s"]["p"] * told["losses_per_year"]["p"] == pytest.approx(31_557_600)
+
+
+def test_variants_are_compared_in_losses_a_year():
+    def changed(*more: str):
+        return load("grid.persist_cursor_before_delete=[true]", "run.runs=5000", *more)
+
+    plans = compare_years.plans(changed, lambda there: compare.vary(there, ["persist_cursor_before_delete=true,false"]))
+    assert list(plans) == ["calm", "storm"]
+    assert {plan.experiment.run.confidence for plan in plans.values()} == {confidence_of_each(0.9, 2)}
+    found = compare_years.compare_years(plans, 0.9, 1)
+    truth = year.exact_year(load(), 1 << 28).losses.p
+    [pair] = found.pairs
+    assert pair.of_baseline == 0.0
+    assert pair.low < truth < pair.high
+    [calm], [storm] = (found.scenarios[name].pairs for name in ("calm", "storm"))
+    assert pair.difference == pytest.approx(
+        1000 * calm.events["data loss"].difference + 3 * storm.events["data loss"].difference
+    )
+    assert json.loads(json.dumps(compare_years.as_json(found)))["losses_per_year"][0]["high"] == pair.high
+
+
+def test_one_scenario_alone_is_compared_in_probabilities():
+    assert compare_years.plans(lambda *more: load("scenario=calm", *more), lambda there: pytest.fail("one")) == {}

@@ -163,6 +163,20 @@ def test_equal_points_have_equal_ids_however_they_are_written(read):
 
 A_RATE = ', or a rate such as "1 / 2 ms" or "1 % / year"'
 A_TIME = ', or a time such as "5 s" or "7 days"'
+
+
+def test_a_condition_may_add_a_number_to_a_key(read):
+    text = "[grid]\nwrite_quorum = [2, 3]\nbookies = [2, 3, 4]\nack_quorum = [1, 2, 3]\n"
+    conditions = '"bookies == write_quorum + 1", "ack_quorum >= write_quorum - 1", "ack_quorum <= write_quorum"'
+    experiment = read(BOOKKEEPER + f"{text}where = [{conditions}]")
+    assert values(experiment, "model.bookies", "model.write_quorum", "model.ack_quorum") == [
+        (3, 2, 1),
+        (3, 2, 2),
+        (4, 3, 2),
+        (4, 3, 3),
+    ]
+
+
 ERRORS = [
     # what the file adds, overrides, what is said
     ("", ["ack_quorum=4"], "model.ack_quorum = 4: at most write_quorum (3)"),
@@ -270,6 +284,12 @@ ERRORS = [
         "[grid]\nwhere = ['ack_quorum == true']",
         [],
         'grid.where = "ack_quorum == true": model.ack_quorum is an integer from 1 to 6; true is not',
+    ),
+    (
+        "[grid]\nwhere = ['semantics == semantics + 1']",
+        [],
+        'grid.where = "semantics == semantics + 1": variant.semantics is one of "intended", "literal"; '
+        "semantics + 1 is not",
     ),
     (
         "[grid]\nwhere = ['semantics == \"spec\"']",
