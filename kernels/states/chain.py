@@ -60,7 +60,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
 
     `progress(states, transitions)` is called a few times a second. Raises ChainError, RateError.
     """
-    start, expand = _functions(model)
+    start, expand = start_function(model), _expand_function(model)
     params = model.make_params(point.values)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, STATE_BYTES)
@@ -71,7 +71,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
     latest = np.zeros(len(chain.ends), np.int64)
     weights, unit = scale_rates(model, point.rates)
-    constants = params, np.array(weights, np.int64), 1.0 / float(unit), _fates(model, point.message_loss)
+    constants = params, np.array(weights, np.int64), 1.0 / float(unit), fates(model, point.message_loss)
     choice, count, status = 0, 0, ENDED
     while choice < num_initial and status != FULL:
         status, choice, count = start(params, choice, num_initial, store.kept, count, chain.initial)
@@ -110,18 +110,22 @@ def _cut(chain: Chain, states: int) -> Chain:
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
 
 
-def _fates(model: Model, loss: float) -> np.ndarray:
+def fates(model: Model, loss: float) -> np.ndarray:
     """[n, k]: the probability that of n messages a given k are lost and the others are not."""
     sizes = range(model.max_sends + 1)
     return np.array([[loss**k * (1.0 - loss) ** (n - k) if k <= n else 0.0 for k in sizes] for n in sizes])
 
 
 @cache
-def _functions(model: Model) -> tuple[Any, Any]:
-    """Compiled `start` and `expand`."""
-    steps, states = stepper(model), store_functions(model)
-    start = bind(_start, model.name, cached=True, initial=model.initial, keep=states.keep)
-    expand = bind(
+def start_function(model: Model) -> Any:
+    """Compiled `_start`."""
+    return bind(_start, model.name, cached=True, initial=model.initial, keep=store_functions(model).keep)
+
+
+@cache
+def _expand_function(model: Model) -> Any:
+    steps = stepper(model)
+    return bind(
         _expand,
         model.name,
         cached=True,
@@ -131,13 +135,12 @@ def _functions(model: Model) -> tuple[Any, Any]:
         broken=steps.broken,
         outcome=model.outcome,
         data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
-        **states._asdict(),
+        **store_functions(model)._asdict(),
         **word_tables(model),
     )
-    return start, expand
 
 
-# Templates. The names that they use and this module lacks are bound by `_functions`.
+# Templates. The names that they use and this module lacks are bound above.
 # ruff: noqa: F821
 
 

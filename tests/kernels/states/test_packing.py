@@ -3,7 +3,6 @@
 import random
 
 import numpy as np
-import pytest
 
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.states import search, store
@@ -59,9 +58,8 @@ def test_a_layout_only_grows():
     assert [~int(mask) & 0xFF for mask in wider.fixed] == [0, 4, 0]
 
 
-@pytest.mark.parametrize("fenced", [True, False], ids=["fenced", "unfenced"])
-def test_the_store_keeps_every_state_that_random_runs_come_to(fenced):
-    params = params_of(BOOKKEEPER, ack_quorum=1, fence_recovery_reads=fenced)
+def test_the_store_keeps_every_state_that_random_runs_come_to():
+    params = params_of(BOOKKEEPER, bookies=1, write_quorum=1, ack_quorum=1)
     visited = search.visit(BOOKKEEPER, params, 1 << 28)
     assert visited.complete
     kept = {visited.store.state(place) for place in range(visited.num_states)}
