@@ -178,7 +178,8 @@ CONDITIONS = (
 def make_params(values: Mapping[str, Any]) -> Params:
     """`Params` from checked values of PARAMETERS."""
     kip966 = values["version"] == "kip966"
-    derived = {
+    given = {
+        **values,
         "values": (1 << values["values"]) - 1,
         "kip966": kip966,
         "avoid_last_replica_standing": not kip966 and values["avoid_last_replica_standing"],
@@ -186,4 +187,4 @@ def make_params(values: Mapping[str, Any]) -> Params:
         "min_isr_to_commit": kip966 and values["min_isr_to_commit"],
         "exclude_unclean_brokers": kip966 and values["exclude_unclean_brokers"],
     }
-    return Params(**{name: int((values | derived)[name]) for name in Params._fields})
+    return Params(**{name: int(given[name]) for name in Params._fields})
