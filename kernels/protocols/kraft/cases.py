@@ -45,6 +45,10 @@ CASES = Cases(
         "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 4},
         "faults": {"max_lossy_shutdowns": 1, "max_fencings": 1},
     },
+    bench_search={
+        "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 1},
+        "faults": {"max_lossy_shutdowns": 1},
+    },
     ladder=tuple(
         dict(zip(_SIZES, sizes, strict=True))
         for sizes in (

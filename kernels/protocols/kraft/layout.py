@@ -20,7 +20,7 @@ from quorisk.kernels.ops import jitable, lowest_bit, popcount, where
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, row, rows, spread, union
 
 MAX_BROKERS, MAX_VALUES = 5, 4
-MAX_RECORDS = 18
+MAX_RECORDS = 20
 """Partition epochs: records of the metadata log."""
 MAX_STARTS = 8
 MAX_EPOCH = 15
@@ -47,7 +47,7 @@ class Wide(NamedTuple):
     """A row for each partition epoch; that of epoch p is row p - 1."""
 
     low: int  # epochs 1 to 10
-    high: int  # epochs 11 to 18
+    high: int  # epochs 11 to 20
 
 
 class ByBroker(NamedTuple):
@@ -109,6 +109,7 @@ class AlterEpochs(NamedTuple):
     w3: int
     w4: int
     w5: int
+    w6: int
 
 
 class Alters(NamedTuple):
@@ -194,7 +195,7 @@ _widths: dict[str, Any] = (
         "replicated": _WIDE,
         "local": Local(*(_BY_BROKER,) * len(Local._fields)),
         "peers": ByBroker(*(REACHED_BITS + _PEER_EPOCH_BITS * MAX_BROKERS,) * MAX_BROKERS),
-        "alters": Alters(_WIDE, _WIDE, AlterEpochs(*(60,) * 6)),
+        "alters": Alters(_WIDE, _WIDE, AlterEpochs(*(60,) * 7)),
         "fetch_heads": ByBroker(*(HEAD_BITS * MAX_BROKERS,) * MAX_BROKERS),
         "fetch_bodies": ByBroker(*(BODY_BITS * MAX_BROKERS,) * MAX_BROKERS),
     }
@@ -263,7 +264,7 @@ def with_word(words, b, value):
 def alter_epochs(epochs, i):
     """The broker epochs of the request of row i: 4 bits a broker."""
     j = i // 3
-    upper = where(j == 3, epochs.w3, where(j == 4, epochs.w4, epochs.w5))
+    upper = where(j == 3, epochs.w3, where(j == 4, epochs.w4, where(j == 5, epochs.w5, epochs.w6)))
     word = where(j == 0, epochs.w0, where(j == 1, epochs.w1, where(j == 2, epochs.w2, upper)))
     return (word >> (20 * (i - 3 * j))) & 0xFFFFF
 
@@ -281,6 +282,7 @@ def with_alter_epochs(epochs, i, value):
         epochs.w3 ^ where(j == 3, changed, 0),
         epochs.w4 ^ where(j == 4, changed, 0),
         epochs.w5 ^ where(j == 5, changed, 0),
+        epochs.w6 ^ where(j == 6, changed, 0),
     )
 
 
@@ -386,7 +388,7 @@ def initial(params, choice):
         register_responses=0,
         register_epochs=0,
         register_records=0,
-        alters=Alters(nothing, nothing, AlterEpochs(0, 0, 0, 0, 0, 0)),
+        alters=Alters(nothing, nothing, AlterEpochs(0, 0, 0, 0, 0, 0, 0)),
         fetch_requests=0,
         fetch_responses=0,
         fetch_heads=no_words,
