@@ -81,6 +81,9 @@ class Explored(NamedTuple):
         rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
         return _frame(rows)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.found.distinct_states:,} states, depth {self.found.depth}>"
+
     def as_json(self) -> dict[str, Any]:
         """What `quorisk explore --json` prints."""
         return exploring.as_json(*self)
@@ -132,6 +135,9 @@ class Counterexample(Found):
 
     def __str__(self) -> str:
         return self.text() or self.reason
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.reason}>"
 
     def _repr_html_(self) -> str:
         return self.text("svg") or f"<p>{escape(self.reason)}</p>"
@@ -187,6 +193,9 @@ class Sweep(NamedTuple):
         from quorisk.plots.distribution import distribution
 
         return distribution(self.frame(), self.histograms(), ax=ax)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.frame()['point_id'].nunique():,} configurations in {self.path}>"
 
     def _repr_html_(self) -> str:
         from quorisk.sparkjobs.screen import summary
