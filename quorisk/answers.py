@@ -11,6 +11,7 @@ from rich.console import Console
 
 from quorisk.analysis import compare as comparing
 from quorisk.analysis import explore as exploring
+from quorisk.analysis import year
 from quorisk.analysis.estimate import Estimate
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
@@ -20,7 +21,8 @@ from quorisk.analysis.tidy import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.command import show
+from quorisk.analysis.year import Year
+from quorisk.command import show, show_year
 from quorisk.kernels.states.search import Search
 
 if TYPE_CHECKING:
@@ -63,6 +65,34 @@ class Solved(ExactResult):
 
     def _repr_html_(self) -> str:
         return _html(lambda console: show.exact(self, console))
+
+
+class Yearly(Year[Any]):
+    """What a design loses in a year; see `Year` for its fields, such as `result.losses.high`."""
+
+    __slots__ = ()
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each scenario: `per_year`, `p` each time, `losses_per_year`, and their `share` of all."""
+        return _frame(
+            [
+                {
+                    "scenario": name,
+                    "per_year": self.per_year[name],
+                    "p": result.data_loss.p,
+                    "losses_per_year": self.per_year[name] * result.data_loss.p,
+                    "share": self.share(name),
+                }
+                for name, result in self.scenarios.items()
+            ]
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk estimate --json` and `quorisk exact --json` print of a file with scenarios."""
+        return dict(plain(year.as_json(self)))
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show_year.year(self, console))
 
 
 class Explored(NamedTuple):
