@@ -29,6 +29,8 @@ class Action(NamedTuple):
     """`sends(state, params, instance)`: int64 mask, a bit for each message that the instance would send."""
     apply: Callable[[Any, Any, Any, Any], Any]
     """`apply(state, params, instance, lost)`: the next state; `lost` is the subset of `sends` that is lost."""
+    fault: str = ""
+    """The kind of fault that it is, such as "lost bookie"; "" if it is none."""
 
 
 class Invariant(NamedTuple):

@@ -1,7 +1,8 @@
 """A slow, literal interpreter of the BookKeeper ledger specification: an oracle for faster models.
 
 Records are NamedTuples, sets are frozensets, and the spec's own names are kept in snake_case. Only the shape of the
-states is taken from `kernels.protocols.bookkeeper.describe`.
+states is taken from `kernels.protocols.bookkeeper.describe`. The faults of bookies and writers, which the spec lacks,
+are in `tests.references.bookkeeper_faults`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import combinations, pairwise
 from math import fsum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, eye_array
@@ -34,6 +35,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_REQUEST,
     READ_RESPONSE,
     READ_WRITE_PHASE,
+    UNKNOWN,
     WITHDRAWN,
     Bookies,
     ClientState,
@@ -43,13 +45,14 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     PendingAddOp,
 )
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
+from tests.references.bookkeeper_faults import FAULT_ACTIONS, REQUESTS, put, spans_two_racks
 
 WRITES, READS = (ADD_REQUEST, ADD_RESPONSE), (READ_REQUEST, READ_RESPONSE)
-UNKNOWN, NEED_MORE_RESPONSES = "unknown", "need_more_responses"
+NEED_MORE_RESPONSES = "need_more_responses"
 
 
 class Constants(NamedTuple):
-    """Sizes, the reading of the spec, and one switch a safety mechanism."""
+    """Sizes, the reading of the spec, one switch a safety mechanism, and which faults there are."""
 
     bookies: int
     clients: int
@@ -65,6 +68,16 @@ class Constants(NamedTuple):
     fence_unknown_ledger: bool = True
     strict_negative_reads: bool = True
     close_checks_version: bool = True
+    fence_on_unclean_shutdown: bool = True
+    limbo_on_unclean_shutdown: bool = True
+    rack_aware_placement: bool = True
+    racks: int = 0
+    max_lost: int = 0
+    max_amnesias: int = 0
+    writer_crash: bool = False
+    auto_recovery: bool = False
+    replacement: bool = False
+    lost_together: bool = False
 
     @property
     def literal(self) -> bool:
@@ -73,7 +86,6 @@ class Constants(NamedTuple):
         return self.semantics == "literal"
 
 
-T = TypeVar("T")
 NOBODY: Bookies = frozenset()
 
 
@@ -125,16 +137,15 @@ def initial(constants: Constants) -> State:
         b_entries=(frozenset(),) * constants.bookies,
         b_fenced=(False,) * constants.bookies,
         b_lac=(0,) * constants.bookies,
+        b_limbo=(False,) * constants.bookies,
+        b_down=NOBODY,
+        amnesias=0,
         clients=tuple(ClientState(cid, unconfirmed) for cid in range(constants.clients)),
         messages=frozenset(),
     )
 
 
 # ---- Helpers ----
-
-
-def put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
-    return (*values[:index], value, *values[index + 1 :])
 
 
 def with_client(state: State, client: ClientState) -> State:
@@ -159,10 +170,11 @@ def quorum_coverage(count: int, cohort_size: int, constants: Constants) -> bool:
 
 
 def select_ensemble(v: View, include: Bookies, exclude: Bookies) -> Bookies | None:
-    """Of the valid ensembles the one with the smallest bit mask, or None."""
+    """Of the valid ensembles the one with the smallest bit mask, or None; if any span two racks, of those."""
     used = {fragment.ensemble for fragment in v.state.meta_fragments}
     sized = (frozenset(e) for e in combinations(range(v.constants.bookies), v.constants.write_quorum))
-    valid = [e for e in sized if not e & exclude and include <= e and e not in used]
+    valid = [e for e in sized if not e & (exclude | v.state.b_down) and include <= e and e not in used]
+    valid = [e for e in valid if spans_two_racks(e, v.constants)] or valid
     return min(valid, key=lambda e: sum(1 << bookie for bookie in e), default=None)
 
 
@@ -221,7 +233,8 @@ def bookie_sends_read_response(v: View) -> Iterator[Effect]:
         if msg.fence:
             after = after._replace(b_fenced=fenced_flags(v, msg.bookie))
         stored = sorted(entry for entry in v.state.b_entries[msg.bookie] if entry.id == msg.entry.id)
-        entry, code = (stored[0], OK) if stored else (msg.entry, NO_SUCH_ENTRY)
+        missing = UNKNOWN if v.state.b_limbo[msg.bookie] else NO_SUCH_ENTRY
+        entry, code = (stored[0], OK) if stored else (msg.entry, missing)
         yield msg, after, [msg._replace(type=READ_RESPONSE, entry=entry, code=code)]
 
 
@@ -491,7 +504,8 @@ CLIENT_ACTIONS: tuple[Callable[[View, ClientState], Iterator[Effect]], ...] = (
     recovery_client_sends_pending_add_op,
     recovery_client_closes_ledger,
 )
-ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACTIONS))
+SPEC_ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACTIONS))
+ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in FAULT_ACTIONS))
 
 
 def effects(view: View) -> Iterator[tuple[str, Effect]]:
@@ -502,6 +516,9 @@ def effects(view: View) -> Iterator[tuple[str, Effect]]:
         for client in view.state.clients:
             for effect in client_action(view, client):
                 yield client_action.__name__, effect
+    for fault in FAULT_ACTIONS:
+        for label, after in fault(view.state, view.constants):
+            yield fault.__name__, (label, after, [])
 
 
 def instances(state: State, constants: Constants) -> list[Instance]:
@@ -513,9 +530,11 @@ def instances(state: State, constants: Constants) -> list[Instance]:
         if any(m in view.counts for m in sends):
             continue  # the spec never sends a message twice
         outcomes = []
-        for lost in (set(c) for n in range(len(sends) + 1) for c in combinations(sends, n)):
-            fates = {(m, LOST if m in lost else ON_ITS_WAY) for m in sends}
-            outcomes.append((len(sends), len(lost), after._replace(messages=after.messages | fates)))
+        to_down = {m for m in sends if m.type in REQUESTS and m.bookie in state.b_down}  # lost without a coin thrown
+        coins = [m for m in sends if m not in to_down]
+        for lost in (set(c) for n in range(len(coins) + 1) for c in combinations(coins, n)):
+            fates = {(m, LOST if m in lost | to_down else ON_ITS_WAY) for m in sends}
+            outcomes.append((len(coins), len(lost), after._replace(messages=after.messages | fates)))
         found.append(Instance(action, label, outcomes))
     return found
 
@@ -547,6 +566,11 @@ def all_acked_entries_are_readable(s: State, _: Constants) -> bool:
     )
 
 
+def acked_entries_survive(s: State, _: Constants) -> bool:
+    acknowledged = {e for c in s.clients if c.status in (OPEN, CLOSED, WITHDRAWN) for e in range(1, c.lac + 1)}
+    return all(copies(s, entry_id) > 0 for entry_id in acknowledged)
+
+
 def all_committed_entries_reach_ack_quorum(s: State, constants: Constants) -> bool:
     committed = range(1, s.meta_last_entry + 1) if s.meta_status == CLOSED else ()
     return all(copies(s, entry_id) >= constants.ack_quorum for entry_id in committed)
@@ -567,8 +591,9 @@ INVARIANTS: dict[str, Callable[[State, Constants], bool]] = {
     "AllCommittedEntriesReachAckQuorum": all_committed_entries_reach_ack_quorum,
     "NoOutOfOrderEntries": no_out_of_order_entries,
     "OnlyValidFragments": only_valid_fragments,
+    "AckedEntriesSurvive": acked_entries_survive,
 }
-DATA_LOSS = ("NoDivergenceBetweenClientAndMetaData", "AllAckedEntriesAreReadable")
+DATA_LOSS = ("NoDivergenceBetweenClientAndMetaData", "AllAckedEntriesAreReadable", "AckedEntriesSurvive")
 
 
 def invariants(state: State, constants: Constants) -> dict[str, bool]:

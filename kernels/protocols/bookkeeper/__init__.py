@@ -1,12 +1,14 @@
 """BookKeeper's replication protocol: the life of one ledger, from its creation to its recovery.
 
 Source: BookKeeperProtocol.tla and MessagePassing.tla (Vanlightly/bookkeeper-tlaplus). Actions stand in the order of
-its Next under their own names: the bookies', the writer's, the recovery clients'. Variants are parameters.
+its Next under their own names: the bookies', the writer's, the recovery clients'. Variants are parameters. The spec
+loses messages only; faults of bookies and writers, off unless asked for, extend it (`faults`), in the spirit of
+BookKeeperProtocolWithLimbo.tla of the same authors.
 """
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import jitable
-from quorisk.kernels.protocols.bookkeeper import bookies, invariants, recovery, writer
+from quorisk.kernels.protocols.bookkeeper import bookies, faults, invariants, recovery, writer
 from quorisk.kernels.protocols.bookkeeper.layout import INITIAL, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, make_params
 
@@ -25,13 +27,13 @@ def initial(params, choice):
 
 MODEL = Model(
     name="bookkeeper",
-    version=1,
+    version=2,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
     initial_choices=initial_choices,
     initial=initial,
-    actions=bookies.ACTIONS + writer.ACTIONS + recovery.ACTIONS,
+    actions=bookies.ACTIONS + writer.ACTIONS + recovery.ACTIONS + faults.ACTIONS,
     invariants=invariants.INVARIANTS,
     outcome=invariants.outcome,
     widths=WIDTHS,

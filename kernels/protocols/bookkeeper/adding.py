@@ -20,6 +20,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     processed,
     request_row,
     send,
+    surely_lost,
     timed_out,
 )
 
@@ -27,12 +28,19 @@ _CONTAINING = tuple(sum(1 << (s - 1) for s in range(1, 64) if s >> b & 1) for b 
 
 
 @jitable
+def sets_without(sets, bookies):
+    """Of these sets of bookies (bit S - 1 for the set S) those that have none of `bookies`."""
+    for b in range(MAX_BOOKIES):
+        sets &= where((bookies >> b) & 1, ~_CONTAINING[b], -1)
+    return sets
+
+
+@jitable
 def valid_ensembles(state, params, include_bookies, exclude_bookies):
-    """ValidEnsemble for every set of bookies S at once: bit S - 1."""
-    valid = params.ensembles
+    """ValidEnsemble for every set of bookies S at once, bit S - 1; none has a bookie that is down."""
+    valid = sets_without(params.ensembles, exclude_bookies | state.b_down)
     for b in range(MAX_BOOKIES):
         valid &= where((include_bookies >> b) & 1, _CONTAINING[b], -1)
-        valid &= where((exclude_bookies >> b) & 1, ~_CONTAINING[b], -1)
     for i in range(MAX_FRAGMENTS):  # where there is no fragment, bit 63 is cleared, which is no set's
         ensemble = (state.meta_fragments.ensembles >> (6 * i)) & ROW
         valid &= ~(1 << ((ensemble - 1) & 63))
@@ -41,8 +49,10 @@ def valid_ensembles(state, params, include_bookies, exclude_bookies):
 
 @jitable
 def select_ensemble(state, params, include_bookies, exclude_bookies):
-    """SelectEnsemble: of the valid ensembles the one with the smallest bit mask."""
-    return lowest_bit(valid_ensembles(state, params, include_bookies, exclude_bookies)) + 1
+    """SelectEnsemble: of the valid ensembles that placement prefers, or of all, the one with the smallest bit mask."""
+    valid = valid_ensembles(state, params, include_bookies, exclude_bookies)
+    spread = valid & params.spread_ensembles
+    return lowest_bit(where(spread != 0, spread, valid)) + 1
 
 
 @jitable
@@ -159,16 +169,16 @@ def new_bookies(client, entry):
 
 
 @jitable
-def resend_pending_add_op(client, entry, lost):
+def resend_pending_add_op(state, client, entry, lost):
     """ResendPendingAddOp: to the bookies that are new; the op then is of the current fragment."""
-    requests = send_requests(client, entry, new_bookies(client, entry), lost)
+    requests = send_requests(state, client, entry, new_bookies(client, entry), lost)
     row = ROW << (6 * (entry - 1))
     rest = client._replace(op_fragments=client.op_fragments & ~row, op_ensembles=client.op_ensembles & ~row)
     return add_pending(rest, entry)._replace(requests=requests)
 
 
 @jitable
-def send_requests(client, entry, bookies, lost):
+def send_requests(state, client, entry, bookies, lost):
     """SendMessagesToEnsemble of GetAddEntryRequests."""
     row = request_row(entry, client.lac)
-    return send(client.requests, bookies << row, lost << row)
+    return send(client.requests, bookies << row, surely_lost(state, bookies, lost) << row)

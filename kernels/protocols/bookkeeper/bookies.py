@@ -138,6 +138,7 @@ def bookie_sends_read_response(state, params, instance, lost):
     return state._replace(
         b_fenced=where(params.fence_recovery_reads, fence(state, params, bookie), state.b_fenced),
         read_found=state.read_found | (found << instance),
+        read_unknown=state.read_unknown | ((((state.b_limbo >> bookie) & 1) & (1 - found)) << instance),
         read_requests=processed(state.read_requests, 1 << instance),
         read_responses=send(state.read_responses, 1 << instance, lost << instance),
     )

@@ -8,6 +8,15 @@ _SLOW_CLOSE = {"client_closes_ledger_success": 0.05, "client_closes_ledger_fail"
 _PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rates": _SLOW_CLOSE}
 _SINGLE = _PAIR | {"write_quorum": 1, "ack_quorum": 1}
 _LARGE = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
+_FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
+_TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_amnesias": 6}
+_SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
+    (
+        *("bookie_restarts_empty", "bookie_is_lost", "two_bookies_are_lost_together"),
+        *("three_bookies_are_lost_together", "rack_restarts_empty", "writer_crashes"),
+    ),
+    0.05,
+)
 _SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
 
 CASES = Cases(
@@ -22,6 +31,11 @@ CASES = Cases(
         _SINGLE | {"fence_unknown_ledger": False, "bookies": 1, "rates": {}},
         _PAIR | {"strict_negative_reads": False, "ack_quorum": 1, "message_loss": 0.0},
         _PAIR | {"close_checks_version": False, "clients": 3, "message_loss": 1e-3, "rates": {}},
+        _PAIR | _FAULTS | {"bookies": 4, "max_steps": 40, "rates": _SOME_FAULTS},
+        _PAIR | _FAULTS | {"fence_on_unclean_shutdown": False, "max_steps": 40, "rates": {}},
+        _PAIR | _FAULTS | {"limbo_on_unclean_shutdown": False, "max_steps": 40, "rates": {}},
+        _PAIR | _FAULTS | _TOGETHER | {"bookies": 5, "max_steps": 40, "rates": _SOME_FAULTS},
+        _PAIR | _FAULTS | {"rack_aware_placement": False, "racks": 3, "bookies": 4, "max_steps": 40, "rates": {}},
     ),
     walks=(
         _LARGE,
@@ -34,8 +48,14 @@ CASES = Cases(
             **dict.fromkeys(("fence_unknown_ledger", "strict_negative_reads", "fence_recovery_reads"), False),
             "close_checks_version": False,
         },
+        _LARGE | _FAULTS,
+        _LARGE | _FAULTS | _TOGETHER | {"bookies": 6},
     ),
-    rarely=("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),
+    rarely=(
+        *("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),
+        *("bookie_restarts_empty", "bookie_is_lost", "bookie_is_replaced", "writer_crashes"),
+        *("two_bookies_are_lost_together", "three_bookies_are_lost_together", "rack_restarts_empty"),
+    ),
     silent=("client_closes_ledger_fail",),
     bench={
         "model": {"bookies": 3, "clients": 2, "write_quorum": 3, "ack_quorum": 2, "entries": 1, "inflight": 1},
@@ -60,7 +80,7 @@ CASES = Cases(
         )
     ),
     tlc=Tlc(
-        modules={"BookKeeperProtocol": {}},
+        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}},
         constants={
             "Bookies": "bookies",
             "Clients": "clients",

@@ -13,7 +13,7 @@ WITHDRAWN, ABORTED = "CLIENT_WITHDRAWN", "RECOVERY_ABORTED"
 ADD_REQUEST, ADD_RESPONSE = "AddEntryRequestMessage", "AddEntryResponseMessage"
 FENCE_REQUEST, FENCE_RESPONSE = "FenceRequestMessage", "FenceResponseMessage"
 READ_REQUEST, READ_RESPONSE = "ReadRequestMessage", "ReadResponseMessage"
-OK, NO_SUCH_ENTRY = "OK", "NoSuchEntry"
+OK, NO_SUCH_ENTRY, UNKNOWN = "OK", "NoSuchEntry", "Unknown"
 NOT_STARTED, FENCING_PHASE, READ_WRITE_PHASE = range(3)
 LOST, HANDLED, ON_ITS_WAY = -1, 0, 1
 """Delivery counts; handled: processed, ignored, or a loss that was acted on."""
@@ -91,13 +91,16 @@ class SpecState(NamedTuple):
     b_entries: tuple[frozenset[Entry], ...]
     b_fenced: tuple[bool, ...]
     b_lac: tuple[int, ...]
+    b_limbo: tuple[bool, ...]
+    b_down: Bookies
+    amnesias: int
     clients: tuple[ClientState, ...]
     messages: frozenset[tuple[Message, int]]  # each message ever sent, with its delivery count
 
 
 def num_bookies(params: Any) -> int:
-    """Bookies in use: the ensemble with the largest bit mask has the last of them."""
-    return int(params.ensembles).bit_length().bit_length()
+    """Bookies in use."""
+    return int(params.bookies).bit_count()
 
 
 def spec_state(state: layout.State, params: Any) -> SpecState:
@@ -123,6 +126,9 @@ def spec_state(state: layout.State, params: Any) -> SpecState:
         ),
         b_fenced=tuple(bool(state.b_fenced >> b & 1) for b in in_use),
         b_lac=tuple(slot_field(state.b_lac, b) for b in in_use),
+        b_limbo=tuple(bool(state.b_limbo >> b & 1) for b in in_use),
+        b_down=_bookies(state.b_down),
+        amnesias=state.amnesias,
         clients=tuple(clients),
         messages=frozenset(counts.items()),
     )
@@ -167,7 +173,11 @@ def _recoverer(state: layout.State, slot: int, blank: ClientState, params: Any) 
     status = IN_RECOVERY if flag(state.started) else None
     status = CLOSED if flag(state.closed) else ABORTED if flag(state.aborted) else status
     reading, last = slot_field(state.curr_read_entries, slot), slot_field(state.last_recoverable, slot)
-    responses = [_read_response(b, blank.id, reading, False, params) for b in lanes(state.negative_reads)]
+    responses = [
+        _read_response(b, blank.id, reading, code, params)
+        for code, answered in ((NO_SUCH_ENTRY, state.negative_reads), (UNKNOWN, state.unknown_reads))
+        for b in lanes(answered)
+    ]
     return blank._replace(
         status=status,
         fenced=lanes(state.fenced),
@@ -211,17 +221,18 @@ def _recovery_messages(state: layout.State, slot: int, cid: int, params: Any) ->
         entry, fence = Entry(bit // 12 + 1, None), bool(params.fence_recovery_reads)
         found[Message(READ_REQUEST, bit % 6, cid, entry, fence=fence)] = _counted(state.read_requests, bit)
     for bit in bits(state.read_responses.sent & lanes):
-        message = _read_response(bit % 6, cid, bit // 12 + 1, bool(state.read_found >> bit & 1), params)
+        code = OK if state.read_found >> bit & 1 else UNKNOWN if state.read_unknown >> bit & 1 else NO_SUCH_ENTRY
+        message = _read_response(bit % 6, cid, bit // 12 + 1, code, params)
         found[message] = _counted(state.read_responses, bit)
     return found
 
 
-def _read_response(bookie: int, cid: int, entry: int, found: bool, params: Any) -> Message:
+def _read_response(bookie: int, cid: int, entry: int, code: str, params: Any) -> Message:
     return Message(
         READ_RESPONSE,
         bookie,
         cid,
-        Entry(entry, entry if found else None),
+        Entry(entry, entry if code == OK else None),
         fence=bool(params.fence_recovery_reads),
-        code=OK if found else NO_SUCH_ENTRY,
+        code=code,
     )

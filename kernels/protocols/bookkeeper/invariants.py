@@ -45,12 +45,11 @@ def no_divergence_between_client_and_metadata(state, params):
 
 
 @jitable
-def unreadable_entries(state):
-    """Bit 6(e - 1): entry e is within the lac of a client that is OPEN or CLOSED, and on no bookie of its ensemble."""
+def missing_entries(state, writer_lac):
+    """Bit 6(e - 1): entry e is within `writer_lac` or the lac of a recovery client that is CLOSED, and on no bookie of
+    its fragment's ensemble."""
     first, second = closed_recoverer_lacs(state)
-    active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
-    lac = where(active, state.writer.lac, 0)
-    lac = where(first > lac, first, lac)
+    lac = where(first > writer_lac, first, writer_lac)
     lac = where(second > lac, second, lac)
     return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_ensembles)
 
@@ -58,7 +57,16 @@ def unreadable_entries(state):
 @jitable
 def all_acked_entries_are_readable(state, params):
     """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its fragment's ensemble."""
-    return when((state.writer.lac != 0) | (state.closed != 0), unreadable_entries, state) == 0
+    active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
+    lac = where(active, state.writer.lac, 0)
+    return when((lac != 0) | (state.closed != 0), missing_entries, state, lac) == 0
+
+
+@jitable
+def acked_entries_survive(state, params):
+    """Every entry up to the lac of a client that is OPEN, CLOSED or WITHDRAWN is on a bookie of its fragment's
+    ensemble: entries stay acknowledged when their writer is gone."""
+    return when((state.writer.lac != 0) | (state.closed != 0), missing_entries, state, state.writer.lac) == 0
 
 
 @jitable
@@ -116,4 +124,5 @@ INVARIANTS = (
     Invariant("AllCommittedEntriesReachAckQuorum", all_committed_entries_reach_ack_quorum, data_loss=False),
     Invariant("NoOutOfOrderEntries", no_out_of_order_entries, data_loss=False),
     Invariant("OnlyValidFragments", only_valid_fragments, data_loss=False),
+    Invariant("AckedEntriesSurvive", acked_entries_survive, data_loss=True),
 )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from quorisk.kernels.ops import jitable, popcount, when, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
+MAX_AMNESIAS = 15
 
 ROW = 0b111111
 """All bookies."""
@@ -19,6 +20,8 @@ ROWS = 0xFFFFFF
 EVERY_ROW = 0x41041
 """Times a row: that row for every entry; also the entries' own bits."""
 EVERY_REQUEST_ROW = EVERY_ROW | EVERY_ROW << 24 | 0x41 << 48
+EVERY_FRAGMENT_ROW = EVERY_REQUEST_ROW
+"""Ten rows fill a word: of add requests, or of fragments."""
 EVERY_SLOT_ROW = 1 | 1 << 12 | 1 << 24 | 1 << 36 | 1 << 48
 """Times a (slot, bookie) row: that row for each of the entries 1 to 5 that a recovery may read."""
 
@@ -67,6 +70,9 @@ class State(NamedTuple):
     b_entries: int  # bit 6(e - 1) + b: bookie b stores entry e (its data is its id: see NoOutOfOrderEntries)
     b_fenced: int  # bit b
     b_lac: int  # 3 bits a bookie
+    b_limbo: int  # bit b: it restarted without its data and answers Unknown instead of NoSuchEntry
+    b_down: int  # bit b: lost for good, and not replaced yet
+    amnesias: int  # restarts with data loss so far
     creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
     writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
     writer: Client  # that client
@@ -78,7 +84,8 @@ class State(NamedTuple):
     aborted: int  # bit slot: status is RECOVERY_ABORTED; started, not closed, not aborted = STATUS_IN_RECOVERY
     fenced: int  # bit 6 slot + b: bookie b confirmed to that client that it is fenced
     recovery_ensembles: int  # bit 6 slot + b: recovery_ensemble
-    negative_reads: int  # bit 6 slot + b: read_responses of the entry being read, all of them NoSuchEntry
+    negative_reads: int  # bit 6 slot + b: read_responses of the entry being read that are NoSuchEntry
+    unknown_reads: int  # bit 6 slot + b: those that are Unknown; one that is OK decides the read and is not kept
     curr_read_entries: int  # 3 bits a slot: entry being read; 0 = Nil
     last_recoverable: int  # 3 bits a slot: last_recoverable_entry + 1; 0 = Nil
     fence_requests: Messages  # FenceRequestMessage: bit 6 slot + b
@@ -87,6 +94,7 @@ class State(NamedTuple):
     read_requests: Messages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
     read_responses: Messages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b
     read_found: int  # those of them with code OK
+    read_unknown: int  # those of them with code Unknown
 
 
 def _messages(width):
@@ -104,10 +112,11 @@ _widths: dict[str, Any] = (
         "meta_last_entry": 3,
         "meta_version": 9,
     }
-    | {"b_entries": 24, "b_fenced": 6, "b_lac": 18, "creator": 2, "writer_status": 3}
+    | {"b_entries": 24, "b_fenced": 6, "b_lac": 18, "b_limbo": 6, "b_down": 6, "amnesias": 4}
+    | {"creator": 2, "writer_status": 3}
     | dict.fromkeys(("writer", "recoverer_0", "recoverer_1"), _CLIENT)
     | dict.fromkeys(("started", "reading", "closed", "aborted"), 2)
-    | {"curr_read_entries": 6, "last_recoverable": 6, "fence_lacs": 36, "read_found": 60}
+    | {"curr_read_entries": 6, "last_recoverable": 6, "fence_lacs": 36, "read_found": 60, "read_unknown": 60}
     | dict.fromkeys(("fence_requests", "fence_responses"), _messages(12))
     | dict.fromkeys(("read_requests", "read_responses"), _messages(60))
 )
@@ -134,6 +143,18 @@ def send(messages, mask, lost):
 
 
 @jitable
+def reachable(state, bookies):
+    """Of these bookies those that a message may reach: the others' messages are lost, and no coin is thrown."""
+    return bookies & ~state.b_down
+
+
+@jitable
+def surely_lost(state, bookies, lost):
+    """What is lost of messages to these bookies: what the coins say, and all to bookies that are down."""
+    return lost | (bookies & state.b_down)
+
+
+@jitable
 def processed(messages, mask):
     """MessageProcessed, for messages on their way."""
     return messages._replace(on_way=messages.on_way & ~mask)
@@ -146,6 +167,12 @@ def forget_lost(messages, mask):
 
 
 @jitable
+def lose(messages, mask):
+    """Messages on their way that do not arrive: delivery count 1 becomes -1."""
+    return Messages(messages.sent, messages.on_way & ~mask, messages.lost | mask)
+
+
+@jitable
 def entry_row(rows, entry):
     """The bookies' bits of one entry."""
     return (rows >> (6 * (entry - 1))) & ROW
@@ -153,9 +180,17 @@ def entry_row(rows, entry):
 
 @jitable
 def nonzero_rows(rows):
-    """A bit at 6(e - 1) for each entry whose row is not empty."""
+    """The first bit of each of up to ten rows that is not empty: of entries, bit 6(e - 1)."""
     pairs = rows | (rows >> 1)
-    return (pairs | (pairs >> 2) | (rows >> 4) | (rows >> 5)) & EVERY_ROW
+    return (pairs | (pairs >> 2) | (rows >> 4) | (rows >> 5)) & EVERY_REQUEST_ROW
+
+
+@jitable
+def any_row(rows):
+    """The union of up to ten rows."""
+    rows |= rows >> 30
+    rows |= (rows >> 6) | (rows >> 12) | (rows >> 18) | (rows >> 24)
+    return rows & ROW
 
 
 @jitable
@@ -227,10 +262,7 @@ def earliest_responses(on_way):
 @jitable
 def timed_out(client):
     """WriteTimeoutForBookie: the bookies that lost an add message with this client."""
-    lost = client.requests.lost | client.responses.lost
-    lost |= lost >> 30
-    lost |= (lost >> 6) | (lost >> 12) | (lost >> 18) | (lost >> 24)
-    return lost & ROW
+    return any_row(client.requests.lost | client.responses.lost)
 
 
 @jitable

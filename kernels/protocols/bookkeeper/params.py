@@ -1,20 +1,29 @@
 """What an experiment file may say about a ledger, and the numbers that the rules read."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from quorisk.kernels.model import Condition, Parameter
-from quorisk.kernels.protocols.bookkeeper.layout import MAX_BOOKIES, MAX_CLIENTS, MAX_ENTRIES, MAX_FRAGMENTS
+from quorisk.kernels.protocols.bookkeeper.layout import (
+    MAX_AMNESIAS,
+    MAX_BOOKIES,
+    MAX_CLIENTS,
+    MAX_ENTRIES,
+    MAX_FRAGMENTS,
+)
 
 
 class Params(NamedTuple):
-    """The spec's constants and the variant, as integers (switches: 0 or 1)."""
+    """The spec's constants, the variant and the faults, as integers (switches: 0 or 1)."""
 
+    bookies: int  # Bookies, bit b
     clients: int
     write_quorum: int
     ack_quorum: int
     entries: int  # SendLimit
     inflight: int  # InflightLimit
     ensembles: int  # bit S - 1: the bookies S are WriteQuorum of those in use
+    spread_ensembles: int  # those of them that placement prefers
     literal: int
     fence_recovery_reads: int
     recovery_lac_floor: int
@@ -23,6 +32,16 @@ class Params(NamedTuple):
     fence_unknown_ledger: int
     strict_negative_reads: int
     close_checks_version: int
+    fence_on_unclean_shutdown: int
+    limbo_on_unclean_shutdown: int
+    max_lost: int
+    max_amnesias: int
+    writer_crash: int
+    auto_recovery: int
+    replacement: int
+    pairs: int  # bit S - 1: the bookies S are two that may be lost together
+    triples: int  # the same for three
+    racks: int  # the bookies of each rack, 6 bits a rack
 
 
 PARAMETERS = (
@@ -32,6 +51,7 @@ PARAMETERS = (
     Parameter("ack_quorum", "model", (1, MAX_BOOKIES), "bookies that must confirm an entry"),
     Parameter("entries", "model", (1, MAX_ENTRIES), "entries that the writer may add"),
     Parameter("inflight", "model", (1, MAX_ENTRIES), "entries that may be unacknowledged at a time"),
+    Parameter("racks", "model", (0, MAX_BOOKIES), "racks: bookie b is in rack b mod racks (0: no racks)", default=0),
     Parameter(
         "semantics",
         "variant",
@@ -55,6 +75,22 @@ PARAMETERS = (
     Parameter("fence_unknown_ledger", "variant", None, "a bookie fences ledgers that it stores no entry of"),
     Parameter("strict_negative_reads", "variant", None, "an entry is missing only if a quorum coverage says so"),
     Parameter("close_checks_version", "variant", None, "closing compares the metadata version"),
+    Parameter(
+        "fence_on_unclean_shutdown", "variant", None, "a bookie that restarts without its data fences the ledger"
+    ),
+    Parameter(
+        "limbo_on_unclean_shutdown",
+        "variant",
+        None,
+        "a bookie that restarted without its data answers reads of what it lacks with Unknown, not NoSuchEntry",
+    ),
+    Parameter("rack_aware_placement", "variant", None, "an ensemble spans two racks at least, if one can be had"),
+    Parameter("max_lost", "faults", (0, MAX_BOOKIES), "bookies that may be lost for good at the same time"),
+    Parameter("max_amnesias", "faults", (0, MAX_AMNESIAS), "times that a bookie may restart without its data"),
+    Parameter("writer_crash", "faults", None, "the writer may crash"),
+    Parameter("auto_recovery", "faults", None, "the auditor has fragments of lost bookies copied to others"),
+    Parameter("replacement", "faults", None, "lost bookies that no fragment needs any more are replaced by empty ones"),
+    Parameter("lost_together", "faults", None, "two or three bookies may be lost at the same moment"),
 )
 CONDITIONS = (
     Condition("write_quorum", "at most bookies", lambda v: v["write_quorum"] <= v["bookies"]),
@@ -73,7 +109,23 @@ CONDITIONS = (
 
 def make_params(values) -> Params:
     """`Params` from checked values of PARAMETERS."""
-    in_use = 1 << values["bookies"]
-    ensembles = sum(1 << (s - 1) for s in range(1, in_use) if s.bit_count() == values["write_quorum"])
-    derived = {"ensembles": ensembles, "literal": values["semantics"] == "literal"}
+    sets = range(1, 1 << values["bookies"])
+    ensembles = [s for s in sets if s.bit_count() == values["write_quorum"]]
+    racks = [sum(1 << b for b in range(r, values["bookies"], values["racks"])) for r in range(values["racks"])]
+    narrow = racks if values["rack_aware_placement"] else []
+    together = sets if values["lost_together"] else []
+    derived = {
+        "bookies": sets[-1],
+        "ensembles": _members(ensembles),
+        "spread_ensembles": _members(s for s in ensembles if not any(s & ~rack == 0 for rack in narrow)),
+        "literal": values["semantics"] == "literal",
+        "pairs": _members(s for s in together if s.bit_count() == 2),
+        "triples": _members(s for s in together if s.bit_count() == 3),
+        "racks": sum(rack << 6 * r for r, rack in enumerate(racks)),
+    }
     return Params(**{name: int((values | derived)[name]) for name in Params._fields})
+
+
+def _members(sets: Iterable[int]) -> int:
+    """Sets of bookies as one number: bit S - 1 for the set S."""
+    return sum(1 << (s - 1) for s in sets)

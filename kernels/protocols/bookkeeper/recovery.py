@@ -24,8 +24,10 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     has_quorum_coverage,
     nonzero_rows,
     processed,
+    reachable,
     request_entries,
     send,
+    surely_lost,
 )
 from quorisk.kernels.protocols.bookkeeper.slots import (
     in_recovery,
@@ -46,7 +48,7 @@ def client_starts_recovery_enabled(state, params):
 
 @jitable
 def client_starts_recovery_sends(state, params, slot):
-    return current_ensemble(state.meta_fragments)
+    return reachable(state, current_ensemble(state.meta_fragments))
 
 
 @jitable
@@ -59,7 +61,9 @@ def client_starts_recovery(state, params, slot, lost):
         meta_version=version,
         started=state.started | (1 << slot),
         recovery_ensembles=state.recovery_ensembles | (ensemble << (6 * slot)),
-        fence_requests=send(state.fence_requests, ensemble << (6 * slot), lost << (6 * slot)),
+        fence_requests=send(
+            state.fence_requests, ensemble << (6 * slot), surely_lost(state, ensemble, lost) << (6 * slot)
+        ),
     )
 
 
@@ -114,7 +118,7 @@ def read_ensemble(state, params, slot):
 
 @jitable
 def client_sends_recovery_read_requests_sends(state, params, slot):
-    return read_ensemble(state, params, slot)
+    return reachable(state, read_ensemble(state, params, slot))
 
 
 @jitable
@@ -128,7 +132,7 @@ def client_sends_recovery_read_requests(state, params, slot, lost):
         curr_read_entries=with_slot_field(state.curr_read_entries, slot, entry),
         fenced=state.fenced & ~lanes,
         recovery_ensembles=(state.recovery_ensembles & ~lanes) | (ensemble << (6 * slot)),
-        read_requests=send(state.read_requests, ensemble << first, lost << first),
+        read_requests=send(state.read_requests, ensemble << first, surely_lost(state, ensemble, lost) << first),
     )
 
 
@@ -145,11 +149,12 @@ NEED_MORE_RESPONSES, READ_UNKNOWN, NO_SUCH_ENTRY, READ_OK = range(4)
 
 
 @jitable
-def negative_status(state, params, slot):
-    """ReadStatus once one more bookie has answered NoSuchEntry."""
-    negatives = popcount((state.negative_reads >> (6 * slot)) & ROW) + 1
+def undecided_status(state, params, slot, negative, unknown):
+    """ReadStatus where no response is OK, once these numbers of bookies more have answered NoSuchEntry and Unknown."""
+    negatives = popcount((state.negative_reads >> (6 * slot)) & ROW) + negative
+    unknowns = popcount((state.unknown_reads >> (6 * slot)) & ROW) + unknown
     needed = where(params.strict_negative_reads, params.write_quorum - params.ack_quorum + 1, 1)
-    everybody = negatives + read_time_outs(state, slot) == params.write_quorum
+    everybody = negatives + unknowns + read_time_outs(state, slot) == params.write_quorum
     return where(negatives >= needed, NO_SUCH_ENTRY, where(everybody, READ_UNKNOWN, NEED_MORE_RESPONSES))
 
 
@@ -168,10 +173,16 @@ def receivable_reads(state, params, slot):
     """
     shift = 12 * (slot_field(state.curr_read_entries, slot) - 1)
     lanes = (state.read_responses.on_way >> shift) & slot_lanes(1 << slot)
-    found = state.read_found >> shift
-    pending = where(negative_status(state, params, slot) == NEED_MORE_RESPONSES, ~found, 0)
-    last = popcount(reads_on_way(state, slot)) == 1
-    return where((params.literal == 0) | last, lanes, lanes & pending)
+    return lanes & ~when(params.literal != 0, deciding_reads, state, params, slot, shift)
+
+
+@jitable
+def deciding_reads(state, params, slot, shift):
+    """Read responses that would decide the read while others are on their way, as (slot, bookie) bits."""
+    found, unknown = state.read_found >> shift, state.read_unknown >> shift
+    undecided = where(undecided_status(state, params, slot, 1, 0) == NEED_MORE_RESPONSES, ~(found | unknown), 0)
+    undecided |= where(undecided_status(state, params, slot, 0, 1) == NEED_MORE_RESPONSES, unknown, 0)
+    return where(popcount(reads_on_way(state, slot)) == 1, 0, ~undecided)
 
 
 @jitable
@@ -189,8 +200,8 @@ def client_receives_recovery_read_response(state, params, instance, lost):
     lanes = slot_lanes(1 << slot)
     entry = slot_field(state.curr_read_entries, slot)
     message = 1 << (12 * (entry - 1) + instance)
-    found = (state.read_found & message) != 0
-    status = where(found, READ_OK, negative_status(state, params, slot))
+    found, unsure = (state.read_found & message) != 0, where((state.read_unknown & message) != 0, 1, 0)
+    status = where(found, READ_OK, undecided_status(state, params, slot, 1 - unsure, unsure))
     decided = status != NEED_MORE_RESPONSES
     positive, negative, unknown = status == READ_OK, status == NO_SUCH_ENTRY, status == READ_UNKNOWN
     client = recoverer(state, slot)
@@ -198,7 +209,8 @@ def client_receives_recovery_read_response(state, params, instance, lost):
     ignored = where(decided, reads_on_way(state, slot), 0) | message
     return with_recoverer(state, slot, where(positive, read, client))._replace(
         curr_read_entries=where(decided, with_slot_field(state.curr_read_entries, slot, 0), state.curr_read_entries),
-        negative_reads=where(decided, state.negative_reads & ~lanes, state.negative_reads | (1 << instance)),
+        negative_reads=where(decided, state.negative_reads & ~lanes, state.negative_reads | ((1 - unsure) << instance)),
+        unknown_reads=where(decided, state.unknown_reads & ~lanes, state.unknown_reads | (unsure << instance)),
         recovery_ensembles=where(negative | unknown, state.recovery_ensembles & ~lanes, state.recovery_ensembles),
         last_recoverable=where(negative, with_slot_field(state.last_recoverable, slot, entry), state.last_recoverable),
         aborted=state.aborted | where(unknown, 1 << slot, 0),
@@ -228,14 +240,14 @@ def client_writes_back_entry_enabled(state, params):
 
 @jitable
 def client_writes_back_entry_sends(state, params, slot):
-    return current_ensemble(recoverer(state, slot).fragments)
+    return reachable(state, current_ensemble(recoverer(state, slot).fragments))
 
 
 @jitable
 def client_writes_back_entry(state, params, slot, lost):
     client = recoverer(state, slot)
     entry = lowest_bit(unwritten_entries(client)) // 6 + 1
-    requests = send_requests(client, entry, current_ensemble(client.fragments), lost)
+    requests = send_requests(state, client, entry, current_ensemble(client.fragments), lost)
     return with_recoverer(state, slot, client._replace(requests=requests))
 
 
@@ -290,13 +302,13 @@ def recovery_client_sends_pending_add_op_enabled(state, params):
 @jitable
 def recovery_client_sends_pending_add_op_sends(state, params, instance):
     slot = where(instance >= 24, 1, 0)
-    return new_bookies(recoverer(state, slot), (instance - 24 * slot) // 6 + 1)
+    return reachable(state, new_bookies(recoverer(state, slot), (instance - 24 * slot) // 6 + 1))
 
 
 @jitable
 def recovery_client_sends_pending_add_op(state, params, instance, lost):
     slot = where(instance >= 24, 1, 0)
-    client = resend_pending_add_op(recoverer(state, slot), (instance - 24 * slot) // 6 + 1, lost)
+    client = resend_pending_add_op(state, recoverer(state, slot), (instance - 24 * slot) // 6 + 1, lost)
     return with_recoverer(state, slot, client)
 
 

@@ -18,7 +18,6 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     HANDLED,
     LOST,
     NIL,
-    NO_SUCH_ENTRY,
     ON_ITS_WAY,
     READ_REQUEST,
     READ_RESPONSE,
@@ -31,9 +30,19 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     num_bookies,
     spec_state,
 )
+from quorisk.kernels.protocols.bookkeeper.names import (
+    ZK,
+    bookie_name,
+    bookie_names,
+    client_name,
+    fragment_names,
+    in_order,
+    label_of,
+    told_message,
+)
+from quorisk.kernels.protocols.bookkeeper.story_faults import STRUCK, tell_of_bookies
 from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
 
-ZK = "zk"
 WORDS = {
     "bookie_sends_add_confirmed_response": "{bookie} stores {entry} of {client} and confirms it",
     "bookie_sends_add_fenced_response": "{bookie} is fenced and refuses {entry} of {client}",
@@ -56,6 +65,7 @@ WORDS = {
     "recovery_client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
     "recovery_client_sends_pending_add_op": "{client} sends {entry} again, to {to}",
     "recovery_client_closes_ledger": "{client} closes the ledger {end}",
+    "writer_crashes": "{client} crashes",
 }
 TO_METADATA = {
     "client_creates_ledger": "create ledger on {ensemble}",
@@ -66,28 +76,22 @@ TO_METADATA = {
     "recovery_client_closes_ledger": "close ledger {end}",
 }
 """What an action does at the metadata store, if it changes the metadata."""
-LABELS = {
-    ADD_REQUEST: "{entry}, LAC {lac}",
-    ADD_RESPONSE: "{entry} written",
-    FENCE_REQUEST: "fence",
-    FENCE_RESPONSE: "fenced, LAC {lac}",
-    READ_REQUEST: "read {entry}",
-    READ_RESPONSE: "{entry}",
-}
 
 
 def participants(params: Any) -> tuple[str, ...]:
     """Clients, bookies, the metadata store."""
     clients, bookies = range(params.clients), range(num_bookies(params))
-    return (*map(_client, clients), *map(_bookie, bookies), ZK)
+    return (*map(client_name, clients), *map(bookie_name, bookies), ZK)
 
 
 def tell(state: layout.State, params: Any, action: str, instance: int, after: layout.State) -> Told:
     """The step from `state` to `after` that this action made."""
     before, then = spec_state(state, params), spec_state(after, params)
+    if action in STRUCK:
+        return tell_of_bookies(before, then, action, STRUCK[action](state, params, instance))
     old, new = dict(before.messages), dict(then.messages)
-    fresh = [m for m in _in_order(new) if m not in old]
-    handled = [m for m in _in_order(old) if old[m] == ON_ITS_WAY and new[m] == HANDLED]
+    fresh = [m for m in in_order(new) if m not in old]
+    handled = [m for m in in_order(old) if old[m] == ON_ITS_WAY and new[m] == HANDLED]
     changed = [now.id for was, now in zip(before.clients, then.clients, strict=True) if was != now]
     cid = [*changed, *(m.cid for m in fresh + handled)][0]
     if action == "client_receives_recovery_read_response":  # the one received; a read that it decides ignores others
@@ -98,12 +102,12 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     if action.startswith("bookie") and not fresh:
         words += " (sent before, so not again)"
     to_metadata = TO_METADATA[action] if then.meta_version > before.meta_version else None
-    instant = [Message(_client(cid), ZK, to_metadata.format(**fields))] if to_metadata else []
+    instant = [Message(client_name(cid), ZK, to_metadata.format(**fields))] if to_metadata else []
     return Told(
         words=words,
-        received=(*instant, *map(_message, handled)),
-        sent=tuple(_message(m) for m in fresh if new[m] == ON_ITS_WAY),
-        lost=tuple(_message(m) for m in fresh if new[m] == LOST),
+        received=(*instant, *map(told_message, handled)),
+        sent=tuple(told_message(m) for m in fresh if new[m] == ON_ITS_WAY),
+        lost=tuple(told_message(m) for m in fresh if new[m] == LOST),
         notes=tuple(_notes(before, then, params)),
     )
 
@@ -125,17 +129,20 @@ def variables(state: layout.State, params: Any) -> dict[str, Any]:
         "b_entries": _by_bookie(Set(tuple(map(_entry_record, sorted(entries)))) for entries in spec.b_entries),
         "b_fenced": _by_bookie(spec.b_fenced),
         "b_lac": _by_bookie(spec.b_lac),
-        "clients": Function(tuple((_client(c.id), _client_record(c)) for c in spec.clients)),
-        "messages": Function(tuple((_message_record(m), counts[m]) for m in _in_order(counts))),
+        "b_limbo": _by_bookie(spec.b_limbo),
+        "b_down": _bookie_set(spec.b_down),
+        "amnesias": spec.amnesias,
+        "clients": Function(tuple((client_name(c.id), _client_record(c)) for c in spec.clients)),
+        "messages": Function(tuple((_message_record(m), counts[m]) for m in in_order(counts))),
     }
 
 
 def _by_bookie(values: Iterable[Any]) -> Function:
-    return Function(tuple((_bookie(b), value) for b, value in enumerate(values)))
+    return Function(tuple((bookie_name(b), value) for b, value in enumerate(values)))
 
 
 def _bookie_set(bookies: Iterable[int]) -> Set:
-    return Set(tuple(map(_bookie, sorted(bookies))))
+    return Set(tuple(map(bookie_name, sorted(bookies))))
 
 
 def _entry_record(entry: Entry) -> dict[str, Any]:
@@ -150,7 +157,7 @@ def _client_record(client: ClientState) -> dict[str, Any]:
     ops = sorted(client.pending_add_ops)
     current = client.curr_fragment
     record = client._asdict() | {
-        "id": _client(client.id),
+        "id": client_name(client.id),
         "confirmed": tuple(map(_bookie_set, client.confirmed)),
         "curr_fragment": _fragment_record(current) if current else None,
         "fragments": tuple(map(_fragment_record, client.fragments)),
@@ -159,7 +166,7 @@ def _client_record(client: ClientState) -> dict[str, Any]:
         ),
         "fenced": _bookie_set(client.fenced),
         "recovery_ensemble": _bookie_set(client.recovery_ensemble),
-        "read_responses": Set(tuple(map(_message_record, _in_order(client.read_responses)))),
+        "read_responses": Set(tuple(map(_message_record, in_order(client.read_responses)))),
     }
     return {name: NIL if value is None else value for name, value in record.items()}
 
@@ -177,43 +184,8 @@ _MESSAGE_FIELDS = {
 
 def _message_record(message: describe.Message) -> dict[str, Any]:
     values = message._asdict() | {"entry": _entry_record(message.entry), "entry_id": message.entry.id}
-    kind = {"type": message.type, "bookie": _bookie(message.bookie), "cid": _client(message.cid)}
+    kind = {"type": message.type, "bookie": bookie_name(message.bookie), "cid": client_name(message.cid)}
     return kind | {name: values[name] for name in _MESSAGE_FIELDS[message.type]}
-
-
-def _client(cid: int) -> str:
-    return f"w{cid + 1}"
-
-
-def _bookie(bookie: int) -> str:
-    return f"b{bookie + 1}"
-
-
-def _bookies(bookies: Iterable[int]) -> str:
-    return members(map(_bookie, sorted(bookies)))
-
-
-def _in_order(messages: Iterable[describe.Message]) -> list[describe.Message]:
-    return sorted(messages, key=lambda m: (m.type, m.cid, m.entry.id, m.lac, m.bookie, m.success))
-
-
-def _label(message: describe.Message) -> str:
-    if message.type == ADD_RESPONSE and not message.success:
-        return f"e{message.entry.id} refused: fenced"
-    if message.code == NO_SUCH_ENTRY:
-        return f"NoSuchEntry e{message.entry.id}"
-    return LABELS[message.type].format(entry=f"e{message.entry.id}", lac=message.lac)
-
-
-def _message(message: describe.Message) -> Message:
-    ends = _client(message.cid), _bookie(message.bookie)
-    to_client = message.type in (ADD_RESPONSE, FENCE_RESPONSE, READ_RESPONSE)
-    sender, receiver = reversed(ends) if to_client else ends
-    return Message(sender, receiver, _label(message))
-
-
-def _fragments(fragments: Iterable[Fragment]) -> str:
-    return ", ".join(f"e{f.first_entry_id}: {_bookies(f.ensemble)}" for f in fragments)
 
 
 def _fields(
@@ -221,22 +193,22 @@ def _fields(
 ) -> dict[str, str]:
     """What the words of any action may name."""
     fields = {
-        "client": _client(cid),
-        "ensemble": _bookies(then.meta_fragments[-1].ensemble),
-        "new_fragment": _fragments(then.clients[cid].fragments[-1:]),
+        "client": client_name(cid),
+        "ensemble": bookie_names(then.meta_fragments[-1].ensemble),
+        "new_fragment": fragment_names(then.clients[cid].fragments[-1:]),
         "end": f"at e{then.meta_last_entry}" if then.meta_last_entry else "as empty",
-        "to": ", ".join(_bookie(b) for b in sorted(m.bookie for m in fresh)),
+        "to": ", ".join(bookie_name(b) for b in sorted(m.bookie for m in fresh)),
     }
     for message in (*handled, *fresh):
-        fields |= {"entry": f"e{message.entry.id}", "bookie": _bookie(message.bookie), "answer": _label(message)}
+        fields |= {"entry": f"e{message.entry.id}", "bookie": bookie_name(message.bookie), "answer": label_of(message)}
     return fields
 
 
 def _notes(before: SpecState, then: SpecState, params: Any) -> Iterator[Note]:
     newly_fenced = [b for b, is_fenced in enumerate(then.b_fenced) if is_fenced and not before.b_fenced[b]]
-    yield from (Note((_bookie(b),), "fenced") for b in newly_fenced)
+    yield from (Note((bookie_name(b),), "fenced") for b in newly_fenced)
     for was, now in zip(before.clients, then.clients, strict=True):
-        yield from (Note((_client(now.id),), text) for text in _client_news(was, now))
+        yield from (Note((client_name(now.id),), text) for text in _client_news(was, now))
         if now.recovery_phase > was.recovery_phase == READ_WRITE_PHASE - 1:
             yield Note(participants(params)[:: len(participants(params)) - 1], _recovery_begins(was, then))
 
@@ -254,14 +226,14 @@ def _client_news(was: ClientState, now: ClientState) -> Iterator[str]:
     if now.last_recoverable_entry is not None and was.last_recoverable_entry is None:
         yield f"e{now.last_recoverable_entry + 1} cannot be recovered"
     if was.fragments and now.fragments != was.fragments and now.meta_version == was.meta_version:
-        yield f"ensembles {_fragments(now.fragments)}; not yet in zk"
+        yield f"ensembles {fragment_names(now.fragments)}; not yet in zk"
 
 
 def _recovery_begins(client: ClientState, then: SpecState) -> str:
     """The state of the ledger as reading begins, as the README sums it up."""
-    fenced = _bookies(b for b, is_fenced in enumerate(then.b_fenced) if is_fenced)
-    stored = (f"{_bookie(b)}: {members(f'e{e.id}' for e in sorted(es))}" for b, es in enumerate(then.b_entries))
-    return f"{_bookies(client.fenced)} confirmed the fencing. LAC is {client.lac}.\nFenced: {fenced}. Entries: " + (
+    fenced = bookie_names(b for b, is_fenced in enumerate(then.b_fenced) if is_fenced)
+    stored = (f"{bookie_name(b)}: {members(f'e{e.id}' for e in sorted(es))}" for b, es in enumerate(then.b_entries))
+    return f"{bookie_names(client.fenced)} confirmed the fencing. LAC is {client.lac}.\nFenced: {fenced}. Entries: " + (
         ", ".join(stored)
     )
 
@@ -272,8 +244,8 @@ def _divergence(spec: SpecState, params: Any) -> str:
     beyond = [c for c in spec.clients if c.status in (describe.OPEN, describe.CLOSED, WITHDRAWN) and c.lac > last]
     if beyond:
         entries = ", ".join(f"e{e}" for e in range(last + 1, beyond[0].lac + 1))
-        return f"{_client(beyond[0].id)} has acknowledged {entries}, but {ends}: acknowledged data is truncated."
-    closers = [_client(c.id) for c in spec.clients if c.status == describe.CLOSED and c.lac == last]
+        return f"{client_name(beyond[0].id)} has acknowledged {entries}, but {ends}: acknowledged data is truncated."
+    closers = [client_name(c.id) for c in spec.clients if c.status == describe.CLOSED and c.lac == last]
     return f"{ends.capitalize()}, which {len(closers)} clients say they did: {members(closers)}, not exactly one."
 
 
@@ -291,7 +263,8 @@ def _held_by(spec: SpecState, entry: int) -> tuple[Fragment, list[int]]:
 def _short(spec: SpecState, last: int, needed: int) -> str:
     entry = next(e for e in range(1, last + 1) if len(_held_by(spec, e)[1]) < needed)
     fragment, holders = _held_by(spec, entry)
-    return f"e{entry} belongs on {_bookies(fragment.ensemble)}, but of these only {_bookies(holders)} store it."
+    stored = f"but of these only {bookie_names(holders)} store it" if holders else "and none of these stores it"
+    return f"e{entry} belongs on {bookie_names(fragment.ensemble)}, {stored}."
 
 
 def _unreadable(spec: SpecState, params: Any) -> str:
@@ -299,12 +272,17 @@ def _unreadable(spec: SpecState, params: Any) -> str:
     return "Acknowledged, but unreadable: " + _short(spec, last, 1)
 
 
+def _lost(spec: SpecState, params: Any) -> str:
+    last = max(c.lac for c in spec.clients if c.status in (describe.OPEN, describe.CLOSED, WITHDRAWN))
+    return "Acknowledged, and lost: " + _short(spec, last, 1)
+
+
 def _below_quorum(spec: SpecState, params: Any) -> str:
     return f"Fewer than {params.ack_quorum}: " + _short(spec, spec.meta_last_entry, params.ack_quorum)
 
 
 def _disordered(spec: SpecState, params: Any) -> str:
-    return f"Invalid fragment: {_fragments(spec.meta_fragments)} are not in order."
+    return f"Invalid fragment: {fragment_names(spec.meta_fragments)} are not in order."
 
 
 _VERDICTS = {
@@ -312,5 +290,6 @@ _VERDICTS = {
     "AllAckedEntriesAreReadable": _unreadable,
     "AllCommittedEntriesReachAckQuorum": _below_quorum,
     "OnlyValidFragments": _disordered,
+    "AckedEntriesSurvive": _lost,
 }
 """NoOutOfOrderEntries holds by construction."""

@@ -26,6 +26,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     current_ensemble,
     earliest_responses,
     processed,
+    reachable,
 )
 
 
@@ -52,14 +53,14 @@ def client_sends_add_entry_requests_enabled(state, params):
 
 @jitable
 def to_writer_ensemble(state, params, instance):
-    return current_ensemble(state.writer.fragments)
+    return reachable(state, current_ensemble(state.writer.fragments))
 
 
 @jitable
 def client_sends_add_entry_requests(state, params, instance, lost):
     writer = state.writer
     entry = writer.lap + 1
-    requests = send_requests(writer, entry, current_ensemble(writer.fragments), lost)
+    requests = send_requests(state, writer, entry, current_ensemble(writer.fragments), lost)
     return state._replace(writer=add_pending(writer, entry)._replace(lap=entry, requests=requests))
 
 
@@ -115,12 +116,12 @@ def client_resends_pending_add_op_enabled(state, params):
 
 @jitable
 def client_resends_pending_add_op_sends(state, params, instance):
-    return new_bookies(state.writer, instance // 6 + 1)
+    return reachable(state, new_bookies(state.writer, instance // 6 + 1))
 
 
 @jitable
 def client_resends_pending_add_op(state, params, instance, lost):
-    return state._replace(writer=resend_pending_add_op(state.writer, instance // 6 + 1, lost))
+    return state._replace(writer=resend_pending_add_op(state, state.writer, instance // 6 + 1, lost))
 
 
 @jitable

@@ -1,0 +1,239 @@
+"""Bookies and writers that fail, and what mends it: not in the spec, which loses messages only.
+
+All of it is off unless [faults] asks for it. A bookie that fails takes with it the requests on their way to it, not the
+responses that it has sent.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.protocols.bookkeeper.adding import sets_without
+from quorisk.kernels.protocols.bookkeeper.layout import (
+    CLIENT_WITHDRAWN,
+    EVERY_FRAGMENT_ROW,
+    EVERY_REQUEST_ROW,
+    EVERY_ROW,
+    EVERY_SLOT_ROW,
+    MAX_BOOKIES,
+    ROW,
+    STATUS_CLOSED,
+    STATUS_NIL,
+    STATUS_OPEN,
+    any_row,
+    ensembles_by_entry,
+    entries_up_to,
+    lose,
+    nonzero_rows,
+)
+
+
+@jitable
+def without_requests(client, bookies):
+    """BreakRequests, for the add requests of one client."""
+    broken = client.requests.on_way & (bookies * EVERY_REQUEST_ROW)
+    return client._replace(requests=lose(client.requests, broken))
+
+
+@jitable
+def emptied(state, bookies):
+    """These bookies lose their entries, their LACs and, by BreakRequests, what is on its way to them."""
+    of_slots = bookies | (bookies << 6)
+    lacs = 0
+    for b in range(MAX_BOOKIES):
+        lacs |= where((bookies >> b) & 1, 7 << (3 * b), 0)
+    return state._replace(
+        b_entries=state.b_entries & ~(bookies * EVERY_ROW),
+        b_lac=state.b_lac & ~lacs,
+        writer=without_requests(state.writer, bookies),
+        recoverer_0=without_requests(state.recoverer_0, bookies),
+        recoverer_1=without_requests(state.recoverer_1, bookies),
+        fence_requests=lose(state.fence_requests, state.fence_requests.on_way & of_slots),
+        read_requests=lose(state.read_requests, state.read_requests.on_way & (of_slots * EVERY_SLOT_ROW)),
+    )
+
+
+@jitable
+def restarted_empty(state, params, bookies):
+    """These bookies are back without their data."""
+    return emptied(state, bookies)._replace(
+        b_fenced=where(params.fence_on_unclean_shutdown, state.b_fenced | bookies, state.b_fenced & ~bookies),
+        b_limbo=where(params.limbo_on_unclean_shutdown, state.b_limbo | bookies, state.b_limbo & ~bookies),
+        amnesias=state.amnesias + popcount(bookies),
+    )
+
+
+@jitable
+def lost_for_good(state, bookies):
+    """These bookies are down."""
+    return emptied(state, bookies)._replace(
+        b_fenced=state.b_fenced & ~bookies,
+        b_limbo=state.b_limbo & ~bookies,
+        b_down=state.b_down | bookies,
+    )
+
+
+@jitable
+def up(state, params):
+    """The bookies that may fail: once the ledger is created, those that are not down."""
+    return where(state.meta_status == STATUS_NIL, 0, params.bookies & ~state.b_down)
+
+
+@jitable
+def bookie_restarts_empty_enabled(state, params):
+    return (where(state.amnesias < params.max_amnesias, up(state, params), 0),)
+
+
+@jitable
+def bookie_restarts_empty(state, params, bookie, lost):
+    return restarted_empty(state, params, 1 << bookie)
+
+
+@jitable
+def bookie_is_lost_enabled(state, params):
+    return (where(popcount(state.b_down) < params.max_lost, up(state, params), 0),)
+
+
+@jitable
+def bookie_is_lost(state, params, bookie, lost):
+    return lost_for_good(state, 1 << bookie)
+
+
+@jitable
+def bookie_is_replaced_enabled(state, params):
+    closed = (params.replacement != 0) & (state.meta_status == STATUS_CLOSED)
+    return (where(closed, state.b_down & ~any_row(state.meta_fragments.ensembles), 0),)
+
+
+@jitable
+def bookie_is_replaced(state, params, bookie, lost):
+    return state._replace(b_down=state.b_down & ~(1 << bookie))
+
+
+@jitable
+def writer_crashes_enabled(state, params):
+    return (where((params.writer_crash != 0) & (state.writer_status == STATUS_OPEN), 1, 0),)
+
+
+@jitable
+def writer_crashes(state, params, instance, lost):
+    return state._replace(writer=state.writer._replace(meta_version=0), writer_status=CLIENT_WITHDRAWN)
+
+
+@jitable
+def repairable_fragments(state, params):
+    """Bit 6 i + b: lost bookie b is in the ensemble of fragment i, counted from the current one, and another bookie can
+    take its place."""
+    ensembles, down = state.meta_fragments.ensembles, state.b_down * EVERY_FRAGMENT_ROW
+    spare = params.bookies * EVERY_FRAGMENT_ROW & ~(ensembles | down)
+    return ensembles & down & (nonzero_rows(spare) * ROW)
+
+
+@jitable
+def auditor_replicates_fragment_enabled(state, params):
+    wanted = (params.auto_recovery != 0) & (state.meta_status == STATUS_CLOSED) & (state.b_down != 0)
+    return (when(wanted, repairable_fragments, state, params),)
+
+
+@jitable
+def replacement_for(state, params, ensemble, rest):
+    """The smallest bookie that can complete `rest` of an ensemble: one that placement prefers, if there is one."""
+    spare = params.bookies & ~(ensemble | state.b_down)
+    preferred = 0
+    for b in range(MAX_BOOKIES):
+        completed = rest | (1 << b)
+        preferred |= where((params.spread_ensembles >> (completed - 1)) & 1, 1 << b, 0)
+    preferred &= spare
+    return lowest_bit(where(preferred != 0, preferred, spare))
+
+
+@jitable
+def auditor_replicates_fragment(state, params, instance, lost):
+    fragments, place = state.meta_fragments, instance // 6
+    ensemble = (fragments.ensembles >> (6 * place)) & ROW
+    rest = ensemble & ~(1 << (instance % 6))
+    replacement = replacement_for(state, params, ensemble, rest)
+    first = (fragments.first_ids >> (3 * place)) & 7
+    next_first = (fragments.first_ids >> (3 * where(place == 0, 0, place - 1))) & 7
+    end = where(place == 0, state.meta_last_entry + 1, next_first)
+    copied = nonzero_rows(state.b_entries & (rest * EVERY_ROW)) & entries_up_to(end - 1) & ~entries_up_to(first - 1)
+    completed = rest | (1 << replacement)
+    fragments = fragments._replace(ensembles=fragments.ensembles ^ ((ensemble ^ completed) << (6 * place)))
+    return state._replace(
+        meta_fragments=fragments,
+        meta_ensembles=ensembles_by_entry(fragments),
+        b_entries=state.b_entries | (copied << replacement),
+    )
+
+
+@jitable
+def losable_together(state, params, sets, size):
+    """Of these sets of so many bookies (bit S - 1) those that may be lost at the same moment."""
+    room = popcount(state.b_down) + size <= params.max_lost
+    return where(room & (state.meta_status != STATUS_NIL), sets_without(sets, state.b_down), 0)
+
+
+@jitable
+def two_bookies_are_lost_together_enabled(state, params):
+    return (when(params.pairs != 0, losable_together, state, params, params.pairs, 2),)
+
+
+@jitable
+def three_bookies_are_lost_together_enabled(state, params):
+    return (when(params.triples != 0, losable_together, state, params, params.triples, 3),)
+
+
+@jitable
+def bookies_are_lost_together(state, params, instance, lost):
+    return lost_for_good(state, instance + 1)
+
+
+@jitable
+def restartable_racks(state, params):
+    """Bit r: so many bookies of rack r as are not down may restart empty."""
+    racks = 0
+    for r in range(MAX_BOOKIES):
+        bookies = popcount((params.racks >> (6 * r)) & up(state, params))
+        racks |= where((bookies != 0) & (state.amnesias + bookies <= params.max_amnesias), 1 << r, 0)
+    return racks
+
+
+@jitable
+def rack_restarts_empty_enabled(state, params):
+    wanted = (params.racks != 0) & (state.amnesias < params.max_amnesias)
+    return (when(wanted, restartable_racks, state, params),)
+
+
+@jitable
+def rack_restarts_empty(state, params, rack, lost):
+    return restarted_empty(state, params, (params.racks >> (6 * rack)) & up(state, params))
+
+
+_LOST, _EMPTY, _CORRELATED, _CRASH = "lost bookie", "empty restart", "correlated", "writer crash"
+
+ACTIONS = (
+    Action("bookie_restarts_empty", bookie_restarts_empty_enabled, sends_nothing, bookie_restarts_empty, _EMPTY),
+    Action("bookie_is_lost", bookie_is_lost_enabled, sends_nothing, bookie_is_lost, _LOST),
+    Action("bookie_is_replaced", bookie_is_replaced_enabled, sends_nothing, bookie_is_replaced),
+    Action("writer_crashes", writer_crashes_enabled, sends_nothing, writer_crashes, _CRASH),
+    Action(
+        "auditor_replicates_fragment",
+        auditor_replicates_fragment_enabled,
+        sends_nothing,
+        auditor_replicates_fragment,
+    ),
+    Action(
+        "two_bookies_are_lost_together",
+        two_bookies_are_lost_together_enabled,
+        sends_nothing,
+        bookies_are_lost_together,
+        _CORRELATED,
+    ),
+    Action(
+        "three_bookies_are_lost_together",
+        three_bookies_are_lost_together_enabled,
+        sends_nothing,
+        bookies_are_lost_together,
+        _CORRELATED,
+    ),
+    Action("rack_restarts_empty", rack_restarts_empty_enabled, sends_nothing, rack_restarts_empty, _CORRELATED),
+)
+"""BookieRestartsEmpty, BookieIsLost and so on; the last three hit several bookies at once."""

@@ -1,0 +1,89 @@
+"""What happens to bookies that fail, in words: the actions in which no client takes part."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from quorisk.kernels.ops import bits
+from quorisk.kernels.protocols.bookkeeper import describe, layout
+from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, SpecState
+from quorisk.kernels.protocols.bookkeeper.names import ZK, bookie_name, fragment_names, in_order, label_of
+from quorisk.kernels.telling import Note, Told
+
+WORDS = {
+    "bookie_restarts_empty": "{bookies} restarts without its data",
+    "bookie_is_lost": "{bookies} is lost for good",
+    "bookie_is_replaced": "{bookies} is replaced by an empty machine",
+    "auditor_replicates_fragment": "the auditor puts {substitute} in the place of {bookies}: it {copied}",
+    "two_bookies_are_lost_together": "{bookies} are lost for good at the same moment",
+    "three_bookies_are_lost_together": "{bookies} are lost for good at the same moment",
+    "rack_restarts_empty": "a whole rack restarts without its data: {bookies}",
+}
+
+
+def _instance(state: layout.State, params: Any, instance: int) -> list[int]:
+    return [instance]
+
+
+def _set(state: layout.State, params: Any, instance: int) -> list[int]:
+    return bits(instance + 1)
+
+
+def _of_fragment(state: layout.State, params: Any, instance: int) -> list[int]:
+    return [instance % 6]
+
+
+def _of_rack(state: layout.State, params: Any, rack: int) -> list[int]:
+    return bits(params.racks >> 6 * rack & layout.ROW & ~state.b_down)
+
+
+STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
+    "bookie_restarts_empty": _instance,
+    "bookie_is_lost": _instance,
+    "bookie_is_replaced": _instance,
+    "auditor_replicates_fragment": _of_fragment,
+    "two_bookies_are_lost_together": _set,
+    "three_bookies_are_lost_together": _set,
+    "rack_restarts_empty": _of_rack,
+}
+"""By action: the bookies that an instance of it is about."""
+
+
+def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: list[int]) -> Told:
+    """What happened to bookies, and which requests never reach them."""
+    names = [bookie_name(b) for b in struck]
+    fields = {"bookies": " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))}
+    notes = [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b)]
+    if action == "auditor_replicates_fragment":
+        fragments = zip(before.meta_fragments, then.meta_fragments, strict=True)
+        old, new = next((was, now) for was, now in fragments if was != now)
+        (substitute,) = new.ensemble - old.ensemble
+        copied = sorted(then.b_entries[substitute] - before.b_entries[substitute])
+        entries = ", ".join(f"e{entry.id}" for entry in copied)
+        fields["substitute"] = bookie_name(substitute)
+        fields["copied"] = f"copies {entries}" if copied else "finds nothing to copy"
+        notes.append(Note((ZK,), f"ensemble {fragment_names([new])}"))
+    return Told(words=WORDS[action].format(**fields), notes=tuple(notes))
+
+
+def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
+    """What became of a bookie that failed."""
+    if b in before.b_down:
+        if b not in then.b_down:
+            yield "a new machine, empty"
+        return
+    yield "lost for good" if b in then.b_down else "empty"
+    if then.b_fenced[b] and not before.b_fenced[b]:
+        yield "fenced"
+    if then.b_limbo[b] and not before.b_limbo[b]:
+        yield "in limbo"
+    if missed := _labels(before, then, b):
+        yield f"never gets: {missed}"
+
+
+def _labels(before: SpecState, then: SpecState, b: int) -> str:
+    """The requests that were on their way to a bookie and are lost with it."""
+    counts = dict(then.messages)
+    missed: Iterable[describe.Message] = (
+        m for m, count in before.messages if m.bookie == b and count == ON_ITS_WAY and counts[m] == LOST
+    )
+    return ", ".join(map(label_of, in_order(missed)))

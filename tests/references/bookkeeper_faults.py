@@ -1,0 +1,161 @@
+"""The literal interpreter's bookies and writers that fail, written from the statement of these faults as actions.
+
+A fault sends nothing: each function yields (label, next state) for every instance that is enabled. `constants` are
+`tests.references.bookkeeper.Constants`.
+"""
+
+from collections.abc import Hashable, Iterator
+from itertools import combinations
+from typing import Any, TypeVar
+
+from quorisk.kernels.protocols.bookkeeper.describe import (
+    ADD_REQUEST,
+    CLOSED,
+    FENCE_REQUEST,
+    LOST,
+    ON_ITS_WAY,
+    OPEN,
+    READ_REQUEST,
+    WITHDRAWN,
+    Bookies,
+    Fragment,
+    Message,
+)
+from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
+
+T = TypeVar("T")
+Change = tuple[Hashable, State]
+REQUESTS = (ADD_REQUEST, FENCE_REQUEST, READ_REQUEST)
+
+
+def put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+def spans_two_racks(ensemble: Bookies, constants: Any) -> bool:
+    """Whether placement is content with an ensemble; without racks it is with any."""
+    if constants.racks == 0 or not constants.rack_aware_placement:
+        return True
+    return len({bookie % constants.racks for bookie in ensemble}) > 1
+
+
+def break_requests(s: State, b: int) -> State:
+    """Requests on their way to b are lost."""
+
+    def fate(message: Message, count: int) -> int:
+        return LOST if message.type in REQUESTS and message.bookie == b and count == ON_ITS_WAY else count
+
+    return s._replace(messages=frozenset((m, fate(m, count)) for m, count in s.messages))
+
+
+def without_data(s: State, b: int, fenced: bool, limbo: bool) -> State:
+    s = s._replace(b_entries=put(s.b_entries, b, frozenset()), b_lac=put(s.b_lac, b, 0))
+    s = s._replace(b_fenced=put(s.b_fenced, b, fenced), b_limbo=put(s.b_limbo, b, limbo))
+    return break_requests(s, b)
+
+
+def restart_empty(s: State, b: int, k: Any) -> State:
+    s = without_data(s, b, k.fence_on_unclean_shutdown, k.limbo_on_unclean_shutdown)
+    return s._replace(amnesias=s.amnesias + 1)
+
+
+def lose(s: State, b: int) -> State:
+    return without_data(s, b, False, False)._replace(b_down=s.b_down | {b})
+
+
+def running(s: State, k: Any) -> list[int]:
+    """The bookies that something may happen to."""
+    return [b for b in range(k.bookies) if s.meta_status is not None and b not in s.b_down]
+
+
+def bookie_restarts_empty(s: State, k: Any) -> Iterator[Change]:
+    for b in running(s, k):
+        if s.amnesias < k.max_amnesias:
+            yield b, restart_empty(s, b, k)
+
+
+def bookie_is_lost(s: State, k: Any) -> Iterator[Change]:
+    for b in running(s, k):
+        if len(s.b_down) < k.max_lost:
+            yield b, lose(s, b)
+
+
+def bookie_is_replaced(s: State, k: Any) -> Iterator[Change]:
+    needed = frozenset[int]().union(*(fragment.ensemble for fragment in s.meta_fragments))
+    for b in s.b_down - needed:
+        if k.replacement and s.meta_status == CLOSED:
+            yield b, s._replace(b_down=s.b_down - {b})
+
+
+def writer_crashes(s: State, k: Any) -> Iterator[Change]:
+    for c in s.clients:
+        if k.writer_crash and c.status == OPEN:
+            yield c.id, s._replace(clients=put(s.clients, c.id, c._replace(status=WITHDRAWN, meta_version=None)))
+
+
+def range_of(s: State, i: int) -> range:
+    """The entries of fragment i."""
+    following = s.meta_fragments[i + 1 :]
+    end = following[0].first_entry_id if following else s.meta_last_entry + 1
+    return range(s.meta_fragments[i].first_entry_id, end)
+
+
+def substitute(s: State, k: Any, fragment: Fragment, b: int) -> int | None:
+    """Who takes the place of b."""
+    spare = [r for r in range(k.bookies) if r not in fragment.ensemble | s.b_down]
+    well_placed = [r for r in spare if spans_two_racks((fragment.ensemble - {b}) | {r}, k)]
+    return min(well_placed or spare, default=None)
+
+
+def auditor_replicates_fragment(s: State, k: Any) -> Iterator[Change]:
+    if not k.auto_recovery or s.meta_status != CLOSED:
+        return
+    for i, fragment in enumerate(s.meta_fragments):
+        for b in fragment.ensemble & s.b_down:
+            r = substitute(s, k, fragment, b)
+            if r is None:
+                continue
+            held = {entry for other in fragment.ensemble - {b} for entry in s.b_entries[other]}
+            copied = {entry for entry in held if entry.id in range_of(s, i)}
+            repaired = fragment._replace(ensemble=(fragment.ensemble - {b}) | {r})
+            after = s._replace(b_entries=put(s.b_entries, r, s.b_entries[r] | copied))
+            yield (i, b), after._replace(meta_fragments=put(s.meta_fragments, i, repaired))
+
+
+def lost_together(s: State, k: Any, size: int) -> Iterator[Change]:
+    for bookies in combinations(running(s, k), size):
+        if k.lost_together and len(s.b_down) + size <= k.max_lost:
+            after = s
+            for b in bookies:
+                after = lose(after, b)
+            yield bookies, after
+
+
+def two_bookies_are_lost_together(s: State, k: Any) -> Iterator[Change]:
+    return lost_together(s, k, 2)
+
+
+def three_bookies_are_lost_together(s: State, k: Any) -> Iterator[Change]:
+    return lost_together(s, k, 3)
+
+
+def rack_restarts_empty(s: State, k: Any) -> Iterator[Change]:
+    for rack in range(k.racks):
+        bookies = [b for b in running(s, k) if b % k.racks == rack]
+        if bookies and s.amnesias + len(bookies) <= k.max_amnesias:
+            after = s
+            for b in bookies:
+                after = restart_empty(after, b, k)
+            yield rack, after
+
+
+FAULT_ACTIONS = (
+    bookie_restarts_empty,
+    bookie_is_lost,
+    bookie_is_replaced,
+    writer_crashes,
+    auditor_replicates_fragment,
+    two_bookies_are_lost_together,
+    three_bookies_are_lost_together,
+    rack_restarts_empty,
+)
