@@ -81,17 +81,24 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
     """
     if experiment is None:
         return Sweep(_checked(results.frame(table, confidence)), histograms(table))
-    run = experiment.run
-    names = {point.point_id: point.scenario for point in experiment.points}
-    num_scenarios = len(set(names.values()))
+    run, num_scenarios = experiment.run, max(len(experiment.scenarios), 1)
     frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
-    frame = promises.with_promises(_checked(frame), experiment)
+    return Sweep(described(_checked(frame), experiment), histograms(table))
+
+
+def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
+    """A frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
+
+    With scenarios: `run.scenario`, and `per_year`, how many times a year it happens. The grid's parameters come first.
+    """
+    frame = promises.with_promises(frame, experiment)
+    names = {point.point_id: point.scenario for point in experiment.points}
     if experiment.scenarios and set(frame["point_id"]) <= names.keys():  # else points of another experiment are merged
         scenarios = [names[point_id] for point_id in frame["point_id"]]
         per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
         frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
     others = [column for column in frame.columns if column not in experiment.varied]
-    return Sweep(frame[[*experiment.varied, *others]], histograms(table))
+    return frame[[*experiment.varied, *others]]
 
 
 def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -14,7 +14,7 @@ _COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horiz
 _SUMMED = ("p", "low", "high")
 _TOLD = (
     "method", "sequential", "per_year", text.SCENARIO,
-    "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed",
+    "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     "write_p50_ms", "write_p99_ms", "write_p999_ms", "write_p99_low_ms", "write_p99_high_ms",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones",
 )  # fmt: skip

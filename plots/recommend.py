@@ -79,7 +79,8 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
     if not picks:
         return ["Each of them has a mechanism off, or is of an older version: none is recommended."]
     first, *others = picks
-    said = [f"To choose: {_promised(first)}."]
+    given = f" All of them have {first.worst['given']}." if first.worst.get("given") else ""
+    said = [f"To choose: {_promised(first)}.{given}"]
     if others:
         said.append(f"The runner-up: {_promised(others[0])}.")
     meets = [each for each in found if each.verdict(target) == MEETS]

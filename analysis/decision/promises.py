@@ -36,31 +36,37 @@ def promise(protocol: str, values: Mapping[str, Any]) -> Promise | None:
     return make(values) if make else None
 
 
-def changed(model: Model, values: Mapping[str, Any]) -> str:
-    """The mechanisms that are off, and the versions that are not today's, for people; empty if there are none."""
-    said = []
+def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
+    """The mechanisms that are off, and the versions that are not today's: for people, by dotted key."""
+    said = {}
     for parameter in model.parameters:
-        value = values[f"{parameter.table}.{parameter.name}"]
-        if parameter.table == "variant" and value != parameter.default_value:
-            said.append(f"{parameter.name} {'off' if value is False else value}".replace("_", " "))
-    return ", ".join(said)
+        key = f"{parameter.table}.{parameter.name}"
+        if parameter.table == "variant" and values[key] != parameter.default_value:
+            said[key] = f"{parameter.name} {'off' if values[key] is False else values[key]}".replace("_", " ")
+    return said
 
 
 def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """A result frame of an experiment with what its designs promise, and what they are held to.
 
-    Columns: each field of `Promise`, if the protocol has them; `changed`; with [latency] `write_p50_ms`, `write_p99_ms`
+    Columns: each field of `Promise`, if the protocol has them; `changed`, the mechanisms that are off and the versions
+    that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`, `write_p99_ms`
     and `write_p999_ms`, and `write_p99_low_ms` and `write_p99_high_ms` of the interval; `wants_` and each of `Targets`
     but the losses, which are in `target`.
     """
     points = frame.drop_duplicates("point_id")
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for values in points.to_dict("records"):
         promised = promise(experiment.model.name, values)
-        fields = {"changed": changed(experiment.model, values)}
+        fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
             fields |= promised._asdict() | _latency(experiment, promised)
         found[values["point_id"]] = fields
+    every = [set(fields["changed"].items()) for fields in found.values()]
+    given = set.intersection(*every)
+    for fields in found.values():
+        fields["given"] = ", ".join(said for _, said in sorted(given))
+        fields["changed"] = ", ".join(said for key, said in fields["changed"].items() if (key, said) not in given)
     names = next(iter(found.values()))
     columns: dict[str, list[Any]] = {name: [found[point_id][name] for point_id in frame["point_id"]] for name in names}
     targets: Targets = experiment.tables.get("targets", Targets())

@@ -1,13 +1,15 @@
-"""The verbs of the `quorisk` command that lead from a question to a choice: init, diff."""
+"""The verbs of the `quorisk` command that lead from a question to a choice: init, recommend, diff."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from quorisk.command.app import Json, app, print_json
+from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
 from quorisk.kernels.errors import ConfigError
 
+TARGET_MISSED = 3
+"""Exit status."""
 STARTERS = Path(__file__).absolute().parents[1] / "configs" / "starters"
 
 
@@ -35,6 +37,54 @@ def init_verb(
         print_json({"file": str(path)})
     else:
         typer.echo(f"{path}: change it as you like, then `quorisk run {path} --out results/{path.stem}`")
+
+
+@app.command("recommend")
+def recommend_verb(
+    file: File,
+    overrides: Overrides,
+    keys: Annotated[
+        list[str],
+        typer.Option(
+            "--break-even",
+            metavar="KEY",
+            help="a rate, faults.message_loss or scenarios.NAME.per_year to scale; 'all'; may be given several times",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    fail_on_target: Annotated[
+        bool, typer.Option("--fail-on-target", help="exit with 3 if no design meets the targets")
+    ] = False,
+    memory: Annotated[str, typer.Option(help="memory for solving a configuration exactly, such as 128MiB")] = "128MiB",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Say which design to run.
+
+    Weighs every design of the grid over all scenarios, exactly where its Markov chain is small, else by random runs;
+    ranks them by losses, holds them to [targets], and names the one to choose, the runner-up and, for figures that
+    --break-even names, how far they would have to be off for another one to be chosen.
+
+    \b
+    Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
+    """
+    experiment = load(file, overrides)
+    from quorisk.analysis import estimate, explore
+    from quorisk.analysis.decision import recommend
+    from quorisk.analysis.decision.weigh import Weigher
+    from quorisk.command import show, show_decision
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.status() as tell:
+        weigher = Weigher(memory_bytes, threads or estimate.num_cores(), tell)
+        advice = recommend.advise(experiment, weigher, None if keys == ["all"] else keys)
+    if as_json:
+        print_json(recommend.as_json(advice))
+    else:
+        show_decision.recommend(advice, experiment)
+    if fail_on_target and not advice.choice:
+        raise typer.Exit(TARGET_MISSED)
 
 
 @app.command("diff")

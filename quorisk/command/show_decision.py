@@ -3,11 +3,78 @@
 from rich.markup import escape
 from rich.table import Table
 
+from quorisk.analysis.decision.breakeven import MOST, BreakEven
 from quorisk.analysis.decision.diff import NOT_SHOWN, Diff, Side
+from quorisk.analysis.decision.latency import LEFT_OUT
+from quorisk.analysis.decision.recommend import Advice
+from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
 from quorisk.plots import numbers, text
+from quorisk.plots.designs import Design
 
 MOST_LINES = 40
+
+
+def recommend(advice: Advice, experiment: Experiment) -> None:
+    """Prints the designs by rank, what to choose and why, and what would change that."""
+    out = console()
+    table = Table()
+    for heading in ("", "design", "losses a year" if experiment.scenarios else "P(data loss)", "interval"):
+        table.add_column(heading, justify="left" if heading in ("", "design") else "right")
+    promised = [name for name in _PROMISED if any(name in design.worst for design in advice.designs)]
+    for name in promised:
+        table.add_column(_PROMISED[name], justify="right")
+    table.add_column("meets the targets" if advice.has_targets else "gets stuck", justify="right")
+    for design in advice.designs[:MOST_LINES]:
+        worst = design.worst
+        interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
+        last = design.verdict(advice.target) if advice.has_targets else numbers.plain(design.p_stuck())
+        cells = [_cell(worst[name]) for name in promised]
+        table.add_row(f"{design.rank}.", design.settings, _losses(design), escape(interval), *cells, last)
+    out.print(table)
+    if len(advice.designs) > MOST_LINES:
+        out.print(f"{len(advice.designs) - MOST_LINES:,} more with --json")
+    out.print(advice.words.headline, style="bold", soft_wrap=True)
+    for sentence in advice.words.sentences:
+        out.print(f"- {sentence}", soft_wrap=True, markup=False)
+    for each in advice.break_even:
+        out.print(f"- {_flip(each)}", soft_wrap=True, markup=False)
+    if advice.levers and not advice.break_even:
+        out.print(f"- No figure tried changes the choice within a factor of {MOST:g} either way.", soft_wrap=True)
+    for name, scenario in experiment.scenarios.items():
+        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications]
+        out.print(" ".join(f"{each.rstrip('.')}." for each in words), style="dim", soft_wrap=True, markup=False)
+    if "latency" in experiment.tables:
+        source = f"Write latency from {experiment.tables['latency'].source}."
+        out.print(" ".join([source, *LEFT_OUT]), style="dim", soft_wrap=True, markup=False)
+
+
+_PROMISED = {
+    "copies": "copies when acknowledged",
+    "stored": "stored",
+    "survives": "survives",
+    "write_p99_ms": "p99 of a write, ms",
+}
+
+
+def _cell(value: object) -> str:
+    return numbers.plain(value) if isinstance(value, float) else str(value)
+
+
+def _losses(design: Design) -> str:
+    if design.is_proved:
+        return "0 (proved)"
+    worst = design.worst
+    return numbers.plain(worst["p"]) if worst["losses"] else f"< {numbers.plain(numbers.above(worst['high']))}"
+
+
+def _flip(found: BreakEven) -> str:
+    key, value = found.lever
+    before, beyond = (numbers.plain(value * factor) for factor in (found.factor_before, found.factor_beyond))
+    side = "above" if found.factor_beyond > 1 else "below"
+    then = f"{found.instead} is chosen" if found.instead else "no design meets the targets"
+    factor = numbers.plain(found.factor_beyond)
+    return f"{side.capitalize()} {key} = {beyond} ({factor} x {numbers.plain(value)}) {then}; at {before} it is not so."
 
 
 def diff(found: Diff, invariant: str) -> None:

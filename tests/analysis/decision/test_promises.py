@@ -45,10 +45,10 @@ def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
 def test_what_is_off_or_of_an_older_version_is_named():
     model = registry.load("kafka")
     today = dotted_values(model, point_of(model, 0.0))
-    assert changed(model, today) == ""
-    assert changed(model, today | {"variant.truncation": "kip101"}) == "truncation kip101"
-    assert changed(model, today | {"variant.fenced_fetch": False}) == "fenced fetch off"
-    assert changed(model, today | {"model.track_committed": False}) == ""  # history of the model, no mechanism
+    assert changed(model, today) == {}
+    assert changed(model, today | {"variant.truncation": "kip101"}) == {"variant.truncation": "truncation kip101"}
+    assert changed(model, today | {"variant.fenced_fetch": False}) == {"variant.fenced_fetch": "fenced fetch off"}
+    assert changed(model, today | {"model.track_committed": False}) == {}  # history of the model, no mechanism
 
 
 FILE = """
@@ -60,6 +60,8 @@ write_quorum = 3
 ack_quorum = 2
 entries = 1
 inflight = 1
+[variant]
+recovery_lac_floor = false
 [latency]
 replica = "LNKD-SSD"
 [targets]
@@ -81,6 +83,7 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
     ]
     found = with_promises(pd.DataFrame(points * 2), experiment)
     assert found["changed"].tolist() == ["", "fence recovery reads off"] * 2
+    assert found["given"].tolist() == ["recovery lac floor off"] * 4  # which no design of the file can choose
     assert found["copies"].tolist() == [2] * 4
     assert set(found["write_p99_ms"]) == {write_latency(BUILT_IN["LNKD-SSD"], 3, 2)[1].ms}
     wanted = {name: set(found[name]) for name in found if name.startswith("wants_")}
