@@ -6,7 +6,6 @@ between them matters.
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_po
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
+from quorisk.analysis.experiment.settings import is_text
 from quorisk.analysis.judge import fixed_runs
 from quorisk.analysis.statistics.paired import METHOD, Comparison, Counts, Table
 from quorisk.analysis.statistics.paired import compare as compare_pairs
@@ -123,7 +123,7 @@ def _axis(option: str) -> tuple[str, str]:
     values = [value.strip() for value in text.split(",")]
     if not name or not equals or not all(values):
         raise ConfigError(f" {option}: written as section.key=value,value", "vary")
-    words = [f'"{v}"' if re.fullmatch(r"(?!true$|false$|inf$|nan$)[A-Za-z_]\w*", v) else v for v in values]
+    words = [f'"{value}"' if is_text(value) else value for value in values]
     name = name.removeprefix("grid.")
     return name, f"grid.{name}=[{', '.join(words)}]"
 

@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from quorisk.analysis.estimate import Estimate, estimate
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
-from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.experiment.units import YEAR_S
 from quorisk.analysis.plain import plain
 from quorisk.analysis.statistics import yearly
@@ -21,11 +21,16 @@ class Year(NamedTuple, Generic[Result]):
 
     design: dict[str, Any]
     """The grid's values, by dotted key."""
-    per_year: dict[str, float]
-    """How many times a year each scenario happens."""
+    of: dict[str, Scenario]
+    """Its scenarios by name: how often each happens, what it is, and what it makes simpler."""
     scenarios: dict[str, Result]
     """By name. Intervals of estimates hold together: each is at the confidence of `yearly.confidence_of_each`."""
     losses: Losses
+
+    @property
+    def per_year(self) -> dict[str, float]:
+        """How many times a year each scenario happens."""
+        return {name: scenario.per_year for name, scenario in self.of.items()}
 
     @property
     def unseen(self) -> list[str]:
@@ -96,10 +101,10 @@ def _one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experime
 
 
 def _year(experiment: Experiment, results: Mapping[str, Result]) -> Year[Result]:
-    per_year = {name: experiment.scenarios[name].per_year for name in results}
-    parts = [_part(per_year[name], result) for name, result in results.items()]
+    scenarios = {name: experiment.scenarios[name] for name in results}
+    parts = [_part(scenarios[name].per_year, result) for name, result in results.items()]
     losses = yearly.add_up(parts, experiment.run.confidence)
-    return Year(dict(experiment.points[0].design), per_year, dict(results), losses)
+    return Year(dict(experiment.points[0].design), scenarios, dict(results), losses)
 
 
 def _part(per_year: float, result: Estimate | ExactResult) -> Part:

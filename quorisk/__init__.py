@@ -7,6 +7,7 @@ In Python and notebooks the same questions as on the command line, with the same
     experiment = quorisk.load_experiment("configs/defect1.toml")
     quorisk.estimate(experiment)                              # by random runs
     quorisk.exact(experiment)                                 # by the whole Markov chain
+    quorisk.year("configs/pulsar.toml", solve=True)           # losses a year, of a file with scenarios
     quorisk.explore(experiment)                               # every reachable state
     quorisk.compare(experiment, {"variant.fence_recovery_reads": [True, False]})
     quorisk.trace(experiment)                                 # how it breaks, step by step
@@ -19,7 +20,7 @@ Nothing heavy is loaded before it is asked for.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorisk.api import compare, estimate, exact, explore, load, load_experiment, sweep, trace
+    from quorisk.api import compare, estimate, exact, explore, load, load_experiment, sweep, trace, year
     from quorisk.kernels.errors import ConfigError, EngineError, QuoriskError, ResultError, RunError
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "load_experiment",
     "sweep",
     "trace",
+    "year",
 ]
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from quorisk.analysis import compare as comparing
 from quorisk.analysis import explore as exploring
+from quorisk.analysis import year
 from quorisk.analysis.estimate import Estimate
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
@@ -20,7 +21,8 @@ from quorisk.analysis.tidy import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.command import show
+from quorisk.analysis.year import Year
+from quorisk.command import show, show_year
 from quorisk.kernels.states.search import Search
 
 if TYPE_CHECKING:
@@ -65,6 +67,34 @@ class Solved(ExactResult):
         return _html(lambda console: show.exact(self, console))
 
 
+class Yearly(Year[Any]):
+    """What a design loses in a year; see `Year` for its fields, such as `result.losses.high`."""
+
+    __slots__ = ()
+
+    def frame(self) -> "pd.DataFrame":
+        """A row for each scenario: `per_year`, `p` each time, `losses_per_year`, and their `share` of all."""
+        return _frame(
+            [
+                {
+                    "scenario": name,
+                    "per_year": self.per_year[name],
+                    "p": result.data_loss.p,
+                    "losses_per_year": self.per_year[name] * result.data_loss.p,
+                    "share": self.share(name),
+                }
+                for name, result in self.scenarios.items()
+            ]
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """What `quorisk estimate --json` and `quorisk exact --json` print of a file with scenarios."""
+        return dict(plain(year.as_json(self)))
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show_year.year(self, console))
+
+
 class Explored(NamedTuple):
     """What a search of all states found."""
 
@@ -80,6 +110,9 @@ class Explored(NamedTuple):
         names = self.found.breaking_states
         rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
         return _frame(rows)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.found.distinct_states:,} states, depth {self.found.depth}>"
 
     def as_json(self) -> dict[str, Any]:
         """What `quorisk explore --json` prints."""
@@ -132,6 +165,9 @@ class Counterexample(Found):
 
     def __str__(self) -> str:
         return self.text() or self.reason
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.reason}>"
 
     def _repr_html_(self) -> str:
         return self.text("svg") or f"<p>{escape(self.reason)}</p>"
@@ -187,6 +223,9 @@ class Sweep(NamedTuple):
         from quorisk.plots.distribution import distribution
 
         return distribution(self.frame(), self.histograms(), ax=ax)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.frame()['point_id'].nunique():,} configurations in {self.path}>"
 
     def _repr_html_(self) -> str:
         from quorisk.sparkjobs.screen import summary

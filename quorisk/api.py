@@ -9,12 +9,13 @@ from typing import Any
 from quorisk.analysis import compare as comparing
 from quorisk.analysis import estimate as estimating
 from quorisk.analysis import explore as exploring
+from quorisk.analysis import year as years
 from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.traces import find
-from quorisk.answers import Comparison, Counterexample, Estimated, Explored, Solved, Sweep
+from quorisk.answers import Comparison, Counterexample, Estimated, Explored, Solved, Sweep, Yearly
 from quorisk.command import show
 from quorisk.kernels.errors import ConfigError
 
@@ -66,6 +67,28 @@ def exact(
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with show.search_line("transitions") as progress:
         return Solved(*solving.exact(experiment, most, by_steps, by_time, storm, progress))
+
+
+def year(
+    source: Source,
+    overrides: Overrides = (),
+    *,
+    solve: bool = False,
+    memory: str | int = "4GiB",
+    threads: int | None = None,
+) -> Yearly:
+    """How much one design of an experiment with scenarios loses in a year, by random runs or, to `solve` it, exactly.
+
+    Raises ConfigError if there are several designs or no scenarios, or if a chain does not fit `memory`.
+
+    Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)`
+    """
+    experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
+    if solve:
+        with show.search_line("transitions") as progress:
+            return Yearly(*years.exact_year(experiment, most, progress))
+    with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
+        return Yearly(*years.estimate_year(experiment, threads or estimating.num_cores(), progress))
 
 
 def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4GiB") -> Explored:

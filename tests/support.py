@@ -17,6 +17,8 @@ from quorisk.kernels.states import paths
 ROOT = Path(__file__).parent.parent
 """The repository."""
 
+MOST_STEPS = 400
+"""Of a random walk."""
 SMALL_FILE = """
 protocol = "compaction"
 [model]
@@ -41,7 +43,7 @@ def any_values(model: Model, chance: random.Random) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for parameter in model.parameters:
             allowed: Any = parameter.allowed or (True, False)
-            is_range = parameter.table == "model" and parameter.allowed is not None
+            is_range = parameter.allowed is not None and isinstance(allowed[0], int)
             values[parameter.name] = chance.randint(*allowed) if is_range else chance.choice(allowed)
         if all(condition.holds(values) for condition in model.conditions):
             return values
@@ -79,13 +81,16 @@ def random_walks(
     """(state, action, instance, lost, next state) of every step of random runs, by plain Python.
 
     An action is the likelier the less it was taken so far, so that the rare ones come up; those named in `rarely`,
-    which end a run, are 50 times less likely still.
+    which end a run, are 50 times less likely still. A run that goes on is left after MOST_STEPS.
     """
     chance = random.Random(seed)
     taken: Counter[str] = Counter()
     for _ in range(walks):
         state = model.initial(params, chance.randrange(model.initial_choices(params)))
-        while enabled := list(instances(model, state, params)):
+        for _ in range(MOST_STEPS):
+            enabled = list(instances(model, state, params))
+            if not enabled:
+                break
             names = sorted({action.name for action, _ in enabled})
             (name,) = chance.choices(names, [(0.02 if name in rarely else 1) / (1 + taken[name]) for name in names])
             taken[name] += 1

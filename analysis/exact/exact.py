@@ -22,11 +22,9 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
-from quorisk.kernels.states.chain import Chain, ChainError, build, bytes_needed
+from quorisk.kernels.states.chain import Chain, ChainError, build
 
 PRECISION = 1e-10
-MOST_STATES = 2**31 - 2
-"""A chain numbers its states in 32 bits, whatever memory there is."""
 INSTEAD = "give it more memory, make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
 
 
@@ -133,8 +131,7 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
             f"set run.horizon = inf, and ask for data loss by time {point.horizon:g}"
         )
     try:
-        most_bytes = bytes_needed(experiment.model, MOST_STATES, 0)
-        return build(experiment.model, point, min(memory_bytes, most_bytes), progress)
+        return build(experiment.model, point, memory_bytes, progress)
     except ChainError as error:
         raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:

@@ -65,10 +65,15 @@ def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, A
         name, equals, text = (part.strip() for part in override.partition("="))
         if not equals or not name or not text:
             raise ConfigError(f"--set {show(override)}: written as section.key=value")
-        word = re.fullmatch(r"[A-Za-z_]\w*", text) and text not in ("true", "false", "inf", "nan")
-        value = text if word or _QUANTITY.fullmatch(text) else toml_value(text)
+        value = text if is_text(text) else toml_value(text)
         flat[name if name.startswith(("grid.", "scenarios.")) else _find(name, value, keys).name] = value
     return flat
+
+
+def is_text(given: str) -> bool:
+    """Whether it needs no quotes to be a string on the command line: a bare word, or a number with a unit."""
+    word = re.fullmatch(r"[A-Za-z_]\w*", given) and given not in ("true", "false", "inf", "nan")
+    return bool(word or _QUANTITY.fullmatch(given))
 
 
 def _find(name: str, value: object, keys: Mapping[str, Key]) -> Key:

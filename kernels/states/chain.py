@@ -20,8 +20,23 @@ from quorisk.kernels.compiled import bind, stepper
 from quorisk.kernels.engines.points import Point, scale_rates
 from quorisk.kernels.model import LOST, UNFINISHED, Model
 from quorisk.kernels.ops import lowest_bit, popcount
-from quorisk.kernels.states.packing import num_packed_words
-from quorisk.kernels.states.search import ENDED, FULL, MOST_SUCCESSORS, SLICE, TABLE_FULL, state_table, word_tables
+from quorisk.kernels.states.store import (
+    ENDED,
+    FULL,
+    MOST_SUCCESSORS,
+    NO_ROW,
+    SLICE,
+    TABLE_FULL,
+    WIDER,
+    Store,
+    store_functions,
+    word_tables,
+)
+
+MOST_STATES = 2**31 - 2
+"""A chain numbers its states in 32 bits, whatever memory there is."""
+STATE_BYTES, TRANSITION_BYTES = 41, 12
+"""Of the arrays below, beside the states themselves (`store.Store`)."""
 
 
 class Chain(NamedTuple):
@@ -45,41 +60,35 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
 
     `progress(states, transitions)` is called a few times a second. Raises ChainError, RateError.
     """
-    start, expand, rehash = _functions(model)
+    start, expand = start_function(model), _expand_function(model)
     params = model.make_params(point.values)
-    capacity = memory_bytes // bytes_needed(model, 1, 0)
     num_initial = model.initial_choices(params)
-    if capacity < num_initial + MOST_SUCCESSORS:
-        needed = bytes_needed(model, num_initial + MOST_SUCCESSORS, 0)
+    store = Store(model, params, memory_bytes, STATE_BYTES)
+    if len(store.kept.rows) < num_initial + MOST_SUCCESSORS:
+        needed = (num_initial + MOST_SUCCESSORS) * store.state_bytes
         raise ChainError(f"{num_initial:,} initial states and their successors need {-(-needed >> 20)} MiB")
     # only what is written takes memory
-    chain = _empty(capacity, memory_bytes // bytes_needed(model, 0, 1))
-    states = np.empty((capacity, num_packed_words(model.widths)), np.uint64)
-    latest = np.zeros(capacity, np.int64)
-    table = np.zeros(max(1 << 16, 1 << (4 * num_initial).bit_length()), np.int64)
+    chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
+    latest = np.zeros(len(chain.ends), np.int64)
     weights, unit = scale_rates(model, point.rates)
-    constants = params, np.array(weights, np.int64), 1.0 / float(unit), _fates(model, point.message_loss)
-    count = start(params, num_initial, states, table, chain.initial)
-    place, status = 0, ENDED
-    while place < count:
+    constants = params, np.array(weights, np.int64), 1.0 / float(unit), fates(model, point.message_loss)
+    choice, count, status = 0, 0, ENDED
+    while choice < num_initial and status != FULL:
+        status, choice, count = start(params, choice, num_initial, store.kept, count, chain.initial)
+        status = store.make_room(status, count)
+    place, transitions, over = 0, 0, False
+    while place < count and status != FULL and not over:
         stop = min(count, place + SLICE)
-        status, place, count = expand(*constants, states, table, latest, place, stop, count, chain)
+        status, place, count = expand(*constants, store.kept, latest, place, stop, count, chain)
+        status = store.make_room(status, count)
         transitions = int(chain.first[place])
-        over = bytes_needed(model, count, transitions) > memory_bytes
-        if status == FULL or (over and place < count):
-            filled = f"{count:,} states and {transitions:,} transitions"
-            raise ChainError(f"the first {filled} fill {memory_bytes >> 20:,} MiB, and there are more")
-        if status == TABLE_FULL:
-            table = np.zeros(2 * len(table), np.int64)
-            rehash(states, count, table)
+        over = count * store.state_bytes + transitions * TRANSITION_BYTES > memory_bytes
         if progress:
             progress(count, transitions)
+    if place < count:
+        filled = f"{count:,} states and {transitions:,} transitions"
+        raise ChainError(f"the first {filled} fill {memory_bytes >> 20:,} MiB, and there are more")
     return _cut(chain, count)
-
-
-def bytes_needed(model: Model, states: int, transitions: int) -> int:
-    """Memory for a chain of that size: packed states, their table (see `search.explore`), and the arrays."""
-    return states * (8 * num_packed_words(model.widths) + 8 * 6 + 41) + transitions * 12
 
 
 def _empty(states: int, transitions: int) -> Chain:
@@ -101,68 +110,73 @@ def _cut(chain: Chain, states: int) -> Chain:
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
 
 
-def _fates(model: Model, loss: float) -> np.ndarray:
+def fates(model: Model, loss: float) -> np.ndarray:
     """[n, k]: the probability that of n messages a given k are lost and the others are not."""
     sizes = range(model.max_sends + 1)
     return np.array([[loss**k * (1.0 - loss) ** (n - k) if k <= n else 0.0 for k in sizes] for n in sizes])
 
 
 @cache
-def _functions(model: Model) -> tuple[Any, Any, Any]:
-    """Compiled `start`, `expand` and `rehash`."""
-    steps, table = stepper(model), state_table(model)
-    shared = {"pack": table.pack, "insert": table.insert}
-    start = bind(_start, model.name, cached=True, initial=model.initial, **shared)
-    expand = bind(
+def start_function(model: Model) -> Any:
+    """Compiled `_start`."""
+    return bind(_start, model.name, cached=True, initial=model.initial, keep=store_functions(model).keep)
+
+
+@cache
+def _expand_function(model: Model) -> Any:
+    steps = stepper(model)
+    return bind(
         _expand,
         model.name,
         cached=True,
-        unpack=table.unpack,
         guards=steps.guards,
         sends=steps.sends,
         effect=steps.effect,
         broken=steps.broken,
         outcome=model.outcome,
         data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
+        **store_functions(model)._asdict(),
         **word_tables(model),
-        **shared,
     )
-    return start, expand, table.rehash
 
 
-# Templates. The names that they use and this module lacks are bound by `_functions`.
+# Templates. The names that they use and this module lacks are bound above.
 # ruff: noqa: F821
 
 
-def _start(params, num_initial, states, table, initial_p):
-    count = 0
-    for choice in range(num_initial):
-        pack(initial(params, choice), states[count])
-        place = insert(states, table, count)
-        initial_p[place] += 1.0 / num_initial
-        count += place == count
-    return count
+def _start(params, choice, num_initial, kept, count, initial_p):
+    """Keeps the initial states from number `choice` on. Returns why it stopped, the next one, the number of states."""
+    while choice < num_initial:
+        if count + MOST_SUCCESSORS > len(kept.rows):
+            return FULL, choice, count
+        found = keep(initial(params, choice), kept, count)
+        if found == NO_ROW:
+            return WIDER, choice, count
+        initial_p[found] += 1.0 / num_initial
+        count += found == count
+        choice += 1
+    return ENDED, choice, count
 
 
-def _expand(params, weights, time_unit, fates, states, table, latest, place, last, count, chain):
+def _expand(params, weights, time_unit, fates, kept, latest, place, last, count, chain):
     """Adds the transitions of states `place` to last - 1. Returns why it stopped, the next state, the number of states.
 
-    latest[i] - 1 is the last transition into state i so far.
+    latest[i] - 1 is the last transition into state i so far. A state in which it stopped is expanded anew.
     """
     masks = np.empty(num_words, np.int64)
     end = chain.first[place]
     while place < last:
-        if count + MOST_SUCCESSORS > len(states) or end + MOST_SUCCESSORS > len(chain.target):
+        if count + MOST_SUCCESSORS > min(len(kept.rows), len(chain.ends)) or end + MOST_SUCCESSORS > len(chain.target):
             return FULL, place, count
-        if 2 * (count + MOST_SUCCESSORS) > len(table):
+        if 2 * (count + MOST_SUCCESSORS) > len(kept.table):
             return TABLE_FULL, place, count
-        state = unpack(like, states[place])
-        chain.broken[place] = broken(state, params)
-        guards(state, params, masks)
+        before = state(kept, place)
+        chain.broken[place] = broken(before, params)
+        guards(before, params, masks)
         total = 0
         for word in range(num_words):
             total += weights[word_action[word]] * popcount(masks[word])
-        ends = UNFINISHED if total else outcome(state, params)
+        ends = UNFINISHED if total else outcome(before, params)
         if chain.broken[place] & data_loss:
             ends = LOST
         chain.ends[place] = ends
@@ -175,13 +189,16 @@ def _expand(params, weights, time_unit, fates, states, table, latest, place, las
             while mask != 0 and chance > 0.0:
                 instance = word_first[word] + lowest_bit(mask)
                 mask &= mask - 1
-                sent = sends(state, params, action, instance)
+                sent = sends(before, params, action, instance)
                 lost = sent
                 while True:
                     p = chance * fates[popcount(sent), popcount(lost)]
                     if p > 0.0:
-                        pack(effect(state, params, action, instance, lost), states[count])
-                        found = insert(states, table, count)
+                        found = keep(effect(before, params, action, instance, lost), kept, count)
+                        if found == NO_ROW:
+                            for begun in range(row, end):
+                                latest[chain.target[begun]] = 0
+                            return WIDER, place, count
                         count += found == count
                         if latest[found] <= row:
                             chain.target[end] = found

@@ -1,4 +1,10 @@
-"""States as rows of 64-bit words, each integer in the bits that its model declares for it."""
+"""States as rows of as few 64-bit words as tell them apart: the bits in which they differ, and no others.
+
+A wide row has the bits that `Model.widths` declares for the largest sizes; a configuration uses few of them. Which ones
+vary is seen, not told: a layout knows what the states so far have in common, and a state that differs from them
+elsewhere makes it wider (`widened`), whereupon all rows are written anew. The varying bits of a word of the wide row
+are rotated to where they hit no other's in a word of the narrow row: an `and`, a rotation and an `or` a word.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -8,10 +14,13 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import leaf_paths
 from quorisk.kernels.model import leaves
+from quorisk.kernels.ops import jitable
+
+_WORD = (1 << 64) - 1
 
 
 class _Field(NamedTuple):
@@ -20,8 +29,8 @@ class _Field(NamedTuple):
     width: int
 
 
-def _layout(widths: Any) -> list[_Field]:
-    """Fields in order, none across two words."""
+def _fields(widths: Any) -> list[_Field]:
+    """Fields of a wide row in order, none across two words."""
     fields = []
     word, used = 0, 0
     for width in leaves(widths):
@@ -32,28 +41,35 @@ def _layout(widths: Any) -> list[_Field]:
     return fields
 
 
-def num_packed_words(widths: Any) -> int:
-    """Words that a packed state takes."""
-    return _layout(widths)[-1].word + 1
+def wide_row(state: Any, widths: Any) -> np.ndarray:
+    """A state's wide row (uint64), for plain Python."""
+    fields = _fields(widths)
+    row = np.zeros(fields[-1].word + 1, np.uint64)
+    for field, value in zip(fields, leaves(state), strict=True):
+        row[field.word] |= np.uint64(value << field.shift)
+    return row
 
 
-def unpacked(row: Sequence[int], widths: Any) -> Any:
-    """The state that was packed into a row, for plain Python."""
-    fields = iter(_layout(widths))
+def unpacked(wide: np.ndarray, widths: Any) -> Any:
+    """The state of a wide row, for plain Python."""
+    fields = iter(_fields(widths))
 
     def build(part: Any) -> Any:
         if isinstance(part, tuple):
             return type(part)(*map(build, part))
         field = next(fields)
-        return int(row[field.word]) >> field.shift & (1 << field.width) - 1
+        return int(wide[field.word]) >> field.shift & (1 << field.width) - 1
 
     return build(widths)
 
 
 @cache
 def packing(widths: Any) -> tuple[Any, Any]:
-    """Compiled code's `pack(state, row)` and `unpack(like, row)` for states of these widths; rows are uint64."""
-    fields = _layout(widths)
+    """Compiled code's `pack(state, wide, base, fixed)` and `unpack(like, wide)` for states of these widths.
+
+    `pack` writes the wide row, and returns the bits of `fixed` in which it differs from `base`, of all words or-ed.
+    """
+    fields = _fields(widths)
     word_type = ir.IntType(64)
 
     def pointer(context, builder, kind, row, word):
@@ -61,35 +77,129 @@ def packing(widths: Any) -> tuple[Any, Any]:
         return builder.gep(data, [ir.Constant(word_type, word)])
 
     @intrinsic
-    def pack(typing_context, state, row):
+    def pack(typing_context, state, wide, base, fixed):
         def generate(context, builder, call, args):
-            words = [ir.Constant(word_type, 0)] * num_packed_words(widths)
+            words = [ir.Constant(word_type, 0)] * (fields[-1].word + 1)
             for field, path in zip(fields, leaf_paths(state), strict=True):
                 value = builder.shl(builder.extract_value(args[0], path), ir.Constant(word_type, field.shift))
                 words[field.word] = builder.or_(words[field.word], value)
+            other = ir.Constant(word_type, 0)
             for i, word in enumerate(words):
-                builder.store(word, pointer(context, builder, row, args[1], i))
-            return context.get_dummy_value()
+                builder.store(word, pointer(context, builder, wide, args[1], i))
+                differs = builder.xor(word, builder.load(pointer(context, builder, base, args[2], i)))
+                differs = builder.and_(differs, builder.load(pointer(context, builder, fixed, args[3], i)))
+                other = builder.or_(other, differs)
+            return other
 
-        return types.void(state, row), generate
+        return types.uint64(state, wide, base, fixed), generate
 
     @intrinsic
-    def unpack(typing_context, like, row):
+    def unpack(typing_context, like, wide):
         def generate(context, builder, call, args):
             state = args[0]
             for field, path in zip(fields, leaf_paths(like), strict=True):
-                word = builder.load(pointer(context, builder, row, args[1], field.word))
+                word = builder.load(pointer(context, builder, wide, args[1], field.word))
                 value = builder.lshr(word, ir.Constant(word_type, field.shift))
                 value = builder.and_(value, ir.Constant(word_type, (1 << field.width) - 1))
                 state = builder.insert_value(state, value, path)
             return state
 
-        return like(like, row), generate
+        return like(like, wide), generate
 
     return pack, unpack
 
 
-@register_jitable(forceinline=True)
+class Layout(NamedTuple):
+    """Where a row has which bits of a wide row; a piece is what varies of one word of the wide row.
+
+    All unsigned: for a signed index compiled code first asks whether it counts from the end.
+    """
+
+    base: np.ndarray  # uint64 by wide word: the bits that all states have in common
+    fixed: np.ndarray  # uint64 by wide word: mask of those bits
+    source: np.ndarray  # uint64 by piece: the wide word whose bits they are; pieces are in the order of their words
+    vary: np.ndarray  # uint64 by piece: mask of those bits
+    turn: np.ndarray  # uint64 by piece: the rotation to the left that takes them to their place, below 64
+    last: np.ndarray  # uint64 by word of a row: how many pieces it and the words before it have
+
+    @property
+    def num_words(self) -> int:
+        """Words of a row, one at least."""
+        return len(self.last)
+
+
+def narrowest(wide: np.ndarray) -> Layout:
+    """The layout of a single state: nothing varies."""
+    return _layout(wide, np.full(len(wide), _WORD, np.uint64), 1)
+
+
+def widened(layout: Layout, wide: np.ndarray) -> Layout:
+    """The layout with room for one more state; its rows have no fewer words."""
+    return _layout(layout.base, layout.fixed & ~(layout.base ^ wide), layout.num_words)
+
+
+def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
+    """First fit, the words with the most varying bits first."""
+    vary = [~int(mask) & _WORD for mask in fixed]
+    used, pieces = [0] * num_words, []
+    for source in sorted((i for i, mask in enumerate(vary) if mask), key=lambda i: -vary[i].bit_count()):
+        word, turn = _place(vary[source], used)
+        pieces.append((word, source, turn))
+        if word == len(used):
+            used.append(0)
+        used[word] |= _rotated(vary[source], turn)
+    pieces.sort()
+    words, sources, turns = np.array(pieces, np.uint64).reshape(-1, 3).T
+    last = np.searchsorted(words, np.arange(len(used), dtype=np.uint64), "right").astype(np.uint64)
+    return Layout(base & fixed, fixed, sources.copy(), ~fixed[sources], turns.copy(), last)
+
+
+def _place(mask: int, used: Sequence[int]) -> tuple[int, int]:
+    """The first word, and the rotation, at which a mask hits nothing that is there; a new word if there is none."""
+    for word, taken in enumerate(used):
+        for turn in range(64):
+            if not _rotated(mask, turn) & taken:
+                return word, turn
+    return len(used), 0
+
+
+def _rotated(mask: int, turn: int) -> int:
+    return (mask << turn | mask >> (64 - turn)) & _WORD
+
+
+@jitable
+def narrow(wide, layout, row):
+    """Writes the row of a state that fits."""
+    piece = np.uint64(0)
+    for word in range(len(row)):
+        bits = np.uint64(0)
+        while piece < layout.last[word]:
+            part = wide[layout.source[piece]] & layout.vary[piece]
+            bits |= _turned(part, layout.turn[piece])
+            piece += np.uint64(1)
+        row[word] = bits
+
+
+@jitable
+def spread(row, layout, wide):
+    """Writes the wide row that a row was narrowed from."""
+    for i in range(len(wide)):
+        wide[i] = layout.base[i]
+    piece = np.uint64(0)
+    for word in range(len(row)):
+        while piece < layout.last[word]:
+            part = _turned(row[word], np.uint64(64) - layout.turn[piece])
+            wide[layout.source[piece]] |= part & layout.vary[piece]
+            piece += np.uint64(1)
+
+
+@jitable
+def _turned(word, turn):
+    """Rotated to the left by 0 to 64."""
+    return word << (turn & np.uint64(63)) | word >> (np.uint64(64) - turn & np.uint64(63))
+
+
+@jitable
 def hash_words(row):
     """A 64-bit hash: multilinear over the words, then a final mix (the finaliser of MurmurHash3)."""
     odd = np.uint64(0x9E3779B97F4A7C15)

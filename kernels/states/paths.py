@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
-from quorisk.kernels.states.packing import unpacked
 from quorisk.kernels.states.search import Progress, Visited, visit
 
 
@@ -115,7 +114,7 @@ def _path(model: Model, params: Any, visited: Visited, place: int) -> Path:
     """The path on which the search found the state at `place`."""
     states = []
     while place >= 0:
-        states.append(unpacked(visited.states[place], model.widths))
+        states.append(visited.store.state(place))
         place = int(visited.parents[place])
     states.reverse()
     choices = range(model.initial_choices(params))

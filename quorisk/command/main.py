@@ -38,7 +38,7 @@ def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_
     if year.has_year(experiment):
         with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
             whole = year.estimate_year(experiment, cores, progress)
-        print_json(year.as_json(whole)) if as_json else show_year.year(whole, experiment, show.console())
+        print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
     with show.run_bar(experiment.run.runs) as progress:
         result = estimate.estimate(experiment, cores, progress)
@@ -124,7 +124,7 @@ def exact_verb(
             )
         with show.search_line("transitions") as progress:
             whole = year.exact_year(experiment, memory_bytes, progress)
-        print_json(year.as_json(whole)) if as_json else show_year.year(whole, experiment, show.console())
+        print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
     with show.search_line("transitions") as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)

@@ -9,7 +9,6 @@ from rich.markup import escape
 
 from quorisk.analysis.compare_years import Years
 from quorisk.analysis.estimate import Estimate
-from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.units import YEAR_S, say_time
 from quorisk.analysis.statistics.yearly import METHOD, Losses
 from quorisk.analysis.year import Year
@@ -17,7 +16,7 @@ from quorisk.command import show
 from quorisk.plots import numbers
 
 
-def year(result: Year[Any], experiment: Experiment, out: Console) -> None:
+def year(result: Year[Any], out: Console) -> None:
     """Prints what a design loses in a year, by scenario and in all, and what the scenarios leave out."""
     table = show.make_table("scenario", "times a year", "P(loss)", "losses a year", "share")
     for name, found in result.scenarios.items():
@@ -39,7 +38,7 @@ def year(result: Year[Any], experiment: Experiment, out: Console) -> None:
     out.print(table)
     out.print(escape(said(result.losses, result.unseen)), soft_wrap=True)
     for name, found in result.scenarios.items():
-        scenario = experiment.scenarios[name]
+        scenario = result.of[name]
         words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications, *found.assumptions]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
 

@@ -1,7 +1,6 @@
 """What a notebook loads: tidy frames of what a sweep left behind."""
 
 import math
-import textwrap
 from typing import Any
 
 import pyarrow as pa
@@ -119,9 +118,8 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
 
 @pytest.mark.filterwarnings("error")
 def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
-    readme = (ROOT / "README.md").read_text("utf-8")
-    section = readme.partition("## In a notebook")[2].partition("## ")[0]
-    example = textwrap.dedent("\n".join(line for line in section.splitlines() if line.startswith("    ")))
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
     assert "load(" in example
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results" / "demo").mkdir(parents=True)
@@ -134,6 +132,6 @@ def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
     write(table(range(16), **grid), tmp_path / "results" / "demo" / tidy.RESULTS)
     names: dict[str, Any] = {}
     exec(example, names)
-    assert names["left"].get_ylabel() == "probability in a run"
-    assert names["right"].get_ylabel() == "WQ"
+    assert pyplot.gca().get_ylabel() == "probability in a run"
+    assert len(names["sweep"].frame()) == 16 * 4
     pyplot.close("all")

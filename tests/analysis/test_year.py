@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+import quorisk
 from quorisk.analysis import compare, compare_years, year
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.exact.exact import exact
@@ -99,3 +100,13 @@ def test_variants_are_compared_in_losses_a_year():
 
 def test_one_scenario_alone_is_compared_in_probabilities():
     assert compare_years.plans(lambda *more: load("scenario=calm", *more), lambda there: pytest.fail("one")) == {}
+
+
+def test_a_year_is_a_function_too():
+    found = quorisk.year(DOCUMENT, solve=True)
+    assert found.losses == year.exact_year(load(), 1 << 28).losses
+    frame = found.frame()
+    assert list(frame["scenario"]) == ["calm", "storm"]
+    assert frame["losses_per_year"].sum() == pytest.approx(found.losses.p)
+    assert found.as_json()["losses_per_year"]["p"] == found.losses.p
+    assert "losses a year (exact)" in found._repr_html_()

@@ -3,16 +3,14 @@
 from typing import Any, NamedTuple
 
 from quorisk.kernels.protocols.kafka.layout import (
-    EVERY_ROW,
     MAX_REPLICAS,
     State,
     end_offset,
     high_watermark,
     last_records,
     leader_epoch,
-    row,
-    row_of,
 )
+from quorisk.kernels.protocols.rows import EVERY_ROW, row, row_of
 
 NIL = -1
 

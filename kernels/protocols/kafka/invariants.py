@@ -2,19 +2,8 @@
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import jitable, when, where
-from quorisk.kernels.protocols.kafka.layout import (
-    EVERY_REPLICA,
-    MAX_REPLICAS,
-    ROW,
-    exposed,
-    nonempty,
-    presiding,
-    quorum_leader,
-    row,
-    rows,
-    true_leader,
-    union,
-)
+from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, exposed, presiding, quorum_leader, true_leader
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, nonempty, row, rows, union
 
 
 @jitable

@@ -6,7 +6,7 @@ Instances as in `replication` and `truncation`.
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import jitable, when, where
 from quorisk.kernels.protocols.kafka.kip320_first_try import expandable_in_epoch
-from quorisk.kernels.protocols.kafka.layout import last_records, presiding, row, true_leader
+from quorisk.kernels.protocols.kafka.layout import last_records, presiding, true_leader
 from quorisk.kernels.protocols.kafka.params import FENCED, TO_MATCH_IN_EPOCH
 from quorisk.kernels.protocols.kafka.replication import (
     add_to_isr,
@@ -20,6 +20,7 @@ from quorisk.kernels.protocols.kafka.replication import (
     shrinkable,
 )
 from quorisk.kernels.protocols.kafka.truncation import become_follower_and_truncate_to_match, requests_to_follow
+from quorisk.kernels.protocols.rows import row
 
 
 @jitable

@@ -8,18 +8,12 @@ as in `replication`.
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import jitable, when, where
 from quorisk.kernels.protocols.kafka.layout import (
-    EVERY_REPLICA,
     MAX_REPLICAS,
-    WIDTH,
     end_offset,
-    gathered,
     high_watermark,
     last_records,
     leader_epoch,
-    nonempty,
     presiding,
-    row,
-    row_of,
     true_leader,
     truncate,
 )
@@ -40,6 +34,7 @@ from quorisk.kernels.protocols.kafka.replication import (
     shrinkable,
 )
 from quorisk.kernels.protocols.kafka.truncation import kept_for_match, last_records_of_all, requests_to_follow
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, gathered, nonempty, row, row_of
 
 
 @jitable

@@ -4,27 +4,27 @@ Three facts make a log a set of record ids. Ids are handed out once, so an id ha
 a record to the offset that it has in the leader's log, so an id has one offset; and a leader's log is not truncated
 while it leads, so no two records share both epoch and offset (comparing epochs at an offset compares records).
 
-Every matrix is a word of 6-bit rows, bit 6 row + column; a row is a set of replicas, records or leader epochs. A set
-of replicas also comes spread: replica r as bit 6r, the lowest bit of its row. The controller makes one LeaderAndIsr
-request with each leader epoch, so the requests are tables by epoch, and the quorum state follows the latest of them.
+Every matrix is a word of rows (`kernels.protocols.rows`): sets of replicas, records or leader epochs. The controller
+makes one LeaderAndIsr request with each leader epoch, so the requests are tables by epoch, and the quorum state follows
+the latest of them.
 """
 
 from typing import NamedTuple
 
-from quorisk.kernels.ops import jitable, lowest_bit, popcount
+from quorisk.kernels.ops import jitable, popcount
+from quorisk.kernels.protocols.rows import (
+    EVERY_REPLICA,
+    EVERY_ROW,
+    LOW_BITS,
+    ROW,
+    WIDTH,
+    gathered,
+    nonempty,
+    row,
+    union,
+)
 
 MAX_REPLICAS, MAX_RECORDS, MAX_EPOCHS = 5, 6, 6
-WIDTH = 6
-"""Bits of a row."""
-ROW = 0b111111
-"""A whole row."""
-EVERY_ROW = 0x41041041
-"""Times a row: that row in every row; also every row's lowest bit."""
-EVERY_REPLICA = 0x1041041
-"""The same for matrices whose rows are replicas."""
-_LOW_BITS = EVERY_ROW * 0b011111
-_SPREAD = 1 | 1 << 5 | 1 << 10 | 1 << 15 | 1 << 20
-_GATHER = 1 << 24 | 1 << 19 | 1 << 14 | 1 << 9 | 1 << 4
 
 
 class State(NamedTuple):
@@ -63,58 +63,9 @@ INITIAL = State(**dict.fromkeys(State._fields, 0))
 
 
 @jitable
-def row(matrix, i):
-    """Row i of a matrix."""
-    return (matrix >> (WIDTH * i)) & ROW
-
-
-@jitable
-def with_row(matrix, i, value):
-    """The matrix with row i replaced."""
-    return (matrix & ~(ROW << (WIDTH * i))) | (value << (WIDTH * i))
-
-
-@jitable
-def row_of(bit):
-    """The row of a matrix's only bit."""
-    return lowest_bit(bit) // WIDTH
-
-
-@jitable
-def union(matrix):
-    """All rows in one."""
-    halves = matrix | (matrix >> (3 * WIDTH))
-    return (halves | (halves >> WIDTH) | (halves >> (2 * WIDTH))) & ROW
-
-
-@jitable
-def nonempty(matrix):
-    """The lowest bit of every row that has a bit set."""
-    return ((((matrix & _LOW_BITS) + _LOW_BITS) | matrix) >> (WIDTH - 1)) & EVERY_ROW
-
-
-@jitable
-def spread(replicas):
-    """A set of replicas, replica r moved to bit 6r."""
-    return (replicas * _SPREAD) & EVERY_REPLICA
-
-
-@jitable
-def gathered(replicas):
-    """The inverse of `spread`."""
-    return ((replicas * _GATHER) >> 24) & 0b11111
-
-
-@jitable
-def rows(replicas):
-    """The whole rows of a set of replicas."""
-    return spread(replicas) * ROW
-
-
-@jitable
 def current(state):
     """The leader epoch of each replica: bit 6r + e."""
-    return state.seen & ~((state.seen >> 1) & _LOW_BITS)
+    return state.seen & ~((state.seen >> 1) & LOW_BITS)
 
 
 @jitable

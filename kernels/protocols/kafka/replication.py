@@ -7,26 +7,19 @@ a leader, bit 6 replica + epoch of the request; fetching, the follower.
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import jitable, when, where
 from quorisk.kernels.protocols.kafka.layout import (
-    EVERY_REPLICA,
     MAX_REPLICAS,
-    WIDTH,
     current,
     end_offset,
-    gathered,
     high_watermark,
     last_records,
     leader_epoch,
-    nonempty,
     presiding,
     quorum_leader,
     records_before,
-    row,
-    row_of,
-    spread,
     true_leader,
-    with_row,
 )
 from quorisk.kernels.protocols.kafka.params import PLAIN
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, gathered, nonempty, row, row_of, spread, with_row
 
 
 @jitable

@@ -8,6 +8,7 @@ from typing import Any
 
 from quorisk.kernels.protocols.kafka import layout
 from quorisk.kernels.protocols.kafka.describe import NIL, QuorumState, Record, ReplicaState, SpecState, spec_state
+from quorisk.kernels.protocols.rows import WIDTH
 from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
 
 CONTROLLER = "controller"
@@ -59,7 +60,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
         leader, isr = _replica(quorum.leader), _replicas(quorum.isr)
         words = WORDS[action].format(leader=leader, member=_replica(instance))
         return Told(words, received=(Message(leader, CONTROLLER, f"ISR {isr}"),))
-    replica = instance // layout.WIDTH if action.startswith(("become", "fenced_become")) else instance
+    replica = instance // WIDTH if action.startswith(("become", "fenced_become")) else instance
     now = then.replicaState[replica]
     record = _record_of(before, then, replica)
     fields = {"replica": _replica(replica), "leader": _replica(now.leader), "epoch": str(now.leaderEpoch)}

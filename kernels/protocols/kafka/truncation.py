@@ -5,23 +5,10 @@ Instances: bit 6 replica + epoch, for each LeaderAndIsr request that names anoth
 
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import jitable, when, where
-from quorisk.kernels.protocols.kafka.layout import (
-    EVERY_REPLICA,
-    EVERY_ROW,
-    MAX_REPLICAS,
-    ROW,
-    WIDTH,
-    end_offset,
-    last_records,
-    nonempty,
-    records_before,
-    row,
-    row_of,
-    truncate,
-    union,
-)
+from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, end_offset, last_records, records_before, truncate
 from quorisk.kernels.protocols.kafka.params import TO_EPOCH_END, TO_HIGH_WATERMARK, TO_MATCH
 from quorisk.kernels.protocols.kafka.replication import receive_request
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, nonempty, row, row_of, union
 
 
 @jitable

@@ -22,8 +22,7 @@ from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
-from quorisk.kernels.states import paths
-from quorisk.kernels.states.packing import num_packed_words
+from quorisk.kernels.states import paths, store
 from quorisk.kernels.states.rerun import rerun
 from scripts.counterexamples import SHOWCASES
 from tests.references import bookkeeper, compaction, kafka
@@ -396,7 +395,7 @@ def test_a_search_that_fills_its_memory_proves_nothing(memory):
     found = paths.shortest(COMPACTION, params, memory, [1])
     assert (found.path, found.proved) == (None, False)
     assert paths.shortest(COMPACTION, params, 1 << 30, [1]).proved
-    assert found.distinct_states * 8 * (num_packed_words(COMPACTION.widths) + 7) < memory
+    assert found.distinct_states * (8 + store.TABLE_BYTES + 8) < memory
 
 
 def test_which_step_of_many_lost_messages_the_search_took():

@@ -47,7 +47,8 @@ def test_every_run_of_every_variant_is_numbas_run(name):
 
 def model_switches(model):
     """What the variants have to set each switch and choice to: everything that is not the default."""
-    return {p.name: {str(v) for v in (p.allowed or (True, False))[1:]} for p in model.parameters if not is_size(p)}
+    choices = {p: p.allowed or (True, False) for p in model.parameters if not is_size(p)}
+    return {p.name: {str(value) for value in found if value != p.default_value} for p, found in choices.items()}
 
 
 def is_size(parameter):

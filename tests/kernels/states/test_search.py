@@ -7,7 +7,7 @@ from numba import njit
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.ops import jitable
 from quorisk.kernels.protocols.compaction import MODEL
-from quorisk.kernels.states import search
+from quorisk.kernels.states import search, store
 from tests.support import params_of
 
 
@@ -18,7 +18,7 @@ def one_hash_for_all(row):
 
 @pytest.mark.parametrize("word", [0, 1, 2])
 def test_states_of_equal_hash_are_told_apart_by_every_word(word):
-    inner = bind(search._insert, "collide", hash_words=one_hash_for_all)  # for compiled code alone
+    inner = bind(store._insert, "collide", hash_words=one_hash_for_all)  # for compiled code alone
     insert = njit(lambda states, table, place: inner(states, table, place))
     states, table = np.zeros((9, 3), np.uint64), np.zeros(64, np.int64)
     for place in range(4):

@@ -1,0 +1,86 @@
+"""Partitions to try the model on."""
+
+from quorisk.kernels.protocols.cases import Cases, Tlc
+
+_PAIR = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "values": 1}
+_PAIR_OF_2_VALUES = {**_PAIR, "values": 2}
+_STRICT_PAIR = {**_PAIR, "min_isr": 2}
+_LARGE = {"brokers": 4, "replication_factor": 3, "min_isr": 2, "init_isr": 2, "values": 3}
+_ONE_EACH = {
+    "max_clean_shutdowns": 1,
+    "max_lossy_shutdowns": 1,
+    "max_fencings": 1,
+    "max_isr_shrinks": 1,
+    "max_reassignments": 1,
+}
+_LARGEST = {"brokers": 5, "replication_factor": 4, "min_isr": 2, "init_isr": 4, "values": 4}
+_FAULTS = {"max_clean_shutdowns": 1, "max_lossy_shutdowns": 1, "max_isr_shrinks": 1, "max_reassignments": 1}
+_SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values", *_ONE_EACH)
+
+CASES = Cases(
+    small={**_PAIR, "max_lossy_shutdowns": 1},
+    variants=(
+        {"max_fencings": 1},
+        {**_STRICT_PAIR, "max_fencings": 1, "max_steps": 60},
+        {"brokers": 3, "max_reassignments": 1, "max_lossy_shutdowns": 0},
+        {"version": "v3_5", "max_fencings": 1},
+        {"version": "v3_5", "max_fencings": 1, "avoid_last_replica_standing": True, "max_steps": 20},
+        {**_STRICT_PAIR, "exclude_unclean_brokers": False, "max_fencings": 1, "horizon": 20.0},
+        {"check_broker_epochs": False, "max_clean_shutdowns": 1, "rates": {"unfence_broker": 3.0}, "max_steps": 200},
+        {"maximal_isr": False, "max_isr_shrinks": 1},
+        {**_STRICT_PAIR, "min_isr_to_commit": False, "max_fencings": 1},
+        {"fence_fetches": False, "max_fencings": 1},
+        {**_PAIR_OF_2_VALUES, "truncate_on_divergence": False, "max_fencings": 1},
+        {"catch_up_to_high_watermark": False, "max_fencings": 1},
+        {"catch_up_to_epoch_start": False, "max_fencings": 1},
+        {"unclean_leader_election": True, "max_fencings": 1, "rates": {"fence_broker": 0.2}},
+        {"acks": "1", "values": 2},
+    ),
+    walks=(
+        {**_LARGE, **_ONE_EACH},
+        {**_LARGE, **_ONE_EACH, "version": "v3_5"},
+        {**_LARGEST, **_FAULTS},
+    ),
+    bench={
+        "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 4},
+        "faults": {"max_lossy_shutdowns": 1, "max_fencings": 1},
+    },
+    bench_search={
+        "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 1},
+        "faults": {"max_lossy_shutdowns": 1},
+    },
+    ladder=tuple(
+        dict(zip(_SIZES, sizes, strict=True))
+        for sizes in (
+            (2, 2, 1, 2, 1, 0, 0, 1, 0, 0),
+            (2, 2, 1, 2, 1, 0, 1, 0, 0, 0),
+            (2, 2, 1, 2, 2, 0, 0, 1, 0, 0),
+            (2, 2, 1, 2, 1, 0, 0, 1, 1, 0),
+            (2, 2, 1, 2, 1, 0, 1, 1, 0, 0),
+            (2, 2, 2, 2, 1, 0, 1, 1, 0, 0),
+            (3, 3, 2, 3, 1, 0, 1, 0, 0, 0),
+            (2, 2, 1, 2, 2, 0, 0, 2, 0, 0),
+        )
+    ),
+    tlc=Tlc(
+        modules={
+            "kafka_replication_kip_966": {"version": "kip966"},
+            "kafka_replication_v3_5": {"version": "v3_5"},
+        },
+        constants={
+            "BrokerCount": "brokers",
+            "InitReplicationFactor": "replication_factor",
+            "MinISR": "min_isr",
+            "InitIsrSize": "init_isr",
+            "Values": "values",
+            "NoDataLossShutdownLimit": "max_clean_shutdowns",
+            "CleanShutdownLimit": "max_clean_shutdowns",
+            "DataLossShutdownLimit": "max_lossy_shutdowns",
+            "UncleanShutdownLimit": "max_lossy_shutdowns",
+            "FenceBrokerLimit": "max_fencings",
+            "LeaderShrinkIsrLimit": "max_isr_shrinks",
+            "ReassignmentLimit": "max_reassignments",
+            "AvoidLastReplicaStanding": "avoid_last_replica_standing",
+        },
+    ),
+)

@@ -1,0 +1,350 @@
+"""The controller: who leads, who is in sync, who may be elected. Registration, fencing, AlterPartition, reassignment.
+
+A choice among new leaders is part of an instance: the broker chosen, or 0 where there is nothing to choose. Instances:
+of registration, row k + broker; of fencing, row of the broker + new leader; of AlterPartition, row of its partition
+epoch (ten a word) + new leader; of reassignment, a word for each new leader, bit: the set of brokers added and removed.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.protocols.kraft.layout import (
+    ACCEPTED,
+    ALL_BROKERS,
+    DIAGONAL,
+    EVERY_LOW,
+    EVERY_START,
+    FENCED,
+    INELIGIBLE,
+    LOW_ROWS,
+    MAX_BROKERS,
+    REQUESTED,
+    alter_epochs,
+    wide_row,
+    with_wide_row,
+)
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, nonempty, row, rows, spread, with_row
+
+
+@jitable
+def apply_partition_change(state, params, partition):
+    """ApplyPartitionChange: `partition` with the next partition epoch, but for its `last_known_elr`."""
+    old = state.con
+    removed = partition.replicas & old.elr & ~partition.elr
+    short = (params.kip966 != 0) & (popcount(partition.isr) < params.min_isr)
+    i = old.partition_epoch
+    log = state.log
+    return state._replace(
+        con=partition._replace(partition_epoch=i + 1, last_known_elr=where(short, old.last_known_elr | removed, 0)),
+        log=log._replace(
+            replicas=with_wide_row(log.replicas, i, partition.replicas),
+            isrs=with_wide_row(log.isrs, i, partition.isr),
+            elrs=with_wide_row(log.elrs, i, partition.elr),
+            leaders=with_wide_row(log.leaders, i, partition.leader),
+            bumps=with_wide_row(log.bumps, i, partition.leader_epoch - old.leader_epoch),
+            adding=with_wide_row(log.adding, i, partition.adding),
+            removing=with_wide_row(log.removing, i, partition.removing),
+        ),
+    )
+
+
+@jitable
+def update_elr(state, params, isr, replicas):
+    """UpdateElrOnIsrOrReplicaChange."""
+    elr = (state.con.elr & replicas) | (state.con.isr & replicas & ~isr)
+    return where((params.kip966 != 0) & (popcount(isr) < params.min_isr), elr, 0)
+
+
+@jitable
+def candidates(state, params, isr, elr, unfenced):
+    """The brokers that may be elected from this ISR and ELR."""
+    live = where(params.kip966, isr, isr & unfenced)
+    live = where((params.kip966 != 0) & (live == 0), elr & unfenced, live)
+    unclean = (live == 0) & (params.unclean_leader_election != 0)
+    return where(unclean, state.con.replicas & unfenced, live)
+
+
+@jitable
+def keeps_leader(state, params, isr, elr, unfenced):
+    """NoLeaderChange."""
+    leader = state.con.leader
+    stays = leader & isr & where(params.kip966, ALL_BROKERS, unfenced)
+    return where(leader == 0, candidates(state, params, isr, elr, unfenced) == 0, stays != 0)
+
+
+@jitable
+def update_partition_on_broker_change(state, params, isr, elr, unfenced, elected):
+    """MaybeUpdatePartitionOnBrokerChange; `elected` is the new leader as a set, empty if there is no candidate."""
+    old = state.con
+    keeps = keeps_leader(state, params, isr, elr, unfenced)
+    clean = elected & (isr | elr) != 0
+    new_isr = where(keeps | (elected == 0), isr, where(clean, isr | elected, elected))
+    new_elr = where(keeps | (elected == 0), elr, where(clean, elr & ~elected, 0))
+    changed = apply_partition_change(
+        state,
+        params,
+        old._replace(
+            isr=new_isr,
+            elr=new_elr,
+            leader=where(keeps, old.leader, elected),
+            leader_epoch=where(keeps, old.leader_epoch, old.leader_epoch + 1),
+        ),
+    )
+    unchanged = keeps & (isr == old.isr) & (elr == old.elr)
+    return where(unchanged, state, changed)._replace(unfenced=unfenced)
+
+
+@jitable
+def isr_without(state, params, broker):
+    """RemoveBrokerFromISR, or as of 3.5 MaybeRemoveBrokerFromISR, which leaves one member."""
+    rest = state.con.isr & ~broker
+    return where((params.kip966 != 0) | (rest != 0), rest, state.con.isr)
+
+
+@jitable
+def next_leaders(state, params):
+    """Whom the controller may elect when it fences the leader: row of the leader + candidate; + 0 if nobody."""
+    leader = state.con.leader
+    isr = isr_without(state, params, leader)
+    elr = update_elr(state, params, isr, state.con.replicas)
+    found = candidates(state, params, isr, elr, state.unfenced & ~leader)
+    return where(found == 0, 1, found) << (WIDTH * lowest_bit(leader))
+
+
+@jitable
+def fence_instances(state, params, brokers):
+    """Instances of fencing these brokers: an election is due for the leader alone.
+
+    But as of 3.5 a reassignment may name a leader that is fenced; whoever is fenced next calls an unclean election.
+    """
+    leader = state.con.leader
+    overdue = (leader & ~state.unfenced != 0) & (params.unclean_leader_election != 0)
+    pool = where(overdue, state.con.replicas & state.unfenced, 0)
+    others = brokers & ~leader
+    choices = rows(others) & (pool * EVERY_REPLICA) & ~DIAGONAL
+    found = choices | (spread(others) & ~nonempty(choices))
+    return found | when(brokers & leader != 0, next_leaders, state, params)
+
+
+@jitable
+def handle_broker_fenced(state, params, instance):
+    """HandleBrokerFenced."""
+    b = instance // WIDTH
+    broker = 1 << b
+    isr = isr_without(state, params, broker)
+    elr = update_elr(state, params, isr, state.con.replicas)
+    unfenced = state.unfenced & ~broker
+    elected = candidates(state, params, isr, elr, unfenced) & (1 << (instance - WIDTH * b))
+    return update_partition_on_broker_change(state, params, isr, elr, unfenced, elected)
+
+
+@jitable
+def handle_broker_unfenced(state, params, broker, excluded):
+    """HandleBrokerUnfenced; with the broker excluded from ISR and ELR, ProcessUncleanBroker.
+
+    While nobody leads there is no candidate, so the only one can be this broker.
+    """
+    isr, elr, unfenced = state.con.isr & ~excluded, state.con.elr & ~excluded, state.unfenced | broker
+    elected = candidates(state, params, isr, elr, unfenced)
+    change = update_partition_on_broker_change(state, params, isr, elr, unfenced, elected)
+    due = (state.con.leader == 0) | (excluded != 0)
+    return where(due, change, state._replace(unfenced=unfenced))
+
+
+@jitable
+def receive_broker_reg_request_enabled(state, params):
+    # an incarnation id registers once, so no broker that is not fenced is registered under the request's
+    return (state.register_requests & ((ALL_BROKERS & ~state.unfenced) * EVERY_START),)
+
+
+@jitable
+def receive_broker_reg_request(state, params, instance, lost):
+    k = instance // WIDTH
+    b = instance - WIDTH * k
+    broker = 1 << b
+    unclean = (params.exclude_unclean_brokers != 0) & (row(state.register_epochs, k) == 0)
+    epoch = params.brokers + state.registrations + 1
+    offset = state.con.partition_epoch
+    state = handle_broker_unfenced(state, params, broker, where(unclean, broker, 0))
+    return state._replace(
+        reg_epochs=with_row(state.reg_epochs, b, epoch),
+        reg_incarnations=with_row(state.reg_incarnations, b, params.brokers + 1 + k),
+        registrations=state.registrations + 1,
+        register_requests=state.register_requests & ~(1 << instance),
+        register_responses=state.register_responses | (1 << instance),
+        register_epochs=with_row(state.register_epochs, k, epoch),
+        register_records=with_row(state.register_records, k, offset),
+    )
+
+
+@jitable
+def valid(state, params, i):
+    """ValidateAlterPartitionRequest for the request of row i: ACCEPTED, INELIGIBLE or FENCED."""
+    isr = wide_row(state.alters.isrs, i)
+    leader = wide_row(state.log.leaders, i)
+    epochs = alter_epochs(state.alters.epochs, i)
+    other_epoch = 0
+    for b in range(MAX_BROKERS):
+        epoch = (epochs >> (4 * b)) & 15
+        other_epoch |= where((epoch != 0) & (epoch != row(state.reg_epochs, b)), 1 << b, 0)
+    other_epoch = where(params.check_broker_epochs, other_epoch & isr, 0)
+    eligible = (isr & ~state.unfenced) | other_epoch == 0
+    current = (leader == state.con.leader) & (leader & other_epoch == 0) & (i + 1 == state.con.partition_epoch)
+    return where(current, where(eligible, ACCEPTED, INELIGIBLE), FENCED)
+
+
+@jitable
+def reassigned(state, params, isr):
+    """Whether this ISR would complete a reassignment."""
+    con = state.con
+    final_isr = isr & ~con.removing
+    complete = ((con.adding | con.removing) != 0) & (con.adding & ~final_isr == 0)
+    return complete & (popcount(final_isr) >= params.min_isr)
+
+
+@jitable
+def completing_leaders(state, params):
+    """Whom the request of the current partition epoch may make leader; broker 0 stands for no choice."""
+    i = state.con.partition_epoch - 1
+    isr = wide_row(state.alters.isrs, i)
+    final_isr = isr & ~state.con.removing
+    leaves = reassigned(state, params, isr) & (state.con.leader & final_isr == 0)
+    leaves &= valid(state, params, i) == ACCEPTED
+    return where(leaves, final_isr, 1)
+
+
+@jitable
+def receive_alter_partition_request_enabled(state, params):
+    low, high = state.alters.kinds.low & EVERY_LOW, state.alters.kinds.high & EVERY_LOW
+    # only a request of the current partition epoch is accepted, and only a reassignment takes its leader away
+    i = state.con.partition_epoch - 1
+    leaves = (state.con.leader & state.con.removing != 0) & (wide_row(state.alters.kinds, i) == REQUESTED)
+    choices = when(leaves, completing_leaders, state, params)
+    upper = i >= LOW_ROWS
+    shift = WIDTH * where(upper, i - LOW_ROWS, i)
+    other = ~where(leaves, 1 << shift, 0)
+    return (
+        where(upper, low, (low & other) | (choices << shift)),
+        where(upper, (high & other) | (choices << shift), high),
+    )
+
+
+@jitable
+def receive_alter_partition_request(state, params, instance, lost):
+    word = instance // 64
+    place = (instance - 64 * word) // WIDTH
+    i = place + LOW_ROWS * word
+    con = state.con
+    isr = wide_row(state.alters.isrs, i)
+    answer = valid(state, params, i)
+    complete = reassigned(state, params, isr)
+    new_isr = where(complete, isr & ~con.removing, isr)
+    replicas = where(complete, con.replicas & ~con.removing, con.replicas)
+    chosen = 1 << (instance - 64 * word - WIDTH * place)
+    accepted = apply_partition_change(
+        state,
+        params,
+        con._replace(
+            replicas=replicas,
+            isr=new_isr,
+            elr=update_elr(state, params, new_isr, replicas),
+            leader=where(con.leader & new_isr != 0, con.leader, chosen),
+            leader_epoch=where(complete, con.leader_epoch + 1, con.leader_epoch),
+            adding=where(complete, 0, con.adding),
+            removing=where(complete, 0, con.removing),
+        ),
+    )
+    state = where(answer == ACCEPTED, accepted, state)
+    return state._replace(alters=state.alters._replace(kinds=with_wide_row(state.alters.kinds, i, answer)))
+
+
+@jitable
+def fence_broker_enabled(state, params):
+    wanted = where(state.fencings < params.max_fencings, state.unfenced, 0)
+    return (when(wanted != 0, fence_instances, state, params, wanted),)
+
+
+@jitable
+def fence_broker(state, params, instance, lost):
+    return handle_broker_fenced(state, params, instance)._replace(fencings=state.fencings + 1)
+
+
+@jitable
+def unfence_broker_enabled(state, params):
+    return (state.running & ~state.unfenced,)
+
+
+@jitable
+def unfence_broker(state, params, b, lost):
+    return handle_broker_unfenced(state, params, 1 << b, 0)
+
+
+@jitable
+def reassignment_of(state, params, brokers):
+    """The partition after the reassignment that adds those of `brokers` that are no replicas and removes the others;
+    before a leader is chosen."""
+    con = state.con
+    adding, removing = brokers & ~con.replicas, brokers & con.replicas
+    final_isr, final_replicas = con.isr & ~removing, (con.replicas | adding) & ~removing
+    complete = (adding == 0) & (popcount(final_isr) >= params.min_isr)
+    return con._replace(
+        replicas=where(complete, final_replicas, con.replicas | adding),
+        isr=where(complete, final_isr, con.isr),
+        elr=where(complete, update_elr(state, params, final_isr, final_replicas), con.elr),
+        leader_epoch=where(complete, con.leader_epoch + 1, con.leader_epoch),
+        adding=where(complete, 0, adding),
+        removing=where(complete, 0, removing),
+    )
+
+
+@jitable
+def reassignments_to(state, params, c):
+    """Bit: a set of brokers to add and remove, after which broker c may lead; c = 0 also where the leader stays."""
+    con = state.con
+    found = 0
+    for brokers in range(1, 1 << MAX_BROKERS):
+        size = popcount(con.replicas ^ brokers)
+        isr = reassignment_of(state, params, brokers).isr
+        leaders = where(con.leader & isr != 0, 1, isr)
+        allowed = (size >= params.min_isr) & (brokers >> params.brokers == 0)
+        found |= where(allowed, (leaders >> c) & 1, 0) << brokers
+    return found
+
+
+@jitable
+def perform_partition_reassignment_enabled(state, params):
+    allowed = (state.reassignments < params.max_reassignments) & (state.con.adding | state.con.removing == 0)
+    return (
+        when(allowed, reassignments_to, state, params, 0),
+        when(allowed, reassignments_to, state, params, 1),
+        when(allowed, reassignments_to, state, params, 2),
+        when(allowed, reassignments_to, state, params, 3),
+        when(allowed, reassignments_to, state, params, 4),
+    )
+
+
+@jitable
+def perform_partition_reassignment(state, params, instance, lost):
+    c = instance // 64
+    partition = reassignment_of(state, params, instance - 64 * c)
+    stays = state.con.leader & partition.isr != 0
+    partition = partition._replace(leader=where(stays, state.con.leader, 1 << c))
+    return apply_partition_change(state, params, partition)._replace(reassignments=state.reassignments + 1)
+
+
+RECEIVE_BROKER_REG_REQUEST = Action(
+    "receive_broker_reg_request", receive_broker_reg_request_enabled, sends_nothing, receive_broker_reg_request
+)
+RECEIVE_ALTER_PARTITION_REQUEST = Action(
+    "receive_alter_partition_request",
+    receive_alter_partition_request_enabled,
+    sends_nothing,
+    receive_alter_partition_request,
+)
+FENCE_BROKER = Action("fence_broker", fence_broker_enabled, sends_nothing, fence_broker)
+UNFENCE_BROKER = Action("unfence_broker", unfence_broker_enabled, sends_nothing, unfence_broker)
+PERFORM_PARTITION_REASSIGNMENT = Action(
+    "perform_partition_reassignment",
+    perform_partition_reassignment_enabled,
+    sends_nothing,
+    perform_partition_reassignment,
+)

@@ -1,0 +1,417 @@
+"""Bit layout of the KRaft model's state.
+
+Brokers are counted from 0 here (from 1 in the spec, whose broker 1 is the first leader). What holds in every reachable
+state makes it small; the literal interpreter of the tests, which relies on none of it, reaches the same states:
+
+- The controller's partition metadata is the last record of the metadata log, and partition epochs count its records:
+  everything made in a partition epoch stands in row epoch - 1 of a `Wide`. A broker's metadata log is a prefix of it.
+- The leader of a partition epoch has one AlterPartition exchange in it, which stays in the network if it is overtaken,
+  and it is pending no longer than that leader is in that epoch.
+- Between two brokers there is one fetch exchange, pending until it is answered or one of them shuts down. A fetcher's
+  offset and last fetched epoch are those of the end of its broker's log.
+- A value is written once, so it has one epoch and one offset, wherever it is: a log is a set of values. Of a value that
+  no log, no fetch response and no consumer has, epoch and offset are forgotten.
+- An incarnation id names one start of one broker, and so one registration exchange.
+"""
+
+from typing import Any, NamedTuple
+
+from quorisk.kernels.ops import jitable, lowest_bit, popcount, where
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, row, rows, spread, union
+
+MAX_BROKERS, MAX_VALUES = 5, 4
+MAX_RECORDS = 20
+"""Partition epochs: records of the metadata log."""
+MAX_STARTS = 8
+MAX_EPOCH = 15
+"""The last leader epoch and the last broker epoch that there is room for."""
+LOW_ROWS = 10
+"""Rows in the first word of a `Wide`."""
+ALL_BROKERS = (1 << MAX_BROKERS) - 1
+ALL_VALUES = (1 << MAX_VALUES) - 1
+DIAGONAL = sum(1 << (WIDTH * b + b) for b in range(MAX_BROKERS))
+"""Of a matrix whose rows and columns are brokers."""
+EVERY_LOW = sum(1 << (WIDTH * i) for i in range(LOW_ROWS))
+"""Times a row: that row for every partition epoch of a word."""
+EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))
+REACHED_BITS = WIDTH * (MAX_VALUES + 1)
+_PEER_EPOCH_BITS = 4
+HEAD_BITS, BODY_BITS = 12, 11
+REQUESTED, ACCEPTED, INELIGIBLE, FENCED = 1, 2, 4, 8
+"""An AlterPartition exchange: the request, or the response by its error."""
+OK, UNKNOWN_EPOCH, FENCED_EPOCH, NOT_LEADER = range(4)
+"""Errors of a fetch response."""
+
+
+class Wide(NamedTuple):
+    """A row for each partition epoch; that of epoch p is row p - 1."""
+
+    low: int  # epochs 1 to 10
+    high: int  # epochs 11 to 20
+
+
+class ByBroker(NamedTuple):
+    """A word for each broker."""
+
+    b0: int
+    b1: int
+    b2: int
+    b3: int
+    b4: int
+
+
+class Partition(NamedTuple):
+    """con_partition_metadata; sets of brokers but for the epochs."""
+
+    replicas: int
+    isr: int
+    elr: int
+    last_known_elr: int
+    leader: int  # empty = NoLeader
+    leader_epoch: int
+    partition_epoch: int
+    adding: int
+    removing: int
+
+
+class MetadataLog(NamedTuple):
+    """con_metadata_log; `last_known_elr` follows from the rest. Row p - 1: the record of partition epoch p.
+
+    If the first ISR is smaller than the replica set, partition epoch 1 has a record here that the spec's log lacks.
+    """
+
+    replicas: Wide
+    isrs: Wide
+    elrs: Wide
+    leaders: Wide
+    bumps: Wide  # the lowest bit of a row: the record begins a leader epoch
+    adding: Wide
+    removing: Wide
+
+
+class Local(NamedTuple):
+    """partition_metadata: a row for each broker."""
+
+    replicas: int
+    isrs: int
+    maximal_isrs: int
+    leaders: int
+    leader_epochs: int
+    partition_epochs: int
+
+
+class AlterEpochs(NamedTuple):
+    """Broker epochs of AlterPartition requests: 4 bits a broker, 20 a partition epoch, three of them a word."""
+
+    w0: int
+    w1: int
+    w2: int
+    w3: int
+    w4: int
+    w5: int
+    w6: int
+
+
+class Alters(NamedTuple):
+    """AlterPartition requests and responses, by the partition epoch that the request was made in."""
+
+    kinds: Wide  # REQUESTED, ACCEPTED, INELIGIBLE or FENCED; 0: there is none
+    isrs: Wide  # isr
+    epochs: AlterEpochs  # isr_and_epochs; at the leader its broker_epoch
+
+
+class State(NamedTuple):
+    """Every variable of the spec; "row b": a row for each broker."""
+
+    unfenced: int  # con_unfenced
+    reg_epochs: int  # row b: con_broker_reg[b].broker_epoch
+    reg_incarnations: int  # row b: con_broker_reg[b].incarnation_id
+    con: Partition  # con_partition_metadata
+    log: MetadataLog  # con_metadata_log
+    running: int  # brokers that are RUNNING
+    starting: int  # brokers that are STARTING
+    dirty: int  # brokers that are OFFLINE_DIRTY; the rest is OFFLINE_CLEAN
+    broker_epochs: int  # row b: broker_state[b].broker_epoch
+    incarnations: int  # row b: broker_state[b].incarnation_id
+    fetchers: int  # row b: the broker whose fetcher of b has the partition
+    delayed: int  # brokers whose fetcher that is has `delayed`
+    replicated: Wide  # broker_metadata_log: bit b of a row: broker b has that record
+    leaders: int  # partition_status is Leader
+    followers: int  # partition_status is Follower
+    local: Local  # partition_metadata
+    logs: int  # row b: the values in partition_data[b].log
+    hwms: int  # row b: partition_data[b].hwm
+    lesos: int  # row b: partition_leso[b]; 0 = Nil
+    peers: (
+        ByBroker  # partition_replica_state[b]: bit 6(o - 1) + p: leo of p is at least o; 4 bits of 30 + 4p: its epoch
+    )
+    pending: int  # brokers whose partition_pending_ap has a request: that of their partition epoch
+    register_requests: int  # row k: the broker of RegisterBrokerRequest of start k
+    register_responses: int  # row k: the broker of RegisterBrokerResponse of start k
+    register_epochs: int  # row k: their broker_epoch
+    register_records: int  # row k: the partition epoch of their metadata_offset
+    alters: Alters  # AlterPartitionRequest and AlterPartitionResponse
+    fetch_requests: int  # row b: destinations of FetchRequests of b
+    fetch_responses: int  # row b: sources of FetchResponses to b
+    fetch_heads: ByBroker  # 12 bits a peer: leader_epoch (4), fetch_offset (3), hwm (3), error (2)
+    fetch_bodies: ByBroker  # 11 bits a peer: record, a set of values (4), diverging_epoch: offset (3) and epoch (4); or
+    # of a request: last_fetched_epoch in the place of the latter
+    starts: int  # aux_ctrs.incarn_ctr, less what it starts from
+    registrations: int  # aux_broker_epoch, less what it starts from
+    clean_shutdowns: int  # aux_ctrs.no_data_loss_shutdown_ctr
+    lossy_shutdowns: int  # aux_ctrs.data_loss_shutdown_ctr
+    fencings: int  # aux_ctrs.fence_broker_ctr
+    isr_shrinks: int  # aux_ctrs.leader_shrink_isr_ctr
+    reassignments: int  # aux_ctrs.reassignment_ctr
+    flos: int  # row b: aux_flo[b]; 0 = IntMax
+    sent: int  # inv_sent, a set of values
+    pos_acked: int  # inv_pos_acked, a set of values
+    neg_acked: int  # inv_neg_acked, a set of values
+    true_hwm: int  # inv_true_hwm
+    consumed: int  # inv_consumed, a set of values
+    offsets: int  # row o - 1: the values at offset o
+    value_epochs: int  # row v: the epoch of value v
+
+
+_WIDE = Wide(WIDTH * LOW_ROWS, WIDTH * (MAX_RECORDS - LOW_ROWS))
+_BY_BROKER = WIDTH * MAX_BROKERS
+_widths: dict[str, Any] = (
+    dict.fromkeys(State._fields, MAX_BROKERS)
+    | dict.fromkeys(
+        ("reg_epochs", "reg_incarnations", "broker_epochs", "incarnations", "fetchers", "logs", "hwms", "lesos")
+        + ("fetch_requests", "fetch_responses", "flos"),
+        _BY_BROKER,
+    )
+    | dict.fromkeys(
+        ("register_requests", "register_responses", "register_epochs", "register_records"), WIDTH * MAX_STARTS
+    )
+    | dict.fromkeys(("starts", "registrations"), 4)
+    | dict.fromkeys(("clean_shutdowns", "lossy_shutdowns", "fencings", "isr_shrinks", "reassignments", "true_hwm"), 3)
+    | dict.fromkeys(("sent", "pos_acked", "neg_acked", "consumed"), MAX_VALUES)
+    | dict.fromkeys(("offsets", "value_epochs"), WIDTH * MAX_VALUES)
+    | {
+        "con": Partition(5, 5, 5, 5, 5, 4, 5, 5, 5),
+        "log": MetadataLog(*(_WIDE,) * len(MetadataLog._fields)),
+        "replicated": _WIDE,
+        "local": Local(*(_BY_BROKER,) * len(Local._fields)),
+        "peers": ByBroker(*(REACHED_BITS + _PEER_EPOCH_BITS * MAX_BROKERS,) * MAX_BROKERS),
+        "alters": Alters(_WIDE, _WIDE, AlterEpochs(*(60,) * 7)),
+        "fetch_heads": ByBroker(*(HEAD_BITS * MAX_BROKERS,) * MAX_BROKERS),
+        "fetch_bodies": ByBroker(*(BODY_BITS * MAX_BROKERS,) * MAX_BROKERS),
+    }
+)
+WIDTHS = State(**_widths)
+"""Bits of every field."""
+
+
+# ---- rows by partition epoch
+
+
+@jitable
+def wide_row(wide, i):
+    """Row i."""
+    upper = i >= LOW_ROWS
+    return (where(upper, wide.high, wide.low) >> (WIDTH * where(upper, i - LOW_ROWS, i))) & ROW
+
+
+@jitable
+def with_wide_row(wide, i, value):
+    """Row i replaced."""
+    upper = i >= LOW_ROWS
+    shift = WIDTH * where(upper, i - LOW_ROWS, i)
+    word = (where(upper, wide.high, wide.low) & ~(ROW << shift)) | (value << shift)
+    return Wide(where(upper, wide.low, word), where(upper, word, wide.high))
+
+
+@jitable
+def rows_before(i):
+    """All bits of the rows 0 to i - 1."""
+    upper = i >= LOW_ROWS
+    low, high = where(upper, LOW_ROWS, i), where(upper, i - LOW_ROWS, 0)
+    return Wide((1 << (WIDTH * low)) - 1, (1 << (WIDTH * high)) - 1)
+
+
+@jitable
+def leader_epoch_of(log, i):
+    """The leader epoch of the record in row i."""
+    upto = rows_before(i + 1)
+    return popcount(log.bumps.low & upto.low) + popcount(log.bumps.high & upto.high)
+
+
+# ---- words by broker
+
+
+@jitable
+def word_of(words, b):
+    """The word of broker b."""
+    upper = where(b == 2, words.b2, where(b == 3, words.b3, words.b4))
+    return where(b == 0, words.b0, where(b == 1, words.b1, upper))
+
+
+@jitable
+def with_word(words, b, value):
+    """The word of broker b replaced."""
+    return ByBroker(
+        where(b == 0, value, words.b0),
+        where(b == 1, value, words.b1),
+        where(b == 2, value, words.b2),
+        where(b == 3, value, words.b3),
+        where(b == 4, value, words.b4),
+    )
+
+
+@jitable
+def alter_epochs(epochs, i):
+    """The broker epochs of the request of row i: 4 bits a broker."""
+    j = i // 3
+    upper = where(j == 3, epochs.w3, where(j == 4, epochs.w4, where(j == 5, epochs.w5, epochs.w6)))
+    word = where(j == 0, epochs.w0, where(j == 1, epochs.w1, where(j == 2, epochs.w2, upper)))
+    return (word >> (20 * (i - 3 * j))) & 0xFFFFF
+
+
+@jitable
+def with_alter_epochs(epochs, i, value):
+    """Those of row i replaced."""
+    j = i // 3
+    shift = 20 * (i - 3 * j)
+    changed = (alter_epochs(epochs, i) ^ value) << shift
+    return AlterEpochs(
+        epochs.w0 ^ where(j == 0, changed, 0),
+        epochs.w1 ^ where(j == 1, changed, 0),
+        epochs.w2 ^ where(j == 2, changed, 0),
+        epochs.w3 ^ where(j == 3, changed, 0),
+        epochs.w4 ^ where(j == 4, changed, 0),
+        epochs.w5 ^ where(j == 5, changed, 0),
+        epochs.w6 ^ where(j == 6, changed, 0),
+    )
+
+
+# ---- logs
+
+
+@jitable
+def leo_of(state, b):
+    """LeoOf."""
+    return popcount(row(state.logs, b)) + 1
+
+
+@jitable
+def values_before(state, offset):
+    """The values at smaller offsets than this one, which is at least 1."""
+    return union(state.offsets & ((1 << (WIDTH * (offset - 1))) - 1))
+
+
+@jitable
+def last_epoch(state, log):
+    """The epoch of the last record of a log, a set of values; 0 if it is empty."""
+    last = log & row(state.offsets << WIDTH, popcount(log))
+    return row(state.value_epochs, lowest_bit(last | 1 << MAX_VALUES))
+
+
+@jitable
+def values_on_way(bodies):
+    """The values in fetch responses."""
+    lanes = bodies.b0 | bodies.b1 | bodies.b2 | bodies.b3 | bodies.b4
+    lanes |= (lanes >> BODY_BITS) | (lanes >> (2 * BODY_BITS))
+    return (lanes | (lanes >> (3 * BODY_BITS)) | (lanes >> (4 * BODY_BITS))) & ALL_VALUES
+
+
+@jitable
+def forget(state):
+    """Without epoch and offset of values that nothing has any longer."""
+    known = union(state.logs) | state.consumed | values_on_way(state.fetch_bodies)
+    return state._replace(offsets=state.offsets & (known * EVERY_ROW), value_epochs=state.value_epochs & rows(known))
+
+
+# ---- the first state
+
+
+@jitable
+def first_wide(rows_of_first, virtual_row, has_virtual):
+    """The first record in row 0, or in row 1 behind one that the log lacks."""
+    return Wide(where(has_virtual, virtual_row | rows_of_first << WIDTH, rows_of_first), 0)
+
+
+@jitable
+def initial(params, choice):
+    """An established partition: broker 0 leads, replicas outside the ISR are fenced and have not heard of it."""
+    everyone = (1 << params.brokers) - 1
+    replicas, isr = (1 << params.replication_factor) - 1, (1 << params.init_isr) - 1
+    has_virtual = params.init_isr < params.replication_factor
+    partition_epoch = where(has_virtual, 2, 1)
+    stale = replicas & ~isr
+    ids = 0
+    for b in range(MAX_BROKERS):
+        ids |= where((everyone >> b) & 1, (b + 1) << (WIDTH * b), 0)
+    nothing = Wide(0, 0)
+    no_words = ByBroker(0, 0, 0, 0, 0)
+    every = where(has_virtual, 1, 0)
+    first = (everyone & ~stale) << where(has_virtual, WIDTH, 0)
+    return State(
+        unfenced=everyone & ~stale,
+        reg_epochs=ids,
+        reg_incarnations=ids,
+        con=Partition(replicas, isr, 0, 0, 1, 1, partition_epoch, 0, 0),
+        log=MetadataLog(
+            replicas=first_wide(replicas, replicas, has_virtual),
+            isrs=first_wide(isr, replicas, has_virtual),
+            elrs=nothing,
+            leaders=first_wide(1, 1, has_virtual),
+            bumps=Wide(1, 0),
+            adding=nothing,
+            removing=nothing,
+        ),
+        running=everyone,
+        starting=0,
+        dirty=0,
+        broker_epochs=ids,
+        incarnations=ids,
+        fetchers=spread(everyone & ~1),
+        delayed=0,
+        replicated=Wide(first | every * everyone, 0),
+        leaders=1,
+        followers=replicas & ~1,
+        local=Local(
+            replicas=spread(replicas) * replicas,
+            isrs=spread(isr) * isr | spread(stale) * replicas,
+            maximal_isrs=spread(isr) * isr | spread(stale) * replicas,
+            leaders=spread(replicas),
+            leader_epochs=spread(replicas),
+            partition_epochs=spread(isr) * partition_epoch | spread(stale),
+        ),
+        logs=0,
+        hwms=EVERY_REPLICA,
+        lesos=1,
+        peers=no_words,
+        pending=0,
+        register_requests=0,
+        register_responses=0,
+        register_epochs=0,
+        register_records=0,
+        alters=Alters(nothing, nothing, AlterEpochs(0, 0, 0, 0, 0, 0, 0)),
+        fetch_requests=0,
+        fetch_responses=0,
+        fetch_heads=no_words,
+        fetch_bodies=no_words,
+        starts=0,
+        registrations=0,
+        clean_shutdowns=0,
+        lossy_shutdowns=0,
+        fencings=0,
+        isr_shrinks=0,
+        reassignments=0,
+        flos=0,
+        sent=0,
+        pos_acked=0,
+        neg_acked=0,
+        true_hwm=1,
+        consumed=0,
+        offsets=0,
+        value_epochs=0,
+    )
+
+
+@jitable
+def initial_choices(params):
+    """The spec has one initial state."""
+    return 1

@@ -1,0 +1,184 @@
+"""The leader changes the ISR by AlterPartition requests.
+
+SendAlterPartitionRequest is two actions here: one without followers that timed out, which lets those that caught up
+join, and one with some, a fault. Instances: the leader; of the second, 16 leader + the set of timed out members, three
+leaders a word, where a set of the four other brokers leaves out the leader's own bit.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.protocols.kraft.layout import (
+    ACCEPTED,
+    MAX_BROKERS,
+    REACHED_BITS,
+    REQUESTED,
+    leader_epoch_of,
+    wide_row,
+    with_alter_epochs,
+    with_wide_row,
+    word_of,
+)
+from quorisk.kernels.protocols.kraft.watermark import maybe_update_hwm_on_partition_change
+from quorisk.kernels.protocols.rows import row, with_row
+
+_LEADERS_A_WORD = 3
+
+
+@jitable
+def joining(state, params, b):
+    """FollowerIsCaughtUp for those outside the ISR of leader b."""
+    hwm, leso = row(state.hwms, b), row(state.lesos, b)
+    needed = where((params.catch_up_to_high_watermark != 0) & (hwm > 1), hwm, 1)
+    needed = where((params.catch_up_to_epoch_start != 0) & (leso > needed), leso, needed)
+    caught_up = row(word_of(state.peers, b), needed - 1)
+    return caught_up & row(state.local.replicas, b) & ~row(state.local.isrs, b)
+
+
+@jitable
+def idle_leaders(state):
+    """Leaders that may send an AlterPartition request."""
+    return state.leaders & state.running & ~state.pending
+
+
+@jitable
+def has_joining(state, params, b):
+    """Bit b if a follower may join the ISR of leader b."""
+    return where(joining(state, params, b) != 0, 1 << b, 0)
+
+
+@jitable
+def send_alter_partition_request_enabled(state, params):
+    idle = idle_leaders(state)
+    found = 0
+    for b in range(MAX_BROKERS):
+        found |= when((idle >> b) & 1 != 0, has_joining, state, params, b)
+    return (found,)
+
+
+@jitable
+def request_isr(state, params, b, proposed):
+    """DoSendAlterPartitionRequest for this proposed ISR."""
+    broker = 1 << b
+    local = state.local
+    i, isr = row(local.partition_epochs, b) - 1, row(local.isrs, b)
+    known = (word_of(state.peers, b) >> REACHED_BITS) | row(state.broker_epochs, b) << (4 * b)
+    named = (proposed & ~isr) | broker
+    epochs = 0
+    for p in range(MAX_BROKERS):
+        epochs |= where((named >> p) & 1, known & (15 << (4 * p)), 0)
+    alters = state.alters
+    return state._replace(
+        alters=alters._replace(
+            kinds=with_wide_row(alters.kinds, i, REQUESTED),
+            isrs=with_wide_row(alters.isrs, i, proposed),
+            epochs=with_alter_epochs(alters.epochs, i, epochs),
+        ),
+        local=local._replace(maximal_isrs=with_row(local.maximal_isrs, b, proposed | isr)),
+        pending=state.pending | broker,
+    )
+
+
+@jitable
+def send_alter_partition_request(state, params, b, lost):
+    return request_isr(state, params, b, row(state.local.isrs, b) | joining(state, params, b))
+
+
+@jitable
+def without_bit(members, b):
+    """A set of brokers as four bits, b left out."""
+    below = (1 << b) - 1
+    return (members & below) | (members >> 1 & ~below)
+
+
+@jitable
+def parts(members):
+    """Bit s: s is a subset of this set of four, and not empty."""
+    found = 1
+    for i in range(MAX_BROKERS - 1):
+        found |= where((members >> i) & 1, found << (1 << i), 0)
+    return found & ~1
+
+
+@jitable
+def timed_out_sets(state, b):
+    """Bit s: the members s of the ISR of leader b may have timed out."""
+    return parts(without_bit(row(state.local.isrs, b), b))
+
+
+@jitable
+def leader_shrink_isr_enabled(state, params):
+    idle = where(state.isr_shrinks < params.max_isr_shrinks, idle_leaders(state), 0)
+    low, high = 0, 0
+    for b in range(_LEADERS_A_WORD):
+        low |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (16 * b)
+    for b in range(_LEADERS_A_WORD, MAX_BROKERS):
+        high |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (16 * (b - _LEADERS_A_WORD))
+    return low, high
+
+
+@jitable
+def leader_shrink_isr(state, params, instance, lost):
+    word = instance // 64
+    place = (instance - 64 * word) // 16
+    b = place + _LEADERS_A_WORD * word
+    others = instance - 64 * word - 16 * place
+    below = (1 << b) - 1
+    timed_out = (others & below) | (others & ~below) << 1
+    proposed = (row(state.local.isrs, b) & ~timed_out) | joining(state, params, b)
+    return request_isr(state, params, b, proposed)._replace(isr_shrinks=state.isr_shrinks + 1)
+
+
+@jitable
+def answered(state, b):
+    """Bit b if there is an answer to the request that leader b waits for: a rejection, or news of the same epoch."""
+    i = row(state.local.partition_epochs, b) - 1
+    kind = wide_row(state.alters.kinds, i)
+    same_epoch = wide_row(state.log.bumps, i + 1) == 0
+    return where((kind > ACCEPTED) | ((kind == ACCEPTED) & same_epoch), 1 << b, 0)
+
+
+@jitable
+def receive_alter_partition_response_enabled(state, params):
+    waiting = state.pending & state.leaders & state.running
+    found = 0
+    for b in range(MAX_BROKERS):
+        found |= when((waiting >> b) & 1 != 0, answered, state, b)
+    return (found,)
+
+
+@jitable
+def receive_alter_partition_response(state, params, b, lost):
+    local, alters = state.local, state.alters
+    i = row(local.partition_epochs, b) - 1
+    accepted = wide_row(alters.kinds, i) == ACCEPTED
+    j = where(accepted, i + 1, i)  # an error rolls back to the record that the leader had
+    isr = wide_row(state.log.isrs, j)
+    state = maybe_update_hwm_on_partition_change(state, params, b, word_of(state.peers, b), isr)
+    return state._replace(
+        local=local._replace(
+            replicas=with_row(local.replicas, b, wide_row(state.log.replicas, j)),
+            isrs=with_row(local.isrs, b, isr),
+            maximal_isrs=with_row(local.maximal_isrs, b, isr),
+            leaders=with_row(local.leaders, b, wide_row(state.log.leaders, j)),
+            leader_epochs=with_row(local.leader_epochs, b, leader_epoch_of(state.log, j)),
+            partition_epochs=with_row(local.partition_epochs, b, j + 1),
+        ),
+        pending=state.pending & ~(1 << b),
+        alters=alters._replace(
+            kinds=with_wide_row(alters.kinds, i, 0),
+            isrs=with_wide_row(alters.isrs, i, 0),
+            epochs=with_alter_epochs(alters.epochs, i, 0),
+        ),
+    )
+
+
+SEND_ALTER_PARTITION_REQUEST = Action(
+    "send_alter_partition_request", send_alter_partition_request_enabled, sends_nothing, send_alter_partition_request
+)
+LEADER_SHRINK_ISR = Action("leader_shrink_isr", leader_shrink_isr_enabled, sends_nothing, leader_shrink_isr)
+RECEIVE_ALTER_PARTITION_RESPONSE = Action(
+    "receive_alter_partition_response",
+    receive_alter_partition_response_enabled,
+    sends_nothing,
+    receive_alter_partition_response,
+)

@@ -1,0 +1,190 @@
+"""What an experiment file may say about a partition, and the numbers that the rules read."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from quorisk.kernels.model import Condition, Parameter
+from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
+
+
+class Params(NamedTuple):
+    """The spec's constants and the variant, as integers (switches: 0 or 1)."""
+
+    brokers: int  # BrokerCount
+    replication_factor: int  # InitReplicationFactor
+    min_isr: int  # MinISR
+    init_isr: int  # InitIsrSize
+    values: int  # as a set
+    max_clean_shutdowns: int  # NoDataLossShutdownLimit
+    max_lossy_shutdowns: int  # DataLossShutdownLimit
+    max_fencings: int  # FenceBrokerLimit
+    max_isr_shrinks: int  # LeaderShrinkIsrLimit
+    max_reassignments: int  # ReassignmentLimit
+    kip966: int
+    avoid_last_replica_standing: int  # 0 in KIP-966's version, which has no such restriction
+    exclude_unclean_brokers: int
+    check_broker_epochs: int
+    maximal_isr: int
+    min_isr_to_commit: int
+    fence_fetches: int
+    truncate_on_divergence: int
+    catch_up_to_high_watermark: int
+    catch_up_to_epoch_start: int
+    unclean_leader_election: int
+    ack_all: int
+
+
+PARAMETERS = (
+    Parameter("brokers", "model", (1, MAX_BROKERS), "brokers; those beyond the replicas join by reassignment"),
+    Parameter("replication_factor", "model", (1, MAX_BROKERS), "replicas of the partition"),
+    Parameter("min_isr", "model", (1, MAX_BROKERS), "min.insync.replicas"),
+    Parameter("init_isr", "model", (1, MAX_BROKERS), "replicas in sync at the start; the others are fenced"),
+    Parameter("values", "model", (1, MAX_VALUES), "records that producers may write"),
+    Parameter(
+        "max_clean_shutdowns",
+        "faults",
+        (0, MAX_STARTS),
+        "shutdowns that keep the log: clean, or unclean with nothing lost",
+    ),
+    Parameter("max_lossy_shutdowns", "faults", (0, MAX_STARTS), "shutdowns that lose the whole log"),
+    Parameter("max_fencings", "faults", (0, 7), "times that the controller fences a broker that is up"),
+    Parameter("max_isr_shrinks", "faults", (0, 7), "times that a leader removes lagging replicas from the ISR"),
+    Parameter("max_reassignments", "faults", (0, 2), "times that an operator adds or removes replicas"),
+    Parameter(
+        "version",
+        "variant",
+        ("kip966", "v3_5"),
+        "with eligible leader replicas (KIP-966, from 4.1 on by default), or as of 3.5",
+    ),
+    Parameter(
+        "avoid_last_replica_standing",
+        "variant",
+        None,
+        "v3_5: the only member of the ISR never loses its log, which no cluster can promise",
+        default=False,
+    ),
+    Parameter(
+        "exclude_unclean_brokers",
+        "variant",
+        None,
+        "kip966: a broker that comes back from an unclean shutdown leaves ISR and ELR (off: it is taken for clean)",
+    ),
+    Parameter(
+        "check_broker_epochs",
+        "variant",
+        None,
+        "the controller refuses an AlterPartition request whose broker epochs are not the registered ones (off: a "
+        "broker that restarted since it caught up may join the ISR)",
+    ),
+    Parameter(
+        "maximal_isr",
+        "variant",
+        None,
+        "the high watermark waits for the replicas that a leader is about to add as well (off: for its ISR alone)",
+    ),
+    Parameter(
+        "min_isr_to_commit",
+        "variant",
+        None,
+        "kip966: the high watermark moves only while the ISR has min_isr members (off: as in v3_5, whatever its size)",
+    ),
+    Parameter(
+        "fence_fetches",
+        "variant",
+        None,
+        "a leader answers only fetches of its own leader epoch (off: of any epoch)",
+    ),
+    Parameter(
+        "truncate_on_divergence",
+        "variant",
+        None,
+        "a follower whose log diverges from the leader's truncates it first (off: it fetches on behind its own end)",
+    ),
+    Parameter(
+        "catch_up_to_high_watermark",
+        "variant",
+        None,
+        "a follower joins the ISR only if it has reached the leader's high watermark (off: if it has fetched at all)",
+    ),
+    Parameter(
+        "catch_up_to_epoch_start",
+        "variant",
+        None,
+        "a follower joins the ISR only if it has reached the end that the log had when the leader took over",
+    ),
+    Parameter(
+        "unclean_leader_election",
+        "variant",
+        None,
+        "unclean.leader.election.enable: any replica that is up may lead if nobody else can; beyond the specs",
+        default=False,
+    ),
+    Parameter(
+        "acks",
+        "variant",
+        ("all", "1"),
+        "the producers' acks: a write is acknowledged once it is committed, or once its leader has it; the latter is "
+        "beyond the specs",
+    ),
+)
+
+
+def most_records(values: Mapping[str, Any]) -> int:
+    """The last partition epoch that can be reached.
+
+    A broker that goes leaves the ISR or the leadership, and comes back with an election or into the ISR; one that comes
+    back unclean leaves the ELR besides. A leader that shrinks its ISR may remove all others, who join again one by one;
+    a reassignment may add as many.
+    """
+    shutdowns = values["max_clean_shutdowns"] + values["max_lossy_shutdowns"]
+    out_of_sync = values["replication_factor"] - values["init_isr"]
+    replicas = values["brokers"] if values["max_reassignments"] else values["replication_factor"]
+    return (
+        1
+        + (out_of_sync > 0)
+        + out_of_sync
+        + (3 if values["version"] == "kip966" else 2) * shutdowns
+        + 2 * values["max_fencings"]
+        + replicas * values["max_isr_shrinks"]
+        + values["brokers"] * values["max_reassignments"]
+    )
+
+
+def most_leader_epochs(values: Mapping[str, Any]) -> int:
+    """The last leader epoch that can be reached: each fault may take the leader away and give it back."""
+    faults = values["max_clean_shutdowns"] + values["max_lossy_shutdowns"] + values["max_fencings"]
+    return 1 + 2 * faults + 2 * int(values["max_reassignments"])
+
+
+CONDITIONS = (
+    Condition("replication_factor", "at most brokers", lambda v: v["replication_factor"] <= v["brokers"]),
+    Condition("init_isr", "at most replication_factor", lambda v: v["init_isr"] <= v["replication_factor"]),
+    Condition("min_isr", "at most init_isr", lambda v: v["min_isr"] <= v["init_isr"]),
+    Condition(
+        "max_lossy_shutdowns",
+        f"at most {MAX_STARTS} with max_clean_shutdowns",
+        lambda v: v["max_clean_shutdowns"] + v["max_lossy_shutdowns"] <= MAX_STARTS,
+    ),
+    Condition(
+        "max_fencings",
+        "fewer faults in all: there is room for "
+        f"{MAX_RECORDS} partition epochs (each fencing may take 2, each shutdown 3, or 2 in v3_5, each ISR shrink as "
+        "many as there are replicas, each reassignment as many as there are brokers)",
+        lambda v: most_records(v) <= MAX_RECORDS and most_leader_epochs(v) <= MAX_EPOCH,
+    ),
+)
+
+
+def make_params(values: Mapping[str, Any]) -> Params:
+    """`Params` from checked values of PARAMETERS."""
+    kip966 = values["version"] == "kip966"
+    given = {
+        **values,
+        "values": (1 << values["values"]) - 1,
+        "kip966": kip966,
+        "avoid_last_replica_standing": not kip966 and values["avoid_last_replica_standing"],
+        "ack_all": values["acks"] == "all",
+        "min_isr_to_commit": kip966 and values["min_isr_to_commit"],
+        "exclude_unclean_brokers": kip966 and values["exclude_unclean_brokers"],
+    }
+    return Params(**{name: int(given[name]) for name in Params._fields})

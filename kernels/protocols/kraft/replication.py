@@ -1,0 +1,245 @@
+"""Fetching and writing.
+
+Instances: of fetch requests and responses, row of the follower + leader; of writes, row of the leader + value.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.protocols.kraft.layout import (
+    ALL_VALUES,
+    BODY_BITS,
+    FENCED_EPOCH,
+    HEAD_BITS,
+    MAX_BROKERS,
+    MAX_VALUES,
+    NOT_LEADER,
+    OK,
+    REACHED_BITS,
+    UNKNOWN_EPOCH,
+    forget,
+    last_epoch,
+    leo_of,
+    values_before,
+    with_word,
+    word_of,
+)
+from quorisk.kernels.protocols.kraft.watermark import commit_offset, maybe_advance_high_watermark
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, WIDTH, row, rows, with_row
+
+_REACHED = (1 << REACHED_BITS) - 1
+
+
+@jitable
+def peer_epoch(peers, p):
+    """The broker epoch in a leader's word of what it knows of peer p."""
+    return (peers >> (REACHED_BITS + 4 * p)) & 15
+
+
+@jitable
+def with_peer(peers, p, leo, epoch):
+    """That word once peer p has fetched from `leo` on."""
+    old = (EVERY_ROW & _REACHED) << p | 15 << (REACHED_BITS + 4 * p)
+    reached = (EVERY_ROW & ((1 << (WIDTH * leo)) - 1)) << p
+    return (peers & ~old) | reached | epoch << (REACHED_BITS + 4 * p)
+
+
+@jitable
+def acking_isr(state, params, b):
+    """The members, but the leader b itself, whom a commit waits for."""
+    return where(params.maximal_isr, row(state.local.maximal_isrs, b), row(state.local.isrs, b)) & ~(1 << b)
+
+
+@jitable
+def with_exchange(state, f, t, head, body):
+    """The state with the fetch exchange from f to t replaced: head and body of its message."""
+    head_word, body_word = word_of(state.fetch_heads, f), word_of(state.fetch_bodies, f)
+    head_mask, body_mask = (1 << HEAD_BITS) - 1, (1 << BODY_BITS) - 1
+    head_word = (head_word & ~(head_mask << (HEAD_BITS * t))) | head << (HEAD_BITS * t)
+    body_word = (body_word & ~(body_mask << (BODY_BITS * t))) | body << (BODY_BITS * t)
+    return state._replace(
+        fetch_heads=with_word(state.fetch_heads, f, head_word),
+        fetch_bodies=with_word(state.fetch_bodies, f, body_word),
+    )
+
+
+@jitable
+def unconverged(state, f, leader):
+    """1 unless Converged: follower f and its leader, a set, agree on the log's end and the high watermark."""
+    t = lowest_bit(leader)
+    leo, peers = leo_of(state, f), word_of(state.peers, t)
+    known = ((row(peers, leo - 1) & ~row(peers & _REACHED, leo)) >> f) & 1
+    same = (
+        (leo_of(state, t) == leo)
+        & (row(state.hwms, t) == row(state.hwms, f))
+        & (known != 0)
+        & (peer_epoch(peers, f) == row(state.broker_epochs, f))
+    )
+    return where(same, 0, leader)
+
+
+@jitable
+def send_fetch_request_enabled(state, params):
+    idle = state.fetchers & state.local.leaders & rows(state.running)
+    idle &= ~(state.fetch_requests | state.fetch_responses)
+    wanted = 0
+    for f in range(MAX_BROKERS):
+        leader = row(idle, f)
+        wanted |= when(leader != 0, unconverged, state, f, leader) << (WIDTH * f)
+    return (wanted,)
+
+
+@jitable
+def send_fetch_request(state, params, instance, lost):
+    f = instance // WIDTH
+    head = row(state.local.leader_epochs, f) | leo_of(state, f) << 4
+    state = with_exchange(state, f, instance - WIDTH * f, head, last_epoch(state, row(state.logs, f)) << 7)
+    return state._replace(fetch_requests=state.fetch_requests | (1 << instance), delayed=state.delayed & ~(1 << f))
+
+
+@jitable
+def epochs_up_to(state, log, epoch):
+    """The values of a log with this leader epoch or an earlier one."""
+    found = 0
+    for v in range(MAX_VALUES):
+        found |= where(row(state.value_epochs, v) <= epoch, 1 << v, 0)
+    return log & found
+
+
+@jitable
+def last_offset_for_epoch(state, b, epoch, own_epoch):
+    """LastOffsetForEpoch: an epoch and the offset where it ends; `own_epoch` is the leader's, -1 at a follower.
+
+    Epochs never fall along a log, so the records up to an epoch are its beginning.
+    """
+    log = row(state.logs, b)
+    upto = epochs_up_to(state, log, epoch)
+    given = (log == 0) | (last_epoch(state, log) == epoch) | (own_epoch == epoch)
+    found = where(given | (upto == 0), epoch, last_epoch(state, upto))
+    return found, where(given, popcount(log), popcount(upto)) + 1
+
+
+@jitable
+def receive_fetch_request_enabled(state, params):
+    return (state.fetch_requests & (state.running * EVERY_REPLICA),)
+
+
+@jitable
+def receive_fetch_request(state, params, instance, lost):
+    f = instance // WIDTH
+    b = instance - WIDTH * f
+    head = word_of(state.fetch_heads, f) >> (HEAD_BITS * b)
+    asked_epoch, offset = head & 15, (head >> 4) & 7
+    fetched_epoch = (word_of(state.fetch_bodies, f) >> (BODY_BITS * b + 7)) & 15
+    epoch, log = row(state.local.leader_epochs, b), row(state.logs, b)
+
+    behind, ahead = epoch < asked_epoch, epoch > asked_epoch
+    error = where(behind, UNKNOWN_EPOCH, where(ahead, FENCED_EPOCH, NOT_LEADER))
+    fenced = (state.leaders & (1 << b) == 0) | ((params.fence_fetches != 0) & (behind | ahead))
+
+    end_epoch, end_offset = last_offset_for_epoch(state, b, fetched_epoch, epoch)
+    diverges = (end_epoch < fetched_epoch) | (end_offset < offset)
+    diverges &= (params.truncate_on_divergence != 0) & (fenced ^ True)
+    good = (fenced | diverges) ^ True
+
+    peers = with_peer(word_of(state.peers, b), f, offset, row(state.broker_epochs, f))
+    leo = leo_of(state, b)
+    new_hwm = commit_offset(peers, acking_isr(state, params, b), leo, leo) + 1
+    served = maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
+    state = where(good, served._replace(peers=with_word(state.peers, b, peers)), state)
+    record = where(good, log & row(state.offsets, offset - 1), 0)
+    diverging = where(diverges, end_offset << 4 | end_epoch << 7, 0)
+    answer = epoch | offset << 4 | row(state.hwms, b) << 7 | where(fenced, error, OK) << 10
+    return with_exchange(state, f, b, answer, record | diverging)._replace(
+        fetch_requests=state.fetch_requests & ~(1 << instance),
+        fetch_responses=state.fetch_responses | (1 << instance),
+    )
+
+
+@jitable
+def receive_fetch_response_enabled(state, params):
+    return (state.fetch_responses & rows(state.running),)
+
+
+@jitable
+def truncation_point(state, b, epoch, offset):
+    """FindTruncatePoint."""
+    own_epoch, own_offset = last_offset_for_epoch(state, b, epoch, -1)
+    return where((own_epoch != epoch) | (own_offset < offset), own_offset, offset)
+
+
+@jitable
+def receive_fetch_response(state, params, instance, lost):
+    b = instance // WIDTH
+    t = instance - WIDTH * b
+    head = word_of(state.fetch_heads, b) >> (HEAD_BITS * t)
+    body = word_of(state.fetch_bodies, b) >> (BODY_BITS * t)
+    epoch, offset, hwm, error = head & 15, (head >> 4) & 7, (head >> 7) & 7, (head >> 10) & 3
+    record, end_offset, end_epoch = body & ALL_VALUES, (body >> 4) & 7, (body >> 7) & 15
+    log = row(state.logs, b)
+
+    expected = ((state.fetchers >> instance) & 1 != 0) & (offset == popcount(log) + 1)
+    expected &= epoch == row(state.local.leader_epochs, b)
+    good = expected & (error == OK)
+    truncates = good & (end_offset != 0)
+    good &= end_offset == 0
+
+    kept = log & values_before(state, truncation_point(state, b, end_epoch, where(truncates, end_offset, 1)))
+    log = where(truncates, kept, where(good, log | record, log))
+    hwm = where(good & (hwm <= popcount(log) + 1), hwm, row(state.hwms, b))
+    failed = where(expected & (error != OK), 1 << b, 0)
+    settled = where(good | truncates, 1 << b, 0)
+    state = with_exchange(state, b, t, 0, 0)
+    return forget(
+        state._replace(
+            fetch_responses=state.fetch_responses & ~(1 << instance),
+            logs=with_row(state.logs, b, log),
+            hwms=with_row(state.hwms, b, hwm),
+            delayed=(state.delayed & ~settled) | failed,
+        )
+    )
+
+
+@jitable
+def writable(state, params, ready):
+    """Row b: the values not sent yet, for the brokers of `ready` whose maximal ISR is large enough."""
+    unsent = params.values & ~state.sent
+    found = 0
+    for b in range(MAX_BROKERS):
+        enough = popcount(row(state.local.maximal_isrs, b)) >= params.min_isr
+        found |= where(((ready >> b) & 1 != 0) & enough, unsent << (WIDTH * b), 0)
+    return found
+
+
+@jitable
+def write_record_to_leader_enabled(state, params):
+    ready = where(state.sent != params.values, state.leaders & state.running, 0)
+    return (when(ready != 0, writable, state, params, ready),)
+
+
+@jitable
+def write_record_to_leader(state, params, instance, lost):
+    b = instance // WIDTH
+    v = instance - WIDTH * b
+    value, leo, flo = 1 << v, leo_of(state, b), row(state.flos, b)
+    state = state._replace(
+        sent=state.sent | value,
+        pos_acked=state.pos_acked | where(params.ack_all, 0, value),
+        logs=state.logs | (value << (WIDTH * b)),
+        offsets=state.offsets | (value << (WIDTH * (leo - 1))),
+        value_epochs=with_row(state.value_epochs, v, row(state.local.leader_epochs, b)),
+        flos=with_row(state.flos, b, where(flo == 0, leo, flo)),
+    )
+    new_hwm = commit_offset(word_of(state.peers, b), acking_isr(state, params, b), leo, leo + 1) + 1
+    return maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
+
+
+SEND_FETCH_REQUEST = Action("send_fetch_request", send_fetch_request_enabled, sends_nothing, send_fetch_request)
+RECEIVE_FETCH_REQUEST = Action(
+    "receive_fetch_request", receive_fetch_request_enabled, sends_nothing, receive_fetch_request
+)
+RECEIVE_FETCH_RESPONSE = Action(
+    "receive_fetch_response", receive_fetch_response_enabled, sends_nothing, receive_fetch_response
+)
+WRITE_RECORD_TO_LEADER = Action(
+    "write_record_to_leader", write_record_to_leader_enabled, sends_nothing, write_record_to_leader
+)

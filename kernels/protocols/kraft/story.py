@@ -1,0 +1,230 @@
+"""What happens to a partition, in words: brokers are b1, b2, ..., records A, B, ..., the controller leads nothing.
+
+Who gets what follows from the difference between two states of the spec's `messages`. What producers and consumers see
+stands in notes over the leader; offsets count from 1, as in the spec.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from quorisk.kernels.protocols.kraft import layout
+from quorisk.kernels.protocols.kraft.describe import spec_state
+from quorisk.kernels.protocols.kraft.spec import (
+    LEADER,
+    AlterRequest,
+    AlterResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionMetadata,
+    Record,
+    RegisterRequest,
+    RegisterResponse,
+    SpecState,
+)
+from quorisk.kernels.protocols.kraft.spec import Message as Sent
+from quorisk.kernels.protocols.kraft.variables import spec_variables
+from quorisk.kernels.protocols.rows import WIDTH
+from quorisk.kernels.telling import Message, Note, Told, members
+
+CONTROLLER = "controller"
+WORDS = {
+    "broker_start": "{broker} starts and asks to be registered",
+    "receive_broker_reg_response": "{broker} hears that it is registered",
+    "receive_metadata_update": "{broker} hears of partition epoch {epoch}",
+    "send_alter_partition_request": "{broker} asks for the ISR {isr}, as followers have caught up",
+    "leader_shrink_isr": "{broker} asks for the ISR {isr}, as followers lag behind",
+    "receive_alter_partition_response": "{broker} hears what became of its request",
+    "send_fetch_request": "{broker} fetches from {leader}",
+    "receive_fetch_request": "{leader} answers the fetch of {broker}: {answer}",
+    "receive_fetch_response": "{broker} gets the answer of {leader}: {answer}",
+    "write_record_to_leader": "{broker} takes a record from a producer",
+    "data_loss_shutdown": "{broker} goes down and loses its log; the controller fences it",
+    "no_data_loss_shutdown": "{broker} shuts down cleanly; the controller fences it",
+    "no_data_loss_unclean_shutdown": "{broker} goes down uncleanly, but keeps its log; the controller fences it",
+    "receive_broker_reg_request": "the controller registers {broker}",
+    "receive_alter_partition_request": "the controller answers the request of {broker}: {answer}",
+    "fence_broker": "the controller fences {broker}",
+    "unfence_broker": "the controller unfences {broker}",
+    "perform_partition_reassignment": "an operator wants the replicas {replicas}",
+}
+_SHUTDOWNS = ("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown")
+_ONE_BROKER = ("broker_start", "send_alter_partition_request", "receive_alter_partition_response", "unfence_broker")
+
+
+def participants(params: Any) -> tuple[str, ...]:
+    """The controller and the brokers."""
+    return (CONTROLLER, *(_broker(b + 1) for b in range(params.brokers)))
+
+
+def tell(state: layout.State, params: Any, action: str, instance: int, after: layout.State) -> Told:
+    """The step from `state` to `after` that this action made."""
+    before, then = spec_state(state, params), spec_state(after, params)
+    fresh, gone = then.messages - before.messages, before.messages - then.messages
+    handled = [] if action in _SHUTDOWNS else sorted(gone, key=repr)  # who goes down drops its fetches unread
+    sent = sorted(fresh, key=repr)
+    broker = _acting(action, instance, handled)
+    fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": ""}
+    received = [_message(m) for m in handled]
+    if action == "receive_metadata_update":
+        record = _heard(before, then, broker)
+        fields["epoch"] = str(record.partition_epoch)
+        received.append(Message(CONTROLLER, _broker(broker), _record_of_change(record)))
+    for m in (*handled, *sent):
+        if isinstance(m, AlterRequest):
+            fields["isr"] = _brokers(m.isr)
+        if isinstance(m, FetchRequest):
+            fields["leader"] = _broker(m.dest)
+        if isinstance(m, FetchResponse):
+            fields["leader"] = _broker(m.source)
+        if isinstance(m, FetchResponse | AlterResponse):
+            fields["answer"] = _label(m)
+    return Told(
+        WORDS[action].format(**fields),
+        received=tuple(received),
+        sent=tuple(_message(m) for m in sent),
+        notes=tuple(_notes(before, then)),
+    )
+
+
+def verdict(state: layout.State, params: Any, invariant: str) -> str:
+    """In what a state breaks an invariant."""
+    s = spec_state(state, params)
+    md, committed = s.con_partition_metadata, f"records up to offset {s.inv_true_hwm - 1} are committed"
+    if invariant == "LeaderCompletenessProperty":
+        held = {record.value for record in s.partition_data[(md.leader or 1) - 1].log}
+        lost = members(map(_value, sorted(s.inv_pos_acked - held)))
+        lacks = f"lacks {lost}, acknowledged before" if s.inv_pos_acked - held else f"ends before that: {committed}"
+        return f"{_broker(md.leader)}, elected in epoch {md.leader_epoch}, {lacks}."
+    if invariant == "NoCommittedRecordLostGlobally":
+        held = {record.value for data in s.partition_data for record in data.log}
+        return f"{members(map(_value, sorted(s.inv_pos_acked - held)))}, acknowledged before, is in no broker's log."
+    if invariant == "LeaderCandidateCompletenessProperty":
+        short = [b for b in sorted(md.isr | md.elr) if s.partition_data[b - 1].leo < s.inv_true_hwm]
+        return f"{committed.capitalize()}, but {_brokers(short)}, of ISR and ELR, ends before."
+    if invariant == "ReplicationQuorumSupersetProperty":
+        leader = next(b for b, status in enumerate(s.partition_status, 1) if status == LEADER)
+        own = s.partition_metadata[leader - 1]
+        return (
+            f"{_broker(leader)} commits with {_brokers(own.maximal_isr)}, its ISR is {_brokers(own.isr)}; "
+            f"the controller may elect from ISR {_brokers(md.isr)} and ELR {_brokers(md.elr)}."
+        )
+    if invariant == "ConsistentReadProperty":
+        return f"Consumers read {_log(s.inv_consumed)}, which the log of {_broker(md.leader)}, now leading, has not."
+    if invariant == "LogMatchingProperty":
+        logs = (f"{_broker(b)}: {_log(d.log[: d.hwm - 1])}" for b, d in enumerate(s.partition_data, 1))
+        return f"Below their high watermarks logs differ: {', '.join(logs)}."
+    return f"ISR and ELR are empty, and the last known ELR is {_brokers(md.last_known_elr)}."
+
+
+def variables(state: layout.State, params: Any) -> dict[str, Any]:
+    """The spec's variables; its Values are A, B, ..."""
+    return spec_variables(spec_state(state, params), params)
+
+
+def _acting(action: str, instance: int, handled: list[Sent]) -> int:
+    """The broker that a step is about."""
+    place = instance % 64
+    if action == "receive_alter_partition_request":
+        return next(m.source for m in handled if isinstance(m, AlterRequest))
+    if action == "leader_shrink_isr":
+        return place // 16 + 3 * (instance // 64) + 1
+    if action in _ONE_BROKER:
+        return instance + 1
+    if action in ("receive_metadata_update", "receive_broker_reg_request", "receive_broker_reg_response"):
+        return place % WIDTH + 1
+    return place // WIDTH + 1
+
+
+def _target(s: SpecState) -> frozenset[int]:
+    return s.con_partition_metadata.replicas - s.con_partition_metadata.removing
+
+
+def _heard(before: SpecState, then: SpecState, broker: int) -> PartitionMetadata:
+    """The last record that a broker has appended to its metadata log."""
+    log = then.broker_metadata_log[broker - 1]
+    assert len(log) > len(before.broker_metadata_log[broker - 1])
+    return log[-1]
+
+
+def _broker(b: int | None) -> str:
+    return f"b{b}" if b else "nobody"
+
+
+def _brokers(brokers: Iterable[int]) -> str:
+    return members(map(_broker, sorted(brokers)))
+
+
+def _value(value: int) -> str:
+    return chr(ord("A") + value)
+
+
+def _log(records: Iterable[Record]) -> str:
+    return "[" + ", ".join(f"{_value(r.value)} (epoch {r.epoch})" for r in records) + "]"
+
+
+def _record_of_change(md: PartitionMetadata) -> str:
+    elr = f", ELR {_brokers(md.elr)}" if md.elr else ""
+    return f"epoch {md.partition_epoch}: {_broker(md.leader)} leads, ISR {_brokers(md.isr)}{elr}"
+
+
+def _message(m: Sent) -> Message:
+    to_controller, from_controller = (RegisterRequest, AlterRequest), (RegisterResponse, AlterResponse)
+    sender = CONTROLLER if isinstance(m, from_controller) else _broker(m.source)
+    receiver = CONTROLLER if isinstance(m, to_controller) else _broker(m.dest)
+    return Message(sender, receiver, _label(m))
+
+
+def _label(m: Sent) -> str:
+    match m:
+        case RegisterRequest():
+            return f"register, last broker epoch {m.broker_epoch}" if m.broker_epoch else "register, no broker epoch"
+        case RegisterResponse():
+            return f"registered, broker epoch {m.broker_epoch}"
+        case AlterRequest():
+            return f"ISR {_brokers(m.isr)} in epoch {m.partition_epoch}"
+        case AlterResponse(error=None):
+            return f"ISR {_brokers(m.isr)} since epoch {m.partition_epoch}"
+        case AlterResponse():
+            return f"refused in epoch {m.request.partition_epoch}: {m.error}"
+        case FetchRequest():
+            return f"fetch from offset {m.fetch_offset}, leader epoch {m.leader_epoch}"
+    if m.error:
+        return str(m.error)
+    if m.diverging_epoch:
+        return f"diverged: epoch {m.diverging_epoch.epoch} ends at {m.diverging_epoch.offset}"
+    records = f"{_value(m.records[0].value)} at offset {m.fetch_offset}" if m.records else "nothing new"
+    return f"{records}, hw {m.hwm}"
+
+
+def _notes(before: SpecState, then: SpecState) -> Iterator[Note]:
+    if then.con_partition_metadata != before.con_partition_metadata:
+        yield Note((CONTROLLER,), _record_of_change(then.con_partition_metadata))
+    acknowledged = then.inv_pos_acked - before.inv_pos_acked
+    refused = then.inv_neg_acked - before.inv_neg_acked
+    for b in range(1, len(then.partition_data) + 1):
+        news = list(_news(before, then, b))
+        own = {r.value for data in (before.partition_data, then.partition_data) for r in data[b - 1].log}
+        if before.aux_flo[b - 1] != then.aux_flo[b - 1] or then.partition_status[b - 1] == LEADER:
+            news += [f"acknowledges {_value(v)}" for v in sorted(acknowledged & own)]
+            news += [f"refuses {_value(v)}" for v in sorted(refused & own)]
+        yield from (Note((_broker(b),), text) for text in news)
+
+
+def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
+    """What became of a broker."""
+    was, now = before.partition_data[b - 1], then.partition_data[b - 1]
+    if then.broker_state[b - 1].status != before.broker_state[b - 1].status:
+        yield then.broker_state[b - 1].status.lower().replace("_", " ")
+    if (b in then.con_unfenced) != (b in before.con_unfenced):
+        yield "unfenced" if b in then.con_unfenced else "fenced"
+    if then.partition_status[b - 1] != before.partition_status[b - 1]:
+        epoch, leader = then.partition_metadata[b - 1].leader_epoch, then.partition_metadata[b - 1].leader
+        role = then.partition_status[b - 1]
+        yield f"leads in epoch {epoch}" if role == LEADER else f"follows {_broker(leader)}" if role else "waits"
+    if len(now.log) < len(was.log):
+        yield f"log ends at {now.leo}: {', '.join(_value(r.value) for r in was.log[now.leo - 1 :])} dropped"
+    if len(now.log) > len(was.log):
+        yield f"{_value(now.log[-1].value)} at offset {was.leo}, epoch {now.log[-1].epoch}"
+    if now.hwm > was.hwm and then.partition_status[b - 1] == LEADER:
+        committed = ", ".join(_value(r.value) for r in now.log[was.hwm - 1 : now.hwm - 1])
+        yield f"high watermark {now.hwm}: {committed} committed"

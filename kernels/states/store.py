@@ -1,0 +1,188 @@
+"""A model's states, each kept once, numbered in the order in which they came: for whatever enumerates them.
+
+Rows (`kernels.states.packing`) lie end to end in one array; an open-addressing table of (fingerprint, number) finds
+duplicates. Compiled code stops when it needs more room than there is, and Python makes it.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.compiled import bind
+from quorisk.kernels.model import Model, num_words, smallest_params
+from quorisk.kernels.states.packing import (
+    Layout,
+    hash_words,
+    narrow,
+    narrowest,
+    packing,
+    spread,
+    unpacked,
+    wide_row,
+    widened,
+)
+
+MOST_SUCCESSORS = 1 << 14
+"""Room kept for the successors of one state; more would need 2**6 lost subsets of 256 instances."""
+SLICE = 1 << 15
+"""States that compiled code expands at a time."""
+TABLE_BYTES = 8 * 6
+"""A table of at most 4 places a state, twice while it grows."""
+_PLACE_BITS = 40
+_PLACE = np.int64((1 << _PLACE_BITS) - 1)
+ENDED, TABLE_FULL, FULL, WIDER = range(4)
+"""Why compiled code stopped: at the end of its slice, because the hash table or the other arrays are full, or because
+a state differs from all others where they have no bits for it."""
+NO_ROW = -1
+"""In place of a state's number: it has no row, since it differs where others do not."""
+
+
+class Kept(NamedTuple):
+    """What compiled code sees of a store."""
+
+    rows: np.ndarray  # uint64, [number, word]; as many as memory holds
+    table: np.ndarray  # int64, a power of two
+    wide: np.ndarray  # uint64, the wide row of the state that was looked up or read last
+    layout: Layout
+
+
+class StoreFunctions(NamedTuple):
+    """A model's compiled functions on kept states."""
+
+    keep: Any
+    """`keep(state, kept, count)`: its number, which is `count` if it is new, or NO_ROW; see `_keep`."""
+    state: Any
+    """`state(kept, place)`: the state of that number."""
+
+
+@cache
+def store_functions(model: Model) -> StoreFunctions:
+    """The functions that keep the states of a model."""
+    like = model.initial(smallest_params(model), 0)
+    pack, unpack = packing(model.widths)
+    keep = bind(_keep, model.name, pack=pack, insert=bind(_insert, model.name))
+    return StoreFunctions(keep, bind(_state, model.name, unpack=unpack, like=like))
+
+
+class Store:
+    """The states of one configuration; how many there are, those who number them know."""
+
+    def __init__(self, model: Model, params: Any, memory_bytes: int, other_bytes: int = 0) -> None:
+        """`other_bytes` a state go to others' arrays; the first initial state says what a row starts from."""
+        self._widths = model.widths
+        self._other_bytes = other_bytes + TABLE_BYTES
+        self._flat = np.empty(memory_bytes // 8, np.uint64)  # only what is written takes memory
+        table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
+        wide = wide_row(model.initial(params, 0), model.widths)
+        layout = narrowest(wide)
+        self.kept = Kept(self._rows(layout), table, wide, layout)
+
+    def _rows(self, layout: Layout) -> np.ndarray:
+        capacity = 8 * len(self._flat) // (8 * layout.num_words + self._other_bytes)
+        return self._flat[: capacity * layout.num_words].reshape(capacity, layout.num_words)
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory for a state now, that of others included."""
+        return 8 * self.kept.layout.num_words + self._other_bytes
+
+    def state(self, place: int) -> Any:
+        """The state of that number, for plain Python."""
+        wide = np.empty_like(self.kept.wide)
+        spread(self.kept.rows[place], self.kept.layout, wide)
+        return unpacked(wide, self._widths)
+
+    def make_room(self, status: int, count: int) -> int:
+        """Does what compiled code stopped for, with so many states kept: ENDED, or FULL if memory does not allow it."""
+        if status == TABLE_FULL:
+            self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
+        elif status == WIDER:
+            before = self.kept
+            layout = widened(before.layout, before.wide)
+            rows = self._rows(layout)
+            if len(rows) < count + MOST_SUCCESSORS:
+                return FULL
+            _widen(before.rows, before.layout, rows, layout, count, np.empty_like(before.wide))
+            self.kept = before._replace(rows=rows, layout=layout)
+            self._fill(np.zeros_like(before.table), count)
+        return FULL if status == FULL else ENDED
+
+    def _fill(self, table: np.ndarray, count: int) -> None:
+        self.kept = self.kept._replace(table=table)
+        _rehash(self.kept.rows, count, table)
+
+
+def word_tables(model: Model) -> dict[str, Any]:
+    """What compiled code that enumerates instances needs as globals: of each word of instances its action and its
+    first instance, and how many words there are."""
+    per_action = num_words(model)
+    return {
+        "num_words": sum(per_action),
+        "word_action": np.repeat(np.arange(len(per_action)), per_action),
+        "word_first": np.concatenate([64 * np.arange(n) for n in per_action]),
+    }
+
+
+# Templates. The names that they use and this module lacks are bound by `store_functions`.
+# ruff: noqa: F821
+
+
+def _keep(state, kept, count):
+    """The number of a state: that of its equal, or `count` if it is new, behind all others.
+
+    NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
+    """
+    if pack(state, kept.wide, kept.layout.base, kept.layout.fixed) != 0:
+        return NO_ROW
+    narrow(kept.wide, kept.layout, kept.rows[count])
+    return insert(kept.rows, kept.table, count)
+
+
+def _state(kept, place):
+    spread(kept.rows[place], kept.layout, kept.wide)
+    return unpack(like, kept.wide)
+
+
+def _insert(rows, table, place):
+    """The place of the row just written at `place`, behind all others: that of its equal, or its own if it is new."""
+    row = rows[place]
+    slots = len(table) - 1
+    mixed = hash_words(row)
+    slot = np.int64(mixed) & slots
+    fingerprint = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS
+    while table[slot] != 0:
+        entry = table[slot]
+        if entry & ~_PLACE == fingerprint:
+            other = rows[(entry & _PLACE) - 1]
+            same = True
+            for i in range(len(row)):
+                if row[i] != other[i]:
+                    same = False
+                    break
+            if same:
+                return (entry & _PLACE) - 1
+        slot = (slot + 1) & slots
+    table[slot] = fingerprint | (place + 1)
+    return place
+
+
+def _rehash_template(rows, count, table):
+    slots = len(table) - 1
+    for place in range(count):
+        mixed = hash_words(rows[place])
+        slot = np.int64(mixed) & slots
+        while table[slot] != 0:
+            slot = (slot + 1) & slots
+        table[slot] = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS | (place + 1)
+
+
+def _widen_template(rows, layout, wider_rows, wider, count, wide):
+    """From the last row to the first, since wider rows begin in the same memory, and each further on."""
+    for place in range(count - 1, -1, -1):
+        spread(rows[place], layout, wide)
+        narrow(wide, wider, wider_rows[place])
+
+
+_rehash = bind(_rehash_template, "store", cached=True)
+_widen = bind(_widen_template, "store", cached=True)

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Feeds damaged and nonsensical experiment files to `quorisk`: each ends in time, in one line that names the file.
+
+    scripts/robustness/fuzz_files.py --count 10000 --seed 1
+
+A file starts as one of configs/ and is changed a few times: bytes and lines go, come twice or change places, values
+become others that somebody may have meant or not. What can be read is not run, only read.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from quorisk.analysis.experiment import config
+from quorisk.kernels.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+MOST_S = 30.0
+VALUES = [
+    *("0", "-1", "1", "7", "1e6", "1e-18", "1e400", "inf", "-inf", "nan", "9" * 30, "true", "[]", "[1, 1]", "{}", '""'),
+    *(
+        '"x"',
+        '"1 / 2 ms"',
+        '"1 % / year"',
+        '"5 s"',
+        '"\\u001b[31m"',
+        "2026-11-21",
+        "[[[[[[]]]]]]",
+        "'''a\nb'''",
+        "0x10",
+    ),
+    *('"1 / (0 s)"', '"-3 s"', '"1 / 2 parsecs"', '["where < 3"]', '"' + "y" * 100_000 + '"', "[" * 2000 + "]" * 2000),
+]
+KEYS = ["runs", "bookies", "message_loss", "protocol", "a" + ".a" * 1500, "rates", '"\\u0000"', "where", "confidence"]
+
+
+def damaged(text: str, chance: random.Random) -> bytes:
+    """A file after one to four changes."""
+    for _ in range(chance.randint(1, 4)):
+        lines = text.split("\n")
+        place = chance.randrange(len(lines))
+        match chance.randrange(6):
+            case 0:
+                del lines[place]
+            case 1:
+                lines.insert(place, lines[chance.randrange(len(lines))])
+            case 2:
+                lines[place] = f"{lines[place].partition('=')[0]}= {chance.choice(VALUES)}"
+            case 3:
+                lines.insert(place, f"{chance.choice(KEYS)} = {chance.choice(VALUES)}")
+            case 4:
+                lines[place] = "".join(chance.sample(lines[place], len(lines[place])))
+            case 5:
+                cut = chance.randrange(len(text) + 1)
+                lines = [text[:cut] + chance.choice(["", "\0", "é", "[", '"', "=", "\ufeff"]) + text[cut + 1 :]]
+        text = "\n".join(lines)
+    whole = text.encode()
+    return whole if chance.random() < 0.95 else whole[: len(whole) // 2] + b"\xff\xfe" + whole[len(whole) // 2 :]
+
+
+def outcome(path: Path) -> str:
+    """What reading a file comes to: `read`, `refused`, or what is wrong with the way it was refused."""
+    start = time.perf_counter()
+    try:
+        config.load(path)
+        said = "read"
+    except ConfigError as error:
+        text = str(error)
+        short = "\n" not in text and len(text) < 2000 and text.isprintable() and text.startswith(str(path))
+        said = "refused" if short else f"badly told: {text[:300]!r}"
+    except Exception as error:
+        said = f"traceback: {error!r:.300}"
+    took_s = time.perf_counter() - start
+    return said if took_s < MOST_S else f"took {took_s:.0f} s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    sources = [path.read_text("utf-8") for path in sorted((ROOT / "configs").glob("*.toml"))]
+    sources = [text for text in sources if len(text) < 20_000]
+    counts: Counter[str] = Counter()
+    with TemporaryDirectory() as temporary:
+        for number in range(given.count):
+            chance = random.Random(f"{given.seed} {number}")
+            path = Path(temporary, f"{number}.toml")
+            path.write_bytes(damaged(chance.choice(sources), chance))
+            said = outcome(path)
+            counts[said if said in ("read", "refused") else "wrong"] += 1
+            if said not in ("read", "refused"):
+                print(f"file {number}: {said}", flush=True)
+            path.unlink()
+    print(
+        f"{given.count} files, seed {given.seed}: " + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))
+    )
+    sys.exit(counts["wrong"] > 0)
+
+
+if __name__ == "__main__":
+    main()

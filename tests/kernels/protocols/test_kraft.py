@@ -1,0 +1,206 @@
+"""KRaft against an independent, literal interpreter of its specifications; what KIP-966 mends and what it does not;
+what each mechanism is worth. (TLC's numbers: test_oracle.)"""
+
+import json
+import random
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+
+from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.kernels.model import COMPLETED, STUCK, leaves
+from quorisk.kernels.protocols.kraft import MODEL
+from quorisk.kernels.protocols.kraft.cases import CASES
+from quorisk.kernels.protocols.kraft.describe import spec_state
+from quorisk.kernels.protocols.kraft.params import CONDITIONS, most_leader_epochs, most_records
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.search import explore
+from tests.references import kraft as reference
+from tests.support import ROOT, params_of, values_of
+
+ROWS = json.loads((ROOT / "tests" / "data" / "tlc_kraft.json").read_text())
+MEMORY = 1 << 30
+SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
+FAULTS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_isr_shrinks", "max_reassignments")
+SPLIT = {
+    "leader_shrink_isr": "send_alter_partition_request",
+    "no_data_loss_unclean_shutdown": "no_data_loss_shutdown",
+}
+"""Actions that are a part of the spec's."""
+LOSSES = ("LeaderCompletenessProperty", "NoCommittedRecordLostGlobally", "ConsistentReadProperty")
+
+
+def values_of_row(row):
+    tlc = CASES.tlc
+    assert tlc is not None
+    constants: dict[str, Any] = {
+        str(tlc.constants[key]): value == "TRUE" if isinstance(value, str) else value
+        for key, value in row["constants"].items()
+    }
+    return values_of(MODEL, **constants, **tlc.modules[row["module"]])
+
+
+def sized(sizes, faults, **variant):
+    """Values of SIZES and FAULTS."""
+    given: dict[str, Any] = dict(zip(SIZES + FAULTS, sizes + faults, strict=True))
+    return values_of(MODEL, **given, **variant)
+
+
+@cache
+def searched(sizes, faults, **variant):
+    found = explore(MODEL, MODEL.make_params(sized(sizes, faults, **variant)), MEMORY)
+    assert found.complete
+    return found
+
+
+def breaks(sizes, faults, **variant):
+    return {name for name, count in searched(sizes, faults, **variant).breaking_states.items() if count}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row["distinct_states"] < 2000], ids=lambda row: row["name"])
+def test_the_interpreter_finds_what_tlc_finds(row):
+    values = values_of_row(row)
+    first = reference.initial(values)
+    seen, level, depth = {first}, [first], 1
+    while level:
+        found = [after for s in level for action in reference.ACTIONS.values() for after in action(s, values)]
+        level = [after for after in dict.fromkeys(found) if after not in seen]
+        seen.update(level)
+        depth += bool(level)
+    assert (len(seen), depth) == (row["distinct_states"], row["depth"])
+    for name, count in row["breaking_states"].items():
+        assert sum(not reference.PROPERTIES[name](s, values) for s in seen) == count, name
+
+
+def any_values(chance, variant):
+    """Random sizes and faults, up to what there is room for; a random variant, or the defaults."""
+    while True:
+        given: dict[str, Any] = {"version": chance.choice(("kip966", "v3_5")), "brokers": chance.randint(1, 5)}
+        given["replication_factor"] = chance.randint(1, given["brokers"])
+        given["init_isr"] = chance.randint(1, given["replication_factor"])
+        given |= {"min_isr": chance.randint(1, given["init_isr"]), "values": chance.randint(1, 4)}
+        given |= {name: chance.choice((0, 0, 1, 1, 2, 2, 3)) for name in FAULTS} | {"max_reassignments": 0}
+        given["max_reassignments"] = chance.randint(0, 2)
+        if variant:
+            switches = [p.name for p in MODEL.parameters if p.table == "variant" and p.allowed is None]
+            given |= {name: chance.random() < 0.6 for name in switches} | {"acks": chance.choice(("all", "1"))}
+        values = values_of(MODEL, **given)
+        if all(condition.holds(values) for condition in CONDITIONS):
+            return values
+
+
+def successors(state, params):
+    """Next states by the spec's action."""
+    found: dict[str, list[Any]] = {}
+    for place, instance in paths.instances(MODEL, state, params):
+        action = MODEL.actions[place]
+        found.setdefault(SPLIT.get(action.name, action.name), []).append(action.apply(state, params, instance, 0))
+    return found
+
+
+@pytest.mark.parametrize("variant", [False, True], ids=["specs", "variants"])
+def test_every_step_of_random_runs_is_the_interpreters(variant):
+    """The same successors by every action, the same broken properties, and every field within its width."""
+    chance = random.Random(7 + variant)
+    taken: Counter[str] = Counter()
+    widths = leaves(MODEL.widths)
+    for _ in range(45):
+        values = any_values(chance, variant)
+        params = MODEL.make_params(values)
+        state, spec = MODEL.initial(params, 0), reference.initial(values)
+        for _ in range(100):
+            assert spec_state(state, params) == spec
+            assert all(0 <= leaf < 1 << width for leaf, width in zip(leaves(state), widths, strict=True))
+            for invariant in MODEL.invariants:
+                assert bool(invariant.holds(state, params)) == reference.PROPERTIES[invariant.name](spec, values)
+            assert len(spec.con_metadata_log) <= most_records(values)
+            assert spec.con_partition_metadata.leader_epoch <= most_leader_epochs(values)
+            found = successors(state, params)
+            for name, action in reference.ACTIONS.items():
+                have = Counter(spec_state(after, params) for after in found.get(name, ()))
+                assert have == Counter(action(spec, values)), name
+            if not found:
+                assert MODEL.outcome(state, params) in (COMPLETED, STUCK)
+                break
+            (name,) = chance.choices(list(found), [1 / (1 + taken[name]) for name in found])
+            taken[name] += 1
+            state = chance.choice(found[name])
+            spec = spec_state(state, params)
+    assert set(taken) == set(reference.ACTIONS)
+
+
+PAIR, PAIR_OF_MIN_2, TRIO = (2, 2, 1, 2, 1), (2, 2, 2, 2, 1), (3, 3, 2, 3, 1)
+PAIR_OF_2_VALUES = (2, 2, 1, 2, 2)
+ONE_FENCED_ONE_LOST = (0, 1, 1, 0, 0)
+
+
+def test_the_last_replica_standing_loses_what_was_committed_without_kip_966():
+    lost = breaks(PAIR, ONE_FENCED_ONE_LOST, version="v3_5")
+    assert {"LeaderCompletenessProperty", "ConsistentReadProperty"} <= lost
+    spared = breaks(PAIR, ONE_FENCED_ONE_LOST, version="v3_5", avoid_last_replica_standing=True)
+    assert "LeaderCompletenessProperty" not in spared
+    assert "LeaderCompletenessProperty" not in breaks(PAIR, ONE_FENCED_ONE_LOST)
+
+
+def test_with_kip_966_all_copies_go_only_with_as_many_lossy_shutdowns_as_min_isr():
+    assert breaks(PAIR, ONE_FENCED_ONE_LOST) == {"NoCommittedRecordLostGlobally"}
+    assert breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST) == set()
+    assert breaks(PAIR_OF_MIN_2, (0, 2, 0, 0, 0)) == {"NoCommittedRecordLostGlobally"}
+    assert breaks(TRIO, (0, 1, 0, 0, 0)) == set()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "faults", "variant", "broken"),
+    [
+        (PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, {"exclude_unclean_brokers": False}, LOSSES),
+        (PAIR, ONE_FENCED_ONE_LOST, {"check_broker_epochs": False}, LOSSES),
+        (PAIR, (0, 0, 1, 1, 0), {"maximal_isr": False}, LOSSES),
+        (PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, {"min_isr_to_commit": False}, (LOSSES[0], LOSSES[2])),
+        (PAIR_OF_2_VALUES, (0, 0, 1, 0, 0), {"truncate_on_divergence": False}, ("LogMatchingProperty",)),
+        (PAIR, (0, 0, 1, 1, 0), {"catch_up_to_high_watermark": False}, LOSSES),
+        (PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, {"catch_up_to_epoch_start": False}, LOSSES),
+        (PAIR, (0, 0, 1, 1, 0), {"unclean_leader_election": True}, LOSSES),
+        (PAIR, (0, 0, 1, 0, 0), {"acks": "1"}, (LOSSES[1],)),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_a_mechanism_keeps_whole_breaks_without_it(sizes, faults, variant, broken):
+    found = breaks(sizes, faults, **variant)
+    assert set(broken) <= found
+    default = {name: MODEL_DEFAULTS[name] for name in variant}
+    assert not set(broken) - {LOSSES[1]} & breaks(sizes, faults, **default)
+
+
+MODEL_DEFAULTS = {p.name: p.default_value for p in MODEL.parameters}
+
+
+def test_more_faults_than_there_is_room_for_are_refused():
+    file: dict[str, Any] = {"protocol": "kraft", "model": dict(zip(SIZES, TRIO, strict=True))}
+    assert build(file | {"faults": {"max_lossy_shutdowns": 3, "max_fencings": 2}}, "fits.toml")
+    with pytest.raises(ConfigError, match=r"faults\.max_fencings = 5: fewer faults in all"):
+        build(file | {"faults": {"max_lossy_shutdowns": 3, "max_fencings": 5}}, "too_many.toml")
+    with pytest.raises(ConfigError, match=r"model\.min_isr"):
+        build(file | {"model": file["model"] | {"min_isr": 4}}, "min_isr.toml")
+
+
+def test_a_broker_whose_first_registration_comes_too_late_waits_for_ever():
+    """It starts, goes down again and starts anew; the controller takes the first request for the second start's."""
+    params = params_of(MODEL, **dict(zip(FAULTS, (1, 1, 0, 0, 0), strict=True)))
+    state = MODEL.initial(params, 0)
+    first, second = 6 * 0 + 1, 6 * 1 + 1
+    for name, instance in (
+        ("data_loss_shutdown", 6 * 1 + 0),
+        ("broker_start", 1),
+        ("no_data_loss_shutdown", 6 * 1 + 0),
+        ("broker_start", 1),
+        ("receive_broker_reg_request", first),
+    ):
+        action = next(a for a in MODEL.actions if a.name == name)
+        assert action.enabled(state, params)[0] >> instance & 1, name
+        state = action.apply(state, params, instance, 0)
+    names = {action.name: action.enabled(state, params)[0] for action in MODEL.actions}
+    assert names["receive_broker_reg_request"] == 0
+    assert names["receive_broker_reg_response"] == 0
+    assert state.register_requests == 1 << second

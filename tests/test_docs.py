@@ -1,0 +1,35 @@
+"""The documentation points at what is there: links, files, and options of the command."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from quorisk.command import app
+from quorisk.command import main as _  # noqa: F401  # the verbs
+from tests.support import ROOT
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+LINK = re.compile(r"\]\(([^)#\s]+)\)")
+CODE_PATH = re.compile(r"`((?:kernels|analysis|sparkjobs|plots|quorisk|configs|scripts|tests|docs)/[\w./]+)`")
+COMMAND = re.compile(r"^    (?:\.venv/bin/)?quorisk (\w+)(.*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_paths_lead_somewhere(page):
+    text = page.read_text()
+    links = [link for link in LINK.findall(text) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link).exists()]
+    missing += [path for path in CODE_PATH.findall(text) if not (ROOT / path).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_have_the_options_that_are_shown(page):
+    for verb, rest in COMMAND.findall(page.read_text()):
+        help_text = CliRunner().invoke(app.app, [verb, "--help"]).output
+        assert "Usage" in help_text, verb
+        unknown = [
+            option for option in re.findall(r"(?<!\S)--[a-z-]+", rest.partition("#")[0]) if option not in help_text
+        ]
+        assert not unknown, (verb, unknown)
