@@ -141,6 +141,12 @@ def _year(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**parts[0], **counted, **summed, "parts": parts}
 
 
+def place(design: Design) -> tuple[Any, ...]:
+    """What orders designs that share a rank: their promises, and how often runs get stuck."""
+    promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
+    return design.is_changed, *promised, design.p_stuck(), design.settings
+
+
 def _ranked(found: list[Design]) -> list[Design]:
     """In an order that does not depend on the one given."""
 
@@ -149,10 +155,6 @@ def _ranked(found: list[Design]) -> list[Design]:
             return int(design.is_clean), 0.0
         return 2, design.worst["high"]
 
-    def place(design: Design) -> tuple[Any, ...]:
-        promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
-        return *weight(design), design.is_changed, *promised, design.p_stuck(), design.settings
-
-    found = sorted(found, key=place)
+    found = sorted(found, key=lambda design: (*weight(design), *place(design)))
     weights = [weight(design) for design in found]
     return [design._replace(rank=1 + weights.index(weight(design))) for design in found]

@@ -64,6 +64,8 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         needed = (
             f"about {numbers.number(runs)} runs a configuration would settle them, against {made:,} made"
             if runs < math.inf
+            else "more runs in the scenario that decides would tell, or `quorisk recommend`, which solves what is small"
+            if "parts" in found[0].worst
             else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
         )
         said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")

@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from quorisk.plots import choose, judging, numbers, tables, text, verdict
+from quorisk.plots import choose, interactive, judging, numbers, tables, text, verdict
 from quorisk.plots.designs import Design, designs, estimate
 from quorisk.plots.judging import UNDECIDED
 from quorisk.plots.recommend import recommend
@@ -78,7 +78,8 @@ def report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "sort.js"))
+    style, sort, decide = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "sort.js", "decide.js"))
+    script = sort + decide
     return templates.get_template("report.html.j2").render(
         policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}",
         style=Markup(style),
@@ -98,7 +99,12 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
     rows = choose.of(frame, text.ANY_LOSS)
     target = float(rows["target"].iloc[0])
     found, tail = designs(rows), judging.tail(rows)
+    shown = found[:MOST_DESIGNS]
     return {
+        "data": interactive.data(shown),
+        "controls": interactive.controls(shown, target),
+        "yearly": text.is_yearly(rows),
+        "some_latency": "write_p99_ms" in rows,
         "target": numbers.short(target) if target < math.inf else "",
         "num_designs": len(found),
         "settling_runs": _settling_runs(found, tail, target),
@@ -106,7 +112,7 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
         "some_faults": any(design.worst["at"] for design in found),
         "some_stuck": any(design.p_stuck() for design in found),
         "promised": "copies" in rows,
-        "designs": [_design(design, tail, target) for design in found[:MOST_DESIGNS]],
+        "designs": [_design(design, tail, target) for design in shown],
         "decades": [
             {
                 "target": numbers.short(decade.target),
@@ -129,6 +135,8 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "settings": design.settings,
         "copies": _copies(design.worst),
         "survives": design.worst.get("survives"),
+        "p99": numbers.number(design.worst.get("write_p99_ms", 0.0)),
+        "p99_sort": design.worst.get("write_p99_ms", 0.0),
         "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",
         "stuck_sort": design.p_stuck(),
         "verdict": said,

@@ -48,8 +48,9 @@ class Decade(NamedTuple):
 
 def decades(found: list[Design]) -> list[Decade]:
     """Targets at powers of ten, from the one that all of these designs meet down to one that none does."""
-    highs = [design.worst["high"] for design in found]
-    first, last = (min(0, math.ceil(math.log10(high))) for high in (max(highs), min(highs)))
+    highs = [design.worst["high"] for design in found if design.worst["high"] > 0] or [1.0]
+    most = math.inf if any("parts" in design.worst for design in found) else 0  # losses a year may be more than 1
+    first, last = (int(min(most, math.ceil(math.log10(high)))) for high in (max(highs), min(highs)))
     result = []
     for exponent in range(first, max(last - 2, first - _MOST_DECADES), -1):
         target = 10.0**exponent

@@ -1,5 +1,7 @@
 """The report in a real browser: complete, quiet, self-contained; it sorts, fits and prints."""
 
+import itertools
+import math
 import os
 import re
 import shutil
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from quorisk.plots import canvas
+from quorisk.plots import canvas, choose, verdict
+from quorisk.plots.designs import designs
 from quorisk.plots.figures import figures
 from quorisk.plots.report import Counterexample, Picture, Provenance, report
 from quorisk.plots.style import save
@@ -176,3 +179,103 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
         sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
         assert len(sizes) == 1 + across
     page.close()
+
+
+def year():
+    """A frame of four quorums in two scenarios; nothing is seen to be lost by the last two."""
+    quorums = [(2, 1), (2, 2), (3, 2), (3, 3)]
+    given = sweep([30, 20, 9, 1, 0, 0, 0, 0], model__design=[f"{stored}/{copies}" for stored, copies in quorums],
+                  run__scenario=["entry", "failover"]).frame  # fmt: skip
+    place = given["point_id"].str.removeprefix("id").astype(int) // 2
+    stored, copies = (place.map(dict(enumerate(each))) for each in zip(*quorums, strict=True))
+    given = given.assign(stored=stored, copies=copies, on_disk=True, survives="a bookie", changed="", together=2)
+    p99_ms = stored * 1.0 + copies * 10.0
+    given = given.assign(write_p50_ms=1.0, write_p99_ms=p99_ms, write_p999_ms=99.0, write_p99_high_ms=p99_ms)
+    return given.assign(per_year=given["run.scenario"].map({"entry": 1.0, "failover": 10.0}), target=1.0)
+
+
+DRAG = """(slider, value) => {
+    slider.value = value;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+
+
+def drag(page: Page, name: str, value: float) -> None:
+    page.locator(f"#controls input[name={name}]").evaluate(DRAG, value)
+
+
+def order(page: Page) -> list[str]:
+    return [text.removeprefix("design ") for text in page.locator("#designs tbody td:nth-child(2)").all_inner_texts()]
+
+
+def chosen(page: Page) -> str:
+    return re.sub(r"^To choose: (design )?|\. Runner-up.*|\.$", "", page.locator("#chosen").inner_text())
+
+
+@pytest.fixture
+def decision(browser, tmp_path):
+    path = tmp_path / "year.html"
+    path.write_text(report(year(), [], Provenance("quorisk run", "", [])), "utf-8")
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(path.as_uri())
+    yield page
+    assert said == []
+    page.close()
+
+
+def test_a_reader_drags_a_target_and_sees_another_choice(decision):
+    assert chosen(decision) == "2/2"  # which stores least of those that meet the target
+    assert "2/2" in decision.locator("#designs tr.chosen").inner_text()
+    drag(decision, "target", -1.2)  # more than is known of it
+    assert chosen(decision) == "3/3"  # and not 3/2, of which no run lost data either
+    assert "3/3" in decision.locator("#designs tr.chosen").inner_text()
+    drag(decision, "copies", 2)  # who says that two copies will do gets the faster one
+    assert chosen(decision) == "3/2"
+    slider = decision.locator("#controls input[name=target]")
+    slider.focus()
+    slider.press("End")  # no target at all
+    assert "any" in decision.locator("#target-said").inner_text()
+    drag(decision, "target", -3.0)
+    assert chosen(decision) == "No design meets this"
+    assert decision.locator("#designs tr.chosen").count() == 0
+
+
+def test_designs_change_places_as_scenarios_are_switched_off(decision):
+    assert order(decision) == ["3/3", "3/2", "2/2", "2/1"]
+    ranks = decision.locator("#designs [data-cell=rank]").all_inner_texts()
+    assert ranks == ["1", "1", "3", "4"]
+    losses = decision.locator("#designs [data-cell=losses]").all_inner_texts()
+    decision.locator("#controls input[value=failover]").uncheck()
+    assert decision.locator("#designs [data-cell=losses]").all_inner_texts() != losses
+    decision.locator("#controls input[value=entry]").uncheck()
+    decision.locator("#controls input[value=failover]").check()
+    assert decision.locator("#designs [data-cell=losses]").all_inner_texts()[2].startswith("0.0100")
+
+
+def test_the_page_s_rules_are_those_of_the_report(decision):
+    """The one in JavaScript against the one in Python, for targets that each design meets or misses."""
+    seen = set()
+    for target, p99_ms in itertools.product([0.03, 0.06, 0.1, 0.4, 1.0], [13.0, 25.0, 60.0]):
+        given = year().assign(target=target, wants_write_p99_ms=p99_ms)
+        found = designs(choose.of(given, "data loss"))
+        drag(decision, "target", math.log10(target))
+        drag(decision, "p99", math.log10(p99_ms))
+        expected = verdict.choice(found, target)
+        name = expected[0].settings.removeprefix("design ") if expected else "No design meets this"
+        assert chosen(decision) == name
+        seen.add(name)
+        assert order(decision) == [each.settings.removeprefix("design ") for each in found]
+        said = decision.locator("#designs [data-cell=verdict]").all_inner_texts()
+        assert [each.strip() for each in said] == [each.verdict(target) for each in found]
+    assert len(seen) >= 3
+
+
+def test_what_was_dragged_is_printed(decision):
+    drag(decision, "target", -1.0)
+    decision.emulate_media(media="print")
+    assert decision.locator("#target-said").is_visible()
+    assert not decision.locator("#controls input[name=target]").is_visible()
+    assert decision.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")

@@ -1,0 +1,86 @@
+// Targets that a reader drags and scenarios that are switched on and off: designs rank, and are judged, at once.
+// The rules are those of plots/designs.py and plots/verdict.py; the tests hold the two against each other.
+const designsTable = document.getElementById("designs");
+const controls = document.getElementById("controls");
+if (designsTable && controls) {
+  const designs = JSON.parse(designsTable.dataset.designs);
+  const yearly = designsTable.dataset.yearly === "true";
+  const rows = [...designsTable.tBodies[0].rows];
+  const input = (name) => controls.elements.namedItem(name);
+  const digits = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+  const number = (value) => {
+    const [mantissa, power] = value.toExponential(2).split("e").map(Number);
+    if (value === 0 || (power >= -3 && power < 4)) return value.toFixed(Math.max(2 - power, 0));
+    return `${mantissa.toFixed(2)} × 10${[...String(power)].map((digit) => digits[digit]).join("")}`;
+  };
+  const limit = (name) => (input(name) && !input(name).disabled ? Number(input(name).value) : null);
+  const wanted = () => ({
+    target: limit("target") === null || limit("target") >= Number(input("target").max) ? Infinity : 10 ** limit("target"),
+    p99: limit("p99") === null || limit("p99") >= Number(input("p99").max) ? Infinity : 10 ** limit("p99"),
+    copies: limit("copies") ?? 0,
+    off: new Set([...controls.querySelectorAll("input[type=checkbox]")].filter((box) => !box.checked).map((box) => box.value)),
+  });
+  // What a design comes to without the scenarios that are off, under its worst faults.
+  const weigh = (design, want) => {
+    const cases = design.cases.map((parts) => {
+      const on = parts.filter((part) => !want.off.has(part.scenario));
+      const sum = (name) => on.reduce((total, part) => total + part.per_year * part[name], 0);
+      return { p: sum("p"), low: sum("low"), high: sum("high"), losses: on.reduce((total, part) => total + part.losses, 0) };
+    });
+    const worst = cases.reduce((most, each) => (each.high > most.high ? each : most));
+    const clean = cases.every((each) => !each.losses) && cases.some((each) => each.high > 0);
+    const proved = cases.every((each) => each.high === 0);
+    const short = design.p99_high > want.p99 || design.copies < want.copies || design.short;
+    const low = Math.max(...cases.map((each) => each.low));
+    const verdict = short || low > want.target ? "does not meet" : worst.high <= want.target ? "meets" : "undecided";
+    return { ...worst, clean, proved, verdict, weight: [proved ? 0 : clean ? 1 : 2, proved || clean ? 0 : worst.high] };
+  };
+  const byWeight = (a, b) => a.weight[0] - b.weight[0] || a.weight[1] - b.weight[1];
+  const less = (a, b) => (a.copies !== b.copies || a.stored !== b.stored) && a.copies <= b.copies && a.stored <= b.stored;
+  const choice = (found, want) => {
+    const meets = found.filter((each) => each.verdict === "meets" && !each.design.changed);
+    const clean = meets.filter((each) => each.clean);
+    const said = want.copies > 0 || designs.some((each) => each.wants);
+    const kept = meets.filter((each) => said || !each.clean || !clean.some((other) => less(each.design, other.design)));
+    if (want.target === Infinity) return kept;
+    const key = (each) => [each.design.stored, each.rank, each.design.p99, each.design.cost];
+    return kept.sort((a, b) => key(a).map((value, i) => value - key(b)[i]).find((gap) => gap !== 0 && !Number.isNaN(gap)) ?? 0);
+  };
+  const show = () => {
+    const want = wanted();
+    const found = designs.map((design, i) => ({ design, row: rows[i], i, ...weigh(design, want) }));
+    found.sort((a, b) => byWeight(a, b) || a.design.place - b.design.place);
+    found.forEach((each) => { each.rank = 1 + found.findIndex((other) => byWeight(other, each) === 0); });
+    const [chosen, runnerUp] = choice([...found], want);
+    for (const each of found) {
+      const cell = (name) => each.row.querySelector(`[data-cell=${name}]`);
+      cell("rank").textContent = each.rank;
+      const above = (value) => (Number(value.toPrecision(3)) >= value ? value : value * 1.005);
+      const known = each.proved ? "0, proved" : each.losses ? number(each.p) : yearly || each.high < 1 ? `< ${number(above(each.high))}` : "at most 1";
+      cell("losses").textContent = known;
+      cell("losses").dataset.value = each.high;
+      if (each.losses && each.low < each.high) {
+        const small = document.createElement("small");
+        small.textContent = `${number(each.low)} to ${number(above(each.high))}`;
+        cell("losses").append(small);
+      }
+      const verdict = document.createElement("span");
+      const none = want.target === Infinity && each.verdict === "meets";
+      verdict.className = none ? "" : `verdict ${each.verdict.replaceAll(" ", "-")}`;
+      verdict.textContent = none ? "no target" : each.verdict;
+      cell("verdict").replaceChildren(verdict);
+      each.row.classList.toggle("chosen", each === chosen);
+      designsTable.tBodies[0].append(each.row);
+    }
+    for (const heading of designsTable.tHead.rows[0].cells) heading.removeAttribute("aria-sort");
+    const said = (value, unit) => (value === Infinity ? "any" : `${number(value)}${unit}`);
+    if (input("target")) document.getElementById("target-said").textContent = said(want.target, "");
+    if (input("p99")) document.getElementById("p99-said").textContent = said(want.p99, " ms");
+    if (input("copies")) document.getElementById("copies-said").textContent = want.copies;
+    const named = chosen ? `To choose: ${chosen.design.name}.` : "No design meets this.";
+    document.getElementById("chosen").textContent = named + (runnerUp ? ` Runner-up: ${runnerUp.design.name}.` : "");
+  };
+  controls.addEventListener("input", show);
+  controls.hidden = false;
+  show();
+}
