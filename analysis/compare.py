@@ -107,13 +107,18 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
 
 
 def ablation(changed: Changed) -> Plan:
-    """Every switch of the model's variants off in turn, against all on. Raises ConfigError."""
+    """Every switch of the model's variants off in turn, and every repair that the file has, against all on.
+
+    Raises ConfigError.
+    """
     parameters = changed().model.parameters
-    switches = [p.name for p in parameters if p.table == "variant" and p.allowed is None]
-    baseline = changed(*(f"variant.{name}=true" for name in switches))
-    variants = [_variant("all on", only_point(baseline))]
-    for name in switches:
-        variants.append(_variant(f"{name} off", only_point(baseline.changed(f"variant.{name}=false"))))
+    switches = [p for p in parameters if p.table == "variant" and p.allowed is None]
+    baseline = changed(*(f"variant.{p.name}=true" for p in switches))
+    all_on = only_point(baseline)
+    switches += [p for p in parameters if p.repair and all_on.point.values[p.name]]
+    variants = [_variant("all on", all_on)]
+    for p in switches:
+        variants.append(_variant(f"{p.name} off", only_point(baseline.changed(f"{p.table}.{p.name}=false"))))
     return Plan(baseline, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
 
 

@@ -39,6 +39,9 @@ class Invariant(NamedTuple):
     name: str
     holds: Callable[[Any, Any], Any]
     data_loss: bool
+    about: str = ""
+    """What a breach is, if it is no error: "exposure" (another fault would do more harm now than it should) or
+    "availability" (nothing is lost, but something cannot go on)."""
 
 
 class Parameter(NamedTuple):
@@ -54,6 +57,8 @@ class Parameter(NamedTuple):
     """A switch that adds history to the specification's own state; the exhaustive search has it off unless asked."""
     default: Any = None
     """The value where a file gives none, if it is another than `default_value` would say."""
+    repair: bool = False
+    """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
 
     @property
     def default_value(self) -> Any:

@@ -51,7 +51,9 @@ def main(protocol: str, memory_gib: float = 4.0) -> None:
             size = "/".join(map(str, sizes.values()))
             if not search.complete:
                 unfinished.append(size)
-            for name, depth in search.first_depth.items():
+            errors = [invariant.name for invariant in model.invariants if not invariant.about]
+            for name in errors:
+                depth = search.first_depth[name]
                 if depth and name not in found:
                     found.add(name)
                     states = f"{search.distinct_states:,}" + ("" if search.complete else " (memory ran out)")

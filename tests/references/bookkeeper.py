@@ -576,6 +576,28 @@ def all_committed_entries_reach_ack_quorum(s: State, constants: Constants) -> bo
     return all(copies(s, entry_id) >= constants.ack_quorum for entry_id in committed)
 
 
+def all_committed_entries_reach_write_quorum(s: State, constants: Constants) -> bool:
+    committed = range(1, s.meta_last_entry + 1) if s.meta_status == CLOSED else ()
+    return all(copies(s, entry_id) >= constants.write_quorum for entry_id in committed)
+
+
+def ledger_can_be_closed(s: State, constants: Constants) -> bool:
+    """By its writer; by a recovery that reads already; or by one that can still have enough bookies fenced."""
+    if not s.b_down or s.meta_status == CLOSED:
+        return True
+    if s.meta_status == OPEN and any(c.status == OPEN for c in s.clients):
+        return True
+    recovering = [c for c in s.clients if c.status == IN_RECOVERY]
+    answers = {(m.cid, m.bookie) for m, count in s.messages if m.type == FENCE_RESPONSE and count == ON_ITS_WAY}
+    within_reach = [s.meta_fragments[-1].ensemble - s.b_down]
+    for c in recovering:
+        if c.recovery_phase == READ_WRITE_PHASE:
+            return True
+        within_reach.append({b for b in c.recovery_ensemble if b not in s.b_down or (c.id, b) in answers})
+        within_reach[-1] |= c.fenced
+    return any(quorum_coverage(len(bookies), constants.write_quorum, constants) for bookies in within_reach)
+
+
 def no_out_of_order_entries(s: State, _: Constants) -> bool:
     return all(entry.id == entry.data for entries in s.b_entries for entry in entries)
 
@@ -592,6 +614,8 @@ INVARIANTS: dict[str, Callable[[State, Constants], bool]] = {
     "NoOutOfOrderEntries": no_out_of_order_entries,
     "OnlyValidFragments": only_valid_fragments,
     "AckedEntriesSurvive": acked_entries_survive,
+    "AllCommittedEntriesReachWriteQuorum": all_committed_entries_reach_write_quorum,
+    "LedgerCanBeClosed": ledger_can_be_closed,
 }
 DATA_LOSS = ("NoDivergenceBetweenClientAndMetaData", "AllAckedEntriesAreReadable", "AckedEntriesSurvive")
 

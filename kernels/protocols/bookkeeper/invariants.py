@@ -6,13 +6,17 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_ROW,
     MAX_ENTRIES,
     MAX_FRAGMENTS,
+    ROW,
     STATUS_CLOSED,
     STATUS_NIL,
     STATUS_OPEN,
+    current_ensemble,
     entries_up_to,
     entry_row,
+    has_quorum_coverage,
     nonzero_rows,
 )
+from quorisk.kernels.protocols.bookkeeper.slots import in_recovery
 
 
 @jitable
@@ -70,12 +74,12 @@ def acked_entries_survive(state, params):
 
 
 @jitable
-def below_ack_quorum(state, params):
-    """Bit e - 1: entry e is within meta_last_entry and on fewer than AckQuorum bookies of its fragment's ensemble."""
+def below_quorum(state, quorum):
+    """Bit e - 1: entry e is within meta_last_entry and on fewer than so many bookies of its fragment's ensemble."""
     stored = state.b_entries & state.meta_ensembles
     below = 0
     for entry in range(1, MAX_ENTRIES + 1):
-        short = popcount(entry_row(stored, entry)) < params.ack_quorum
+        short = popcount(entry_row(stored, entry)) < quorum
         below |= where(short & (entry <= state.meta_last_entry), 1 << (entry - 1), 0)
     return below
 
@@ -83,7 +87,36 @@ def below_ack_quorum(state, params):
 @jitable
 def all_committed_entries_reach_ack_quorum(state, params):
     """Once CLOSED every entry up to meta_last_entry is on AckQuorum bookies of its fragment's ensemble."""
-    return when(state.meta_status == STATUS_CLOSED, below_ack_quorum, state, params) == 0
+    return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.ack_quorum) == 0
+
+
+@jitable
+def all_committed_entries_reach_write_quorum(state, params):
+    """Once CLOSED every entry up to meta_last_entry is on WriteQuorum bookies of its fragment's ensemble. An ack quorum
+    below the write quorum leaves entries that are not, and the auditor sees nothing amiss."""
+    return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.write_quorum) == 0
+
+
+@jitable
+def cannot_be_covered(state, params):
+    """1 if so many bookies are down that no recovery can have quorum coverage of fenced bookies, and none has it."""
+    up = ROW & ~state.b_down
+    answered = state.fenced | state.fence_responses.on_way
+    waiting = in_recovery(state) & ~state.reading
+    ensembles = state.recovery_ensembles & (up | (up << 6) | answered)
+    first = has_quorum_coverage(ensembles & ROW, params.write_quorum, params) & ((waiting & 1) != 0)
+    second = has_quorum_coverage(ensembles >> 6, params.write_quorum, params) & ((waiting & 2) != 0)
+    new = has_quorum_coverage(current_ensemble(state.meta_fragments) & up, params.write_quorum, params)
+    reads = (in_recovery(state) & state.reading) != 0
+    return where(first | second | new | reads, 0, 1)
+
+
+@jitable
+def ledger_can_be_closed(state, params):
+    """Of a ledger that its writer can no longer close, enough bookies are left for a recovery to fence."""
+    by_writer = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
+    asked = (state.b_down != 0) & (state.meta_status != STATUS_CLOSED) & (by_writer ^ True)
+    return when(asked, cannot_be_covered, state, params) == 0
 
 
 @jitable
@@ -121,8 +154,17 @@ def outcome(state, params):
 INVARIANTS = (
     Invariant("NoDivergenceBetweenClientAndMetaData", no_divergence_between_client_and_metadata, data_loss=True),
     Invariant("AllAckedEntriesAreReadable", all_acked_entries_are_readable, data_loss=True),
-    Invariant("AllCommittedEntriesReachAckQuorum", all_committed_entries_reach_ack_quorum, data_loss=False),
+    Invariant(
+        "AllCommittedEntriesReachAckQuorum", all_committed_entries_reach_ack_quorum, data_loss=False, about="exposure"
+    ),
     Invariant("NoOutOfOrderEntries", no_out_of_order_entries, data_loss=False),
     Invariant("OnlyValidFragments", only_valid_fragments, data_loss=False),
     Invariant("AckedEntriesSurvive", acked_entries_survive, data_loss=True),
+    Invariant(
+        "AllCommittedEntriesReachWriteQuorum",
+        all_committed_entries_reach_write_quorum,
+        data_loss=False,
+        about="exposure",
+    ),
+    Invariant("LedgerCanBeClosed", ledger_can_be_closed, data_loss=False, about="availability"),
 )

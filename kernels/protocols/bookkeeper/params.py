@@ -88,8 +88,16 @@ PARAMETERS = (
     Parameter("max_lost", "faults", (0, MAX_BOOKIES), "bookies that may be lost for good at the same time"),
     Parameter("max_amnesias", "faults", (0, MAX_AMNESIAS), "times that a bookie may restart without its data"),
     Parameter("writer_crash", "faults", None, "the writer may crash"),
-    Parameter("auto_recovery", "faults", None, "the auditor has fragments of lost bookies copied to others"),
-    Parameter("replacement", "faults", None, "lost bookies that no fragment needs any more are replaced by empty ones"),
+    Parameter(
+        "auto_recovery", "faults", None, "the auditor has fragments of lost bookies copied to others", repair=True
+    ),
+    Parameter(
+        "replacement",
+        "faults",
+        None,
+        "lost bookies that no fragment needs any more are replaced by empty ones",
+        repair=True,
+    ),
     Parameter("lost_together", "faults", None, "two or three bookies may be lost at the same moment"),
 )
 CONDITIONS = (

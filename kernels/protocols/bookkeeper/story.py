@@ -281,6 +281,19 @@ def _below_quorum(spec: SpecState, params: Any) -> str:
     return f"Fewer than {params.ack_quorum}: " + _short(spec, spec.meta_last_entry, params.ack_quorum)
 
 
+def _below_write_quorum(spec: SpecState, params: Any) -> str:
+    return f"Fewer than {params.write_quorum}: " + _short(spec, spec.meta_last_entry, params.write_quorum)
+
+
+def _unclosable(spec: SpecState, params: Any) -> str:
+    ensemble = spec.meta_fragments[-1].ensemble
+    needed = params.write_quorum - params.ack_quorum + 1
+    return (
+        f"Nobody can close the ledger: recovery has to fence {needed} of {bookie_names(ensemble)}, of which "
+        f"{bookie_names(ensemble & spec.b_down)} are lost."
+    )
+
+
 def _disordered(spec: SpecState, params: Any) -> str:
     return f"Invalid fragment: {fragment_names(spec.meta_fragments)} are not in order."
 
@@ -291,5 +304,7 @@ _VERDICTS = {
     "AllCommittedEntriesReachAckQuorum": _below_quorum,
     "OnlyValidFragments": _disordered,
     "AckedEntriesSurvive": _lost,
+    "AllCommittedEntriesReachWriteQuorum": _below_write_quorum,
+    "LedgerCanBeClosed": _unclosable,
 }
 """NoOutOfOrderEntries holds by construction."""

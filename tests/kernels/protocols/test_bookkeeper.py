@@ -31,6 +31,8 @@ from tests.references import bookkeeper as reference
 from tests.support import instances, params_of, point_of, random_walks, run
 
 SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
+EXPOSED = "AllCommittedEntriesReachWriteQuorum"
+"""Broken by lost messages alone wherever the ack quorum is the smaller one: no error."""
 SWITCHES = [parameter.name for parameter in MODEL.parameters if parameter.table == "variant" and not parameter.allowed]
 VARIANTS = [{}, {"semantics": "literal"}] + [{switch: False} for switch in SWITCHES]
 MEMORY = 2 << 30
@@ -115,8 +117,8 @@ def state_space_equals_the_reference(sizes, variant):
 )
 def test_smallest_configuration_that_a_switch_breaks(switch, sizes, invariant, depth):
     found = searched(sizes, **{switch: False})
-    assert {name: at for name, at in found.first_depth.items() if at} == {invariant: depth}
-    assert not any(searched(sizes).breaking_states.values())
+    assert {name: at for name, at in found.first_depth.items() if at and name != EXPOSED} == {invariant: depth}
+    assert {name for name, states in searched(sizes).breaking_states.items() if states} <= {EXPOSED}
 
 
 def test_exact_figure_of_the_design():
@@ -198,7 +200,7 @@ def test_states_that_runs_hardly_reach_equal_the_reference():
         literal = spec_state(state, params)
         holds = [invariant.holds(state, params) for invariant in MODEL.invariants]
         assert holds == list(reference.invariants(literal, constants).values())
-        broken[tuple(holds)] += 1
+        broken[tuple(holds[:6])] += 1
         state = state._replace(b_down=chance.choice([0, 0, 0b1, 0b10100]))
         literal = spec_state(state, params)
         include = chance.choice([0, 1, 0b11, 0b100100])
