@@ -135,6 +135,17 @@ def test_an_ablation_turns_every_switch_off_in_turn(file):
     assert worth["retain_null_key off"].p_adjusted == 1.0
 
 
+def test_an_ablation_turns_off_the_repairs_that_a_file_has(tmp_path):
+    path = tmp_path / "ledger.toml"
+    sizes = "bookies = 3\nclients = 1\nwrite_quorum = 2\nack_quorum = 2\nentries = 1\ninflight = 1\n"
+    path.write_text(f'protocol = "bookkeeper"\n[model]\n{sizes}[faults]\nmax_lost = 2\nauto_recovery = true\n')
+    labels = [variant.label for variant in compare.ablation(load(path, []).changed).variants]
+    assert labels[-1] == "auto_recovery off"
+    assert "limbo_on_unclean_shutdown off" in labels
+    assert "replacement off" not in labels
+    assert labels[1:-1] == [v.label for v in compare.ablation(load(path, ["auto_recovery=false"]).changed).variants][1:]
+
+
 def cut_off_counts(seen: np.ndarray) -> Counts:
     """Of runs with (variant, baseline) each 0, 1, or 2 for unknown."""
     variant, baseline = seen.T

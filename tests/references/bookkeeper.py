@@ -593,8 +593,8 @@ def ledger_can_be_closed(s: State, constants: Constants) -> bool:
     for c in recovering:
         if c.recovery_phase == READ_WRITE_PHASE:
             return True
-        within_reach.append({b for b in c.recovery_ensemble if b not in s.b_down or (c.id, b) in answers})
-        within_reach[-1] |= c.fenced
+        reachable = {b for b in c.recovery_ensemble if b not in s.b_down or (c.id, b) in answers}
+        within_reach.append(c.fenced | reachable)
     return any(quorum_coverage(len(bookies), constants.write_quorum, constants) for bookies in within_reach)
 
 
