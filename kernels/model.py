@@ -121,6 +121,16 @@ def num_words(model: Model) -> tuple[int, ...]:
     return tuple(len(action.enabled(state, params)) for action in model.actions)
 
 
+def instance_words(model: Model) -> list[tuple[int, int]]:
+    """(place of the action, first instance) of each word of all actions' instance masks, in order."""
+    return [(action, 64 * word) for action, words in enumerate(num_words(model)) for word in range(words)]
+
+
+def data_loss_mask(model: Model) -> int:
+    """Bit i is set if a breach of invariant i is data loss."""
+    return sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss)
+
+
 def leaves(value: Any) -> tuple[int, ...]:
     """The integers of nested tuples, in order."""
     return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)

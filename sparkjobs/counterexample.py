@@ -2,7 +2,6 @@
 
 import json
 import math
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,9 +33,8 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
     trace = find.find_in_runs(model, point, wanted, worst["seed"], runs).trace
     if trace is None:
         return None
-    changed = [*experiment.overrides, *(f"{key}={_written(key, value, point)}" for key, value in point.varied.items())]
-    settings = [word for override in changed for word in ("--set", override)]
-    command = shlex.join(["quorisk", "trace", experiment.path, *settings, "--run", f"{trace.seed}:{trace.run}"])
+    chosen = [f"{key}={_written(key, value, point)}" for key, value in point.varied.items()]
+    command = experiment.command("trace", "--run", f"{trace.seed}:{trace.run}", changes=chosen)
     caption = f"From the configuration that loses data most often. The run as it was, unshortened: {command}"
     story = formats.words(trace, replay(trace))
     return Counterexample(formats.picture(trace).encode(), caption, story)

@@ -1,6 +1,5 @@
 """What a sweep draws from its results."""
 
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -38,8 +37,7 @@ def draw(
     if shown:
         files.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
-    changed = [word for override in experiment.overrides for word in ("--set", override)]
-    run_it = shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])
+    run_it = experiment.command("run", "--out", str(out))
     provenance = Provenance(command or run_it, source, versions, "" if command else f"{run_it} --resume")
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))

@@ -1,7 +1,6 @@
 """A parameter sweep from the experiment to its report: plan -> run -> merge -> draw."""
 
 import math
-import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -85,7 +84,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     folder.check(out, experiment, options.resume)
     conf = settings.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
-        LOG.info("started: %s", _command(experiment, out))
+        LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
             state = State(experiment, out)
@@ -95,7 +94,9 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
             summary = _show(experiment, out, console)
         except KeyboardInterrupt:
             LOG.warning("interrupted")
-            console.print(f"to go on: {_command(experiment, out)} --resume", soft_wrap=True, markup=False)
+            console.print(
+                f"to go on: {experiment.command('run', '--out', str(out))} --resume", soft_wrap=True, markup=False
+            )
             raise
         except RunError as error:
             LOG.error("failed: %s", error)
@@ -255,8 +256,3 @@ def summarized(table: pa.Table) -> Summary:
 def _name(experiment: Experiment) -> str:
     """What Spark's history calls the sweep."""
     return f"quorisk: {Path(experiment.path).name}"
-
-
-def _command(experiment: Experiment, out: Path) -> str:
-    changed = [word for override in experiment.overrides for word in ("--set", override)]
-    return shlex.join(["quorisk", "run", experiment.path, "--out", str(out), *changed])

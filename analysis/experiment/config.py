@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -93,6 +94,11 @@ class Experiment(NamedTuple):
     """What the tables of `tables.READERS` say that the file has."""
     document: Mapping[str, Any]
     """The parsed file, before anything overrode it."""
+
+    def command(self, verb: str, *options: str, changes: Sequence[str] = ()) -> str:
+        """The command that asks this again, under some changes: a line for a shell."""
+        settings = [word for override in (*self.overrides, *changes) for word in ("--set", override)]
+        return shlex.join(["quorisk", verb, self.path, *options, *settings])
 
     def changed(self, *overrides: str) -> "Experiment":
         """The same file under these overrides as well: `experiment.changed("run.runs=1000")`. Raises ConfigError."""

@@ -15,13 +15,13 @@ import numpy as np
 from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
 from quorisk.kernels.model import (
     HORIZON,
-    INSTANCE_BITS,
     LOST,
     OUTCOMES,
     UNFINISHED,
     Model,
+    data_loss_mask,
+    instance_words,
     leaves,
-    num_words,
     smallest_params,
 )
 from quorisk.kernels.ops import as_int64, as_uint64, nth_bit, popcount
@@ -101,7 +101,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     ends = jnp.where(time > settings.horizon, HORIZON, RUNNING)
     ends = jnp.where(lane.steps >= settings.max_steps, UNFINISHED, ends)
     ends = jnp.where(total == 0, model.outcome(state, params), ends)
-    ends = jnp.where((newly_broken & _data_loss(model)) != 0, LOST, ends)
+    ends = jnp.where((newly_broken & data_loss_mask(model)) != 0, LOST, ends)
     outcome = jnp.where(running, ends, lane.outcome)
     goes_on = outcome == RUNNING
     ended_late = running & (outcome == HORIZON)
@@ -157,18 +157,14 @@ def _shape(model: Model) -> _Shape:
     return _Shape(jax.tree.structure(params), jax.tree.structure(model.initial(params, 0)))
 
 
-def _data_loss(model: Model) -> int:
-    return sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss)
-
-
 def _draw(model: Model, weights: Any, masks: Any, sums: Any, chosen: Any) -> _Drawn:
     """The instance in whose share of the total `chosen` lies: the words' shares end at `sums`."""
-    words = [(action, word) for action, num in enumerate(num_words(model)) for word in range(num)]
+    words = instance_words(model)
     action, first, mask, weight, before = jnp.int64(0), jnp.int64(0), masks[0], weights[0], jnp.int64(0)
     for i in range(1, len(words)):
         further = sums[i - 1] <= chosen
         action = jnp.where(further, words[i][0], action)
-        first = jnp.where(further, words[i][1] << INSTANCE_BITS, first)
+        first = jnp.where(further, words[i][1], first)
         mask = jnp.where(further, masks[i], mask)
         weight = jnp.where(further, weights[i], weight)
         before = jnp.where(further, sums[i - 1], before)

@@ -27,7 +27,16 @@ from quorisk.kernels.engines.tally import (
     TIME_HISTOGRAM,
     num_columns,
 )
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, num_words, smallest_params
+from quorisk.kernels.model import (
+    HORIZON,
+    LOST,
+    UNFINISHED,
+    Model,
+    data_loss_mask,
+    instance_words,
+    num_words,
+    smallest_params,
+)
 from quorisk.kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
 
 NAME = "numba"
@@ -97,10 +106,8 @@ def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
 @cache
 def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray]:
     """Params for their type, and for each word of instances its action and its first instance."""
-    words = num_words(model)
-    word_action = np.repeat(np.arange(len(words)), words)
-    word_first = np.concatenate([64 * np.arange(n) for n in words])
-    return smallest_params(model), word_action.astype(np.int64), word_first.astype(np.int64)
+    action, first = np.array(instance_words(model), np.int64).T
+    return smallest_params(model), action.copy(), first.copy()
 
 
 @cache
@@ -118,7 +125,7 @@ def engine(model: Model) -> Any:
         initial=model.initial,
         initial_choices=model.initial_choices,
         outcome=model.outcome,
-        data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
+        data_loss=data_loss_mask(model),
         **sizes,
     )
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)

@@ -18,7 +18,7 @@ import numpy as np
 
 from quorisk.kernels.compiled import bind, stepper
 from quorisk.kernels.engines.points import Point, scale_rates
-from quorisk.kernels.model import LOST, UNFINISHED, Model
+from quorisk.kernels.model import LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states.store import (
     ENDED,
@@ -134,7 +134,7 @@ def _expand_function(model: Model) -> Any:
         effect=steps.effect,
         broken=steps.broken,
         outcome=model.outcome,
-        data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
+        data_loss=data_loss_mask(model),
         **store_functions(model)._asdict(),
         **word_tables(model),
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, num_words
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask, instance_words
 from quorisk.kernels.ops import as_int64, as_uint64, deposit, nth_bit, popcount
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path, Step
@@ -28,9 +28,9 @@ class Rerun(NamedTuple):
 def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
     """The run of that index of a point, as `engines.Engine.record` counts it."""
     params, points = model.make_params(point.values), pack(model, [point])
-    weights = dict(zip(_words(model), points.weights[0].tolist(), strict=True))
+    weights = dict(zip(instance_words(model), points.weights[0].tolist(), strict=True))
     max_steps, horizon, unit = int(points.max_steps[0]), float(points.horizons[0]), float(points.time_units[0])
-    data_loss = sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss)
+    data_loss = data_loss_mask(model)
     draws = _Draws(seed, run)
     choices = model.initial_choices(params)
     choice = as_int64(multiply_high(draws.pair(0, 0)[0], as_uint64(choices))) if choices > 1 else 0
@@ -59,11 +59,6 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
                 continue
             outcome, time = HORIZON, horizon
         return Rerun(Path(choice, tuple(steps)), outcome, broken_mask, messages, time * unit)
-
-
-def _words(model: Model) -> list[tuple[int, int]]:
-    """(place of the action, first instance) of each word of instances."""
-    return [(action, 64 * word) for action, words in enumerate(num_words(model)) for word in range(words)]
 
 
 def _masks(model: Model, state: Any, params: Any) -> list[Any]:

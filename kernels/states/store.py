@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.compiled import bind
-from quorisk.kernels.model import Model, num_words, smallest_params
+from quorisk.kernels.model import Model, instance_words, smallest_params
 from quorisk.kernels.states.packing import (
     Layout,
     hash_words,
@@ -116,12 +116,8 @@ class Store:
 def word_tables(model: Model) -> dict[str, Any]:
     """What compiled code that enumerates instances needs as globals: of each word of instances its action and its
     first instance, and how many words there are."""
-    per_action = num_words(model)
-    return {
-        "num_words": sum(per_action),
-        "word_action": np.repeat(np.arange(len(per_action)), per_action),
-        "word_first": np.concatenate([64 * np.arange(n) for n in per_action]),
-    }
+    action, first = np.array(instance_words(model), np.int64).T
+    return {"num_words": len(action), "word_action": action.copy(), "word_first": first.copy()}
 
 
 # Templates. The names that they use and this module lacks are bound by `store_functions`.

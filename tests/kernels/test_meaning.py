@@ -1,0 +1,45 @@
+"""What a run is stands in four places that share no language: all four say the same."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import build
+from quorisk.kernels.engines import jax_engine, numba_engine, points
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.tally import TIME_TICK
+from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states.rerun import rerun
+from tests.support import point_of
+
+RUNS, AGAIN, SEED = 40_000, 60, 11
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_run_means_the_same_wherever_it_is_made(name):
+    """Numba, JAX and plain Python on the same draws, run by run; the Markov chain by its probabilities."""
+    model, small = registry.load(name), registry.cases(name).small
+    point, loss = point_of(model), 0.1 if model.max_sends else 0.0
+    packed = points.pack(model, [point])
+    records = numba_engine.record(model, packed, Job(0, 0, RUNS), SEED)
+    assert (jax_engine.record(model, packed, Job(0, 0, RUNS), SEED) == records).all()
+
+    for run in range(AGAIN):
+        ran, record = rerun(model, point, SEED, run), dict(zip(RECORD, records[run].tolist(), strict=True))
+        same = ("outcome", ran.outcome), ("broken_mask", ran.broken_mask), ("messages", ran.messages)
+        assert {key: record[key] for key, _ in same} == dict(same)
+        assert len(ran.path.steps) == record["steps"]
+        assert record["time_ticks"] == int(ran.time / TIME_TICK)
+
+    tables = {"model": small, "faults": {"message_loss": loss}}
+    solved = exact(build({"protocol": name, **tables}, name), 4 << 30)
+    counts = np.bincount(records[:, RECORD.index("outcome")], minlength=len(OUTCOMES))
+    for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):
+        p = solved.outcomes.get(outcome, 0.0)
+        assert abs(count - RUNS * p) <= 5 * math.sqrt(RUNS * p * (1 - p)) + 1, (outcome, count / RUNS, p)
+    mean = records[:, RECORD.index("steps")].mean()
+    assert solved.expected_steps is not None
+    assert mean == pytest.approx(solved.expected_steps, rel=0.03)
