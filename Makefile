@@ -1,5 +1,5 @@
 # Quorisk: everything starts here. `make` alone lists the targets.
-# Needs GNU make (scripts/make.sh sees to it) and Python 3.11 or newer; the rest goes into .venv, and what is no Python
+# Needs GNU make (scripts/make.sh installs it) and Python 3.11 or newer; the rest goes into .venv, and what is no Python
 # package (Java for Spark, Chromium for tests) where scripts/ find or install it.
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3 || echo python3)
@@ -25,7 +25,7 @@ ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(CLASSES) ## install Quorisk and its tools into .venv; see to Java 17 or newer
+setup: $(CLASSES) ## install Quorisk and its tools into .venv, and Java 17 if it is missing
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
 
 demo: $(CLASSES) ## sweep the demo grid and draw its report

@@ -25,7 +25,7 @@ _FEWEST_RUNS_PER_LANE = 8
 
 
 class Limits(NamedTuple):
-    """What a device can do at the most."""
+    """What a device can do at most."""
 
     bytes_per_s: float
     """Of its memory."""

@@ -15,7 +15,7 @@ def rule_of(run: RunSettings) -> Rule | None:
 
 
 def estimator_of(run: RunSettings, num_points: int = 1) -> Estimator:
-    """How the intervals of an experiment are made whose grid has so many points."""
+    """How the intervals of an experiment are made whose grid has this many points."""
     return Estimator(run.confidence, num_points if run.simultaneous else 1, rule_of(run) is not None)
 
 

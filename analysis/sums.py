@@ -15,7 +15,7 @@ _JOBS_AT_ONCE = 256
 
 
 def most_runs(max_steps: int) -> int:
-    """Runs of `max_steps` steps at the most whose sums fit 64 bits: those of squared steps and of ticks grow fastest,
+    """Runs of `max_steps` steps at most whose sums fit 64 bits: those of squared steps and of ticks grow fastest,
     as a step sends fewer than 64 messages."""
     return int((2**63 - 1) // max(max_steps**2, int(MOST_TICKS)))
 

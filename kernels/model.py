@@ -105,7 +105,7 @@ class Model(NamedTuple):
     widths: Any
     """A state whose integers are the bits that each field needs: how the search packs states."""
     max_sends: int
-    """Messages that one action instance sends at the most: bits 0 to max_sends - 1 of `sends`."""
+    """Messages that one action instance sends at most: bits 0 to max_sends - 1 of `sends`."""
 
 
 def smallest_params(model: Model) -> Any:

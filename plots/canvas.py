@@ -114,7 +114,7 @@ def log_ticks(axis: Axis) -> None:
 
 
 def columns_of(num_panels: int, most: int) -> int:
-    """How many panels go side by side so that rows are as full as can be, `most` at the most."""
+    """How many panels go side by side so that rows are as full as can be, `most` at most."""
     rows = math.ceil(num_panels / most)
     return math.ceil(num_panels / rows)
 

@@ -19,7 +19,7 @@ def of(frame: pd.DataFrame, invariant: str) -> pd.DataFrame:
 
 
 def worst(rows: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The rows whose intervals reach highest, `most` at the most, in the order in which they are."""
+    """The rows whose intervals reach highest, `most` at most, in the order in which they are."""
     if len(rows) <= most:
         return rows
     return rows.loc[rows["high"].nlargest(most, keep="first").index.sort_values()]

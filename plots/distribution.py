@@ -48,7 +48,7 @@ def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure
 def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = STEPS, ax: Axes | None = None) -> Axes:
     """Draws a line for each design under its worst faults, for the MOST_LINES worst of many.
 
-    Steps: the share of all runs that took so many steps at the most. Model time: the share of all runs that had lost
+    Steps: the share of all runs that took this many steps or fewer. Model time: the share of all runs that had lost
     data by then. Marks stand at the upper ends of the histograms' bins, where these shares are exact. Without any loss
     whose time is known the lines are empty.
     """
@@ -70,7 +70,7 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
             axes.errorbar(counts.index[-1], row["p"], yerr=reach, capsize=2, elinewidth=1, **drawn)
     axes.set_title(_TITLES[quantity])
     if quantity == STEPS:
-        axes.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="at most so many steps", ylabel="share of the runs")
+        axes.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="steps, at most", ylabel="share of the runs")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     else:
         axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")

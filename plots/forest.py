@@ -17,7 +17,7 @@ NO_DIFFERENCE = "no difference seen"
 """Group id of the marks for pairs of which no run differed."""
 _WIDTH_IN, _ROW_IN, _PANEL_IN = 9.5, 0.3, 1.05
 _DECADES = 4
-"""Of the scale on either side of 0, at the most; what is nearer to 0 is drawn linearly."""
+"""Of the scale on either side of 0, at most; what is nearer to 0 is drawn linearly."""
 
 
 def forest_figure(frame: pd.DataFrame) -> Figure:

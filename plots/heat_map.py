@@ -23,9 +23,9 @@ _COLOURS, _NONE_SEEN = "YlOrBr", "#f1f3f5"
 """The shades have the same order in grey and to the colour-blind, the darker the likelier; no breach seen has none."""
 _PREFERRED = (("model.write_quorum", "model.ack_quorum"), ("model.replicas", "variant.truncation"))
 _MOST = 8, 6
-"""Rows and columns of a panel, at the most."""
+"""Rows and columns of a panel, at most."""
 _PAGE_IN = 8.0, 6.2
-"""Width and height, at the most, of all panels together."""
+"""Width and height, at most, of all panels together."""
 _HALF_LIGHT = 0.179
 """The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
 _CELL_IN = 0.42, 1.25

@@ -64,7 +64,7 @@ def _labels(rows: pd.DataFrame) -> list[str]:
 
 
 def _beside(axes: Axes, place: float, said: str, right: float, weight: str = "normal") -> None:
-    """Words to the right of a bar, that end so many points from the axes."""
+    """Words to the right of a bar, that end this many points from the axes."""
     axes.annotate(
         said,
         (1.0, place),

@@ -43,7 +43,7 @@ def _clean(given: str) -> str:
 
 
 def cut(given: str, longest: int) -> str:
-    """Words of so many characters at the most."""
+    """Words of this many characters at most."""
     return given if len(given) <= longest else f"{given[: longest - 1]}…"
 
 

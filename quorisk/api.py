@@ -61,7 +61,7 @@ def exact(
 ) -> Solved:
     """The probabilities themselves, from the Markov chain that a random run of one configuration is.
 
-    `by_steps` and `by_time`: also the probabilities of data loss within so many steps and by these model times.
+    `by_steps` and `by_time`: also the probabilities of data loss within this many steps and by these model times.
     `storm`: the model checker Storm solves it, too. Raises ConfigError if the chain does not fit `memory`.
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
@@ -156,7 +156,7 @@ def sweep(
 ) -> Sweep:
     """Sweeps a grid on Spark (all cores here if `master` is None); results, figures and a report go to `out`, a folder.
 
-    `conf` has Spark's settings, `budget_s` ends the computing after so many seconds, `resume` keeps what an earlier
+    `conf` has Spark's settings, `budget_s` ends the computing after this many seconds, `resume` keeps what an earlier
     call left there. The experiment has to be a file's.
     Raises ConfigError, RunError.
     """

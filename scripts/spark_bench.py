@@ -70,7 +70,7 @@ def memory() -> None:
     seconds, _ = _run(MANY, watch=peaks)
     for name, mebibytes in peaks.items():
         print(f"{name}: {mebibytes:.0f} MiB")
-    print(f"together at the most {sum(peaks.values()):.0f} MiB, in {seconds:.1f} s")
+    print(f"together at most {sum(peaks.values()):.0f} MiB, in {seconds:.1f} s")
 
 
 def _direct_s(runs: int) -> float:

@@ -21,7 +21,7 @@ from quorisk.kernels.engines.job import Job
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
 """Runs of each point before anything is known of it, if a precision is asked for: a look."""
 MOST_GROWTH, MARGIN = 4.0, 1.05
-"""From round to round a point's runs grow fourfold at the most; predicted numbers of runs are raised by 5%."""
+"""From round to round a point's runs grow fourfold at most; predicted numbers of runs are raised by 5%."""
 SPENT = "budget"
 """Why a point stopped: it has made all its runs, and its interval is wider than was asked for."""
 

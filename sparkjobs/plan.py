@@ -32,7 +32,7 @@ _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
 
 
 def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
-    """Seconds that a run takes on one core, by point, from the first of its `num_runs` runs: a hundredth at the most.
+    """Seconds that a run takes on one core, by point, from the first of its `num_runs` runs: a hundredth at most.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
     """
@@ -84,7 +84,7 @@ def cost_s(jobs: Sequence[Job], run_s: np.ndarray) -> float:
 
 
 def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
-    """Cuts jobs, laid end to end, into tasks of about equal cost for so many cores: PLAN_SCHEMA.
+    """Cuts jobs, laid end to end, into tasks of about equal cost for this many cores: PLAN_SCHEMA.
 
     A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth their start, and so many that all cores
     are busy until the end.

@@ -40,11 +40,11 @@ class Bar:
         self._progress.stop()
 
     def expect(self, left_s: float) -> None:
-        """There is work left for so many seconds on one core."""
+        """There is work left for this many seconds on one core."""
         self._progress.update(self._task, total=self._progress.tasks[0].completed + left_s)
 
     def advance(self, done_s: float, runs: int, losses: int, points: int) -> None:
-        """Since the last time: work of so many expected seconds, runs, and runs that lost data; and points in all."""
+        """Since the last time: work of this many expected seconds, runs, and runs that lost data; and points in all."""
         fields = self._progress.tasks[0].fields
         runs, losses = fields["runs"] + runs, fields["losses"] + losses
         self._progress.update(self._task, advance=done_s, runs=runs, losses=losses, points=points)

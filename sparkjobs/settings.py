@@ -106,7 +106,7 @@ def _check_java() -> None:
         ).stderr
     except (OSError, subprocess.SubprocessError):
         where = f"JAVA_HOME is {home}" if home else "there is no java on PATH"
-        raise ConfigError(f"{needs}; {where}. `make setup` sees to it.") from None
+        raise ConfigError(f"{needs}; {where}. `make setup` installs it.") from None
     found = re.search(r'version "(?:1\.)?(\d+)', said)
     if not found or int(found[1]) < OLDEST_JAVA:
         raise ConfigError(f"{needs}; {java} is Java {found[1] if found else 'of unknown version'}")

@@ -31,7 +31,7 @@ from quorisk.sparkjobs.state import OUT_OF_TIME, State
 from quorisk.sparkjobs.watch import LOG, Watch, log_to
 
 ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
-"""Seconds that a round of tasks is planned to take at the most; with a budget it may be as short as the latter."""
+"""Seconds that a round of tasks is planned to take at most; with a budget it may be as short as the latter."""
 FIRST_PART, LATER_PART = 1 / 16, 1 / 4
 """Of the seconds left of a budget: how many the first round takes, which has to reach all points, and later ones."""
 

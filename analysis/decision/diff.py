@@ -1,7 +1,7 @@
 """What changed from one sweep to another: the same designs, before and after.
 
 Both sweeps' intervals are widened so that all that is said of them holds together: with m pairs at confidence c an end
-of an interval misses with probability (1 - c) / (4 m) at the most, so that the difference lies between low after - high
+of an interval misses with probability (1 - c) / (4 m) at most, so that the difference lies between low after - high
 before and high after - low before. That holds whatever the two have in common: seeds, engines, methods.
 """
 

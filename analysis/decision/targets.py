@@ -1,7 +1,7 @@
 """The table [targets] of an experiment file: what a design has to be good for.
 
 [targets]
-losses_per_year = 1e-3     # over all scenarios, at the most
+losses_per_year = 1e-3     # over all scenarios, at most
 write_p99 = "20 ms"        # the latency that 99 % of writes do not exceed; takes [latency]
 copies = 2                 # of an entry, as it is acknowledged
 survives = "1 zone"        # what may be lost at once: nodes (bookies, brokers), or zones

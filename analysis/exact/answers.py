@@ -43,7 +43,7 @@ class Answers(NamedTuple):
     """Infinite if a run may go on for ever; so is the time."""
     expected_time: float
     p_by_steps: dict[int, float]
-    """P(data is lost within so many steps)."""
+    """P(data is lost within this many steps)."""
     p_by_time: dict[float, float]
     """P(data is lost by this model time)."""
 

@@ -60,7 +60,7 @@ class ExactResult(NamedTuple):
     expected_time: float | None
     """In model time; None likewise."""
     p_by_steps: dict[int, float]
-    """P(data is lost within so many steps)."""
+    """P(data is lost within this many steps)."""
     p_by_time: dict[float, float]
     """P(data is lost by this model time)."""
     storm_difference: float | None

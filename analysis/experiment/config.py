@@ -30,7 +30,7 @@ class RunSettings(NamedTuple):
     """How many runs, and how they are told apart and judged."""
 
     runs: int
-    """Runs of each grid point; at the most, if a precision is asked for."""
+    """Runs of each grid point; at most, if a precision is asked for."""
     seed: int
     confidence: float
     engine: str

@@ -27,7 +27,7 @@ class Scenario(NamedTuple):
     """A part of a design's year, as a small model of its own."""
 
     per_year: float
-    """How many times a year it happens: its losses a year are so many times the probability of one."""
+    """How many times a year it happens: its losses a year are that many times the probability of one."""
     about: str
     """What it is, for people."""
     simplifications: tuple[str, ...]

@@ -47,7 +47,7 @@ class Losses(NamedTuple):
 
 
 def confidence_of_each(confidence: float, num_sampled: int) -> float:
-    """The confidence that the interval of each of so many sampled scenarios needs for the sum's to have this one."""
+    """The confidence that the interval of each of this many sampled scenarios needs for the sum's to have this one."""
     return simultaneous(confidence, max(num_sampled, 1))
 
 

@@ -94,7 +94,7 @@ class Store:
         return unpacked(wide, self._widths)
 
     def make_room(self, status: int, count: int) -> int:
-        """Does what compiled code stopped for, with so many states kept: ENDED, or FULL if memory does not allow it."""
+        """Does what compiled code stopped for, `count` states kept: ENDED, or FULL if memory does not allow it."""
         if status == TABLE_FULL:
             self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
         elif status == WIDER:

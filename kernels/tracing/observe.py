@@ -15,7 +15,7 @@ from quorisk.kernels.tracing.trace import CHOICE, LOSSES, Bounds, TracedModel, b
 NUM_RUNS = 1 << 12
 """Runs that go on at a time."""
 MAX_ROUNDS = 1 << 9
-"""Steps that each of them takes at the most."""
+"""Steps that each of them takes at most."""
 
 
 def observe(model: Model, params: Any, weights: Sequence[int], loss: float) -> Bounds:

@@ -25,13 +25,13 @@ Overrides = Annotated[
     typer.Option(
         "--set",
         metavar="SECTION.KEY=VALUE",
-        help="set a key of the file to another value; may be given several times",
+        help="override a key of the file; may be given several times",
         default_factory=list,
         show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="threads (all cores if not given)")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="threads (default: all cores)")]
 
 
 def load(file: Path, overrides: Sequence[str]) -> "Experiment":

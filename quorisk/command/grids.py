@@ -21,17 +21,18 @@ def run_verb(
         list[str],
         typer.Option(
             metavar="spark.KEY=VALUE",
-            help="a setting of Spark's; may be given several times",
+            help="a Spark setting; may be given several times",
             default_factory=list,
             show_default=False,
         ),
     ],
-    master: Annotated[str | None, typer.Option(help="Spark master (all cores here if not given)")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master (default: all cores of this machine)")] = None,
     budget_s: Annotated[
-        float | None, typer.Option(min=0.0, help="stop computing after so many seconds, with the runs done by then")
+        float | None,
+        typer.Option(min=0.0, help="stop computing after this many seconds, and report the runs done by then"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="keep what an earlier run left in the folder")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="plan only, and say how long it would take")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only plan, and say how long it would take")] = False,
     as_json: Json = False,
 ) -> None:
     """Sweep a grid of configurations on Spark.
@@ -54,7 +55,7 @@ def run_verb(
             typer.echo(
                 f"{expected.tasks:,} tasks, {expected.runs:,} runs, {expected.core_s:.3g} core seconds, "
                 f"{expected.core_s / expected.cores:.3g} s on the {expected.cores} cores here "
-                f"({expected.most_core_s:.3g} core seconds at the most): {out / 'plan.parquet'}"
+                f"({expected.most_core_s:.3g} core seconds at most): {out / 'plan.parquet'}"
             )
         return
     options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
@@ -74,8 +75,8 @@ def merge_verb(
 ) -> None:
     """Merge the results of several runs, machines or engines.
 
-    Points of different grids come together, and runs of the same point where their ranges lie end to end (see
-    run.first_run). Tables, figures and a report go to a folder.
+    Joins points of different grids, and runs of the same point if their ranges lie end to end (see run.first_run).
+    Tables, figures and a report go to a folder.
 
     Example: quorisk merge results/monday results/tuesday --out results/both
     """
@@ -99,7 +100,7 @@ def plot_verb(
         typer.Option(
             "--format",
             metavar="KIND",
-            help="svg, png or pdf; may be given several times (all if not given)",
+            help="svg, png or pdf; may be given several times (default: all)",
             default_factory=list,
             show_default=False,
         ),
@@ -108,15 +109,15 @@ def plot_verb(
         list[str],
         typer.Option(
             metavar="FIGURE",
-            help="loss, heat_map, cost, outcomes or distribution; may be given several times (all if not given)",
+            help="loss, heat_map, cost, outcomes or distribution; may be given several times (default: all)",
             default_factory=list,
             show_default=False,
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="folder for the figures (figures/ beside the results if not given)")
+        Path | None, typer.Option(help="folder for the figures (default: figures/ beside the results)")
     ] = None,
-    invariant: Annotated[str | None, typer.Option(help="draw this one (those that broke if not given)")] = None,
+    invariant: Annotated[str | None, typer.Option(help="draw this invariant (default: those that broke)")] = None,
     x: Annotated[str | None, typer.Option(metavar="KEY", help="what goes across, in losses and heat maps")] = None,
     hue: Annotated[str | None, typer.Option(metavar="KEY", help="what tells lines apart, or goes down")] = None,
     title: Annotated[str | None, typer.Option(help="another title")] = None,

@@ -24,7 +24,7 @@ FAILED, INTERRUPTED = 1, 130
 def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
     """Estimate one configuration's risk by random runs.
 
-    How likely is a run to break each invariant, how far is that number to be trusted, and how do runs end? Of a file
+    How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Of a file
     with scenarios: how many losses a year, and in which of them?
 
     \b
@@ -82,7 +82,7 @@ def exact_verb(
         list[int],
         typer.Option(
             min=0,
-            help="also the probability of data loss within so many steps",
+            help="also print the probability of data loss within this many steps",
             default_factory=list,
             show_default=False,
         ),
@@ -91,15 +91,15 @@ def exact_verb(
         list[float],
         typer.Option(
             min=0.0,
-            help="also the probability of data loss by this model time",
+            help="also print the probability of data loss by this model time",
             default_factory=list,
             show_default=False,
         ),
     ],
     memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
-    storm: Annotated[bool, typer.Option("--storm", help="have the model checker Storm solve it as well")] = False,
+    storm: Annotated[bool, typer.Option("--storm", help="let the model checker Storm solve it as well")] = False,
     export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the chain as .umb or .drn", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -142,13 +142,17 @@ def compare_verb(
         list[str],
         typer.Option(
             metavar="SECTION.KEY=VALUE,VALUE",
-            help="a key and its values, the baseline's first; several are crossed",
+            help="a key and its values, the baseline first; several keys are crossed",
             default_factory=list,
             show_default=False,
         ),
     ],
-    ablation: Annotated[bool, typer.Option("--ablation", help="every switch off in turn, against all on")] = False,
-    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="each against each, not only the first")] = False,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="turn every switch off in turn, and compare with all on")
+    ] = False,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="compare every pair, not only each with the first")
+    ] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg, .png or .pdf)", show_default=False)
     ] = None,
@@ -157,8 +161,8 @@ def compare_verb(
 ) -> None:
     """Compare variants of one configuration, run by run.
 
-    All variants see the same random numbers. Tells by how much they differ, how far that is to be trusted, and, with
-    --ablation, what every safety mechanism is worth. Of a file with scenarios: in losses a year.
+    All variants see the same random numbers. Says by how much they differ and how far that can be trusted; with
+    --ablation, what each safety mechanism is worth. Of a file with scenarios: in losses a year.
 
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
@@ -201,25 +205,29 @@ def compare_verb(
 def trace_verb(
     file: File,
     overrides: Overrides,
-    invariant: Annotated[str, typer.Option(help="to break; 'data loss': any whose breach is")] = "data loss",
+    invariant: Annotated[
+        str, typer.Option(help="the invariant to break; 'data loss' is any whose breach is data loss")
+    ] = "data loss",
     form: Annotated[
         Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
-        typer.Option("--format", help="words if not given, unless --out ends in .svg or .mmd", show_default=False),
+        typer.Option(
+            "--format", help="default: words, or what the ending of --out says (.svg, .mmd)", show_default=False
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="file to write it to", dir_okay=False, show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write", dir_okay=False, show_default=False)] = None,
     run: Annotated[
-        str | None, typer.Option(metavar="SEED:INDEX", help="the random run of that index instead", show_default=False)
+        str | None, typer.Option(metavar="SEED:INDEX", help="show this random run instead", show_default=False)
     ] = None,
     saved: Annotated[
-        Path | None, typer.Option("--replay", metavar="JSON", help="a trace saved with --json", show_default=False)
+        Path | None, typer.Option("--replay", metavar="JSON", help="show a trace saved with --json", show_default=False)
     ] = None,
     memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
     as_json: Json = False,
 ) -> None:
     """Show how an invariant breaks, step by step.
 
-    A shortest counterexample if the search of all states finds one within the memory, else one from the random runs,
-    minimised. Or any random run, or a saved trace. As words, TLC's states, Mermaid, sequencediagram.org or a picture.
+    A shortest counterexample if all states fit the memory; else one from random runs, minimised. Or any random run, or
+    a saved trace. As words, TLC's states, Mermaid, sequencediagram.org source, or a picture.
 
     \b
     Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
@@ -250,16 +258,16 @@ def trace_verb(
 
 @app.command("calibrate")
 def calibrate_verb(
-    repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="of every kind of interval")] = 1000,
-    p: Annotated[str, typer.Option("--p", help="probabilities of a loss, such as 0.5,0.1")] = "0.5,0.1,0.001",
-    runs: Annotated[int, typer.Option(min=1, max=10**9, help="where their number is fixed")] = 10_000,
-    confidence: Annotated[float, typer.Option(help="of the intervals, between 0 and 1")] = 0.95,
+    repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="repetitions of every kind of interval")] = 1000,
+    p: Annotated[str, typer.Option("--p", help="probabilities of loss to try, such as 0.5,0.1")] = "0.5,0.1,0.001",
+    runs: Annotated[int, typer.Option(min=1, max=10**9, help="runs, for intervals of a fixed number of runs")] = 10_000,
+    confidence: Annotated[float, typer.Option(help="confidence of the intervals, between 0 and 1")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Check that intervals are what they say.
+    """Check that the intervals hold what they promise.
 
-    Repeats every kind of interval on chains whose answer is known, and tells how often it held the answer, how wide it
+    Repeats every kind of interval on chains whose answer is known. Says how often the interval held it, how wide it
     was, and how many runs it took.
 
     Example: quorisk calibrate --repetitions 1000 --p 0.5,0.1,0.001
@@ -281,15 +289,15 @@ def calibrate_verb(
 
 @app.command("bench")
 def bench_verb(
-    engine: Annotated[Literal["numba", "jax", "search"] | None, typer.Option(help="this one only")] = None,
+    engine: Annotated[Literal["numba", "jax", "search"] | None, typer.Option(help="measure only this one")] = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Measure the engines on this machine.
 
-    Random runs of every model, by Numba on one thread and on all, by JAX on its GPUs or the CPU, and the exhaustive
-    search. compile_s is the time of a first call: point QUORISK_CACHE_DIR to an empty folder to see what it is with
-    nothing compiled before. For jax, bytes and operations of a step are counted, and what the device could do at most.
+    Random runs of every protocol (by Numba on one thread and on all, by JAX on GPUs or the CPU), and the search of all
+    states. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty folder to measure it with nothing
+    compiled. For jax it also counts the bytes and operations of a step, and what the device could do at most.
 
     Example: quorisk bench --threads 2 --json
     """

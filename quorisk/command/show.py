@@ -144,7 +144,7 @@ def exact(result: ExactResult, out: Console) -> None:
         soft_wrap=True,
     )
     if result.storm_difference is not None:
-        out.print(f"Storm's numbers differ by {result.storm_difference:.1e} at the most (relative)")
+        out.print(f"Storm's numbers differ by {result.storm_difference:.1e} at most (relative)")
     out.print(" ".join(["* data loss. Exact, no sampling.", *result.assumptions]), style="dim", soft_wrap=True)
 
 

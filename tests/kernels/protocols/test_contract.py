@@ -19,7 +19,7 @@ jax.config.update("jax_enable_x64", True)
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
 """What a variant may set besides parameters."""
 STEPS = 4096
-"""That are compared at the most: an array of one length, so that XLA compiles once."""
+"""That are compared at most: an array of one length, so that XLA compiles once."""
 
 WALKS = [(name, number) for name in registry.names() for number in range(len(registry.cases(name).walks))]
 
