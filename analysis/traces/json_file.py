@@ -1,51 +1,41 @@
 """Traces as JSON: written by `quorisk trace --json`, read by `quorisk trace --replay`. Reading one runs nothing of it:
 each step has to be one that the model allows."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any, get_args
 
 from quorisk.analysis.experiment.config import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.keys import MAX_RUNS, show
-from quorisk.analysis.traces.trace import Kind, Trace, replay
+from quorisk.analysis.experiment.keys import MAX_RUNS, Kind, choice, integer, show
+from quorisk.analysis.traces import trace as traces
+from quorisk.analysis.traces.trace import Trace, replay
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import paths
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Step(_Strict):
-    action: str
-    instance: int = Field(ge=0, lt=2**16)
-    lost: int = Field(ge=0, lt=2**63)
-
-
-class _Trace(_Strict):
-    protocol: str
-    version: int
-    point_id: str
-    parameters: dict[str, Any]
-    invariant: str | None
-    kind: Kind
-    seed: int | None = Field(ge=0, lt=2**64)
-    run: int | None = Field(ge=0, lt=MAX_RUNS)
-    ended: str | None
-    choice: int = Field(ge=0, lt=2**63)
-    steps: list[_Step] = Field(max_length=10**6)
-
-
-class _Answer(_Strict):
-    """What the command prints."""
-
-    trace: _Trace | None
-    proved: bool
-    reason: str
-    verdict: str
+MOST_STEPS = 10**6
+_TEXT = Kind(str, "a text", lambda v: v if isinstance(v, str) else None)
+_TABLE = Kind(dict, "an object", lambda v: v if isinstance(v, dict) else None)
+_STEPS = Kind(
+    list, f"a list, of {MOST_STEPS} at most", lambda v: v if isinstance(v, list) and len(v) <= MOST_STEPS else None
+)
+_STEP = {"action": _TEXT, "instance": integer(0, 2**16 - 1), "lost": integer(0, 2**63 - 1)}
+_TRACE = {
+    "protocol": _TEXT,
+    "version": integer(0, 2**63 - 1),
+    "point_id": _TEXT,
+    "parameters": _TABLE,
+    "invariant": _TEXT,
+    "kind": choice(get_args(traces.Kind)),
+    "seed": integer(0, 2**64 - 1),
+    "run": integer(0, MAX_RUNS - 1),
+    "ended": _TEXT,
+    "choice": integer(0, 2**63 - 1),
+    "steps": _STEPS,
+}
+_MAY_BE_NULL = ("invariant", "seed", "run", "ended")
 
 
 def as_json(trace: Trace | None, proved: bool, reason: str, verdict: str) -> dict[str, Any]:
@@ -53,64 +43,82 @@ def as_json(trace: Trace | None, proved: bool, reason: str, verdict: str) -> dic
     document = None
     if trace:
         model, (point, point_id, _) = trace.model, trace.grid_point
-        document = _Trace(
-            protocol=model.name,
-            version=model.version,
-            point_id=point_id,
-            parameters=dotted_values(model, point),
-            invariant=trace.invariant,
-            kind=trace.kind,
-            seed=trace.seed,
-            run=trace.run,
-            ended=trace.ended,
-            choice=trace.path.choice,
-            steps=[
-                _Step(action=model.actions[step.action].name, instance=step.instance, lost=step.lost)
-                for step in trace.path.steps
-            ],
-        )
-    return _Answer(trace=document, proved=proved, reason=reason, verdict=verdict).model_dump()
+        document = {
+            "protocol": model.name,
+            "version": model.version,
+            "point_id": point_id,
+            "parameters": dotted_values(model, point),
+            "invariant": trace.invariant,
+            "kind": trace.kind,
+            "seed": trace.seed,
+            "run": trace.run,
+            "ended": trace.ended,
+            "choice": trace.path.choice,
+            "steps": [step._asdict() | {"action": model.actions[step.action].name} for step in trace.path.steps],
+        }
+    return {"trace": document, "proved": proved, "reason": reason, "verdict": verdict}
 
 
 def load(path: Path, model: Model, grid_point: GridPoint) -> Trace:
     """The trace that a file holds, of this very point. Raises ConfigError, also if the model does not allow a step or
     the last state does not break what the trace says."""
     try:
-        return _checked(_Answer.model_validate_json(path.read_bytes()), model, grid_point)
+        answer = json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f" {path}: cannot be read: {error.strerror}", "replay") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigError(f" {path}: {place}: {first['msg']}", "replay") from None
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or nesting and numbers beyond Python's limits
+        raise ConfigError(f" {path}: not JSON: {error}", "replay") from None
+    try:
+        if not isinstance(answer, dict) or not isinstance(answer.get("trace"), dict):
+            raise ConfigError("trace: there is none in it")
+        return _checked(_read(answer["trace"], _TRACE, "trace"), model, grid_point)
     except (ConfigError, paths.PathError) as error:
         raise ConfigError(f" {path}: {error}", "replay") from None
 
 
-def _checked(answer: _Answer, model: Model, grid_point: GridPoint) -> Trace:
-    found = answer.trace
-    if found is None:
-        raise ConfigError("trace: there is none in it")
+def _read(found: object, kinds: Mapping[str, Kind], place: str) -> dict[str, Any]:
+    """The values of an object that has just these keys. Raises ConfigError."""
+    if not isinstance(found, dict):
+        raise ConfigError(f"{place} = {show(found)}: an object with {', '.join(kinds)}")
+    for key in (*kinds, *found):
+        if key not in kinds or key not in found:
+            raise ConfigError(
+                f"{place}.{key}: {'missing' if key in kinds else 'no such key'}; there are {', '.join(kinds)}"
+            )
+    for key, kind in kinds.items():
+        if kind.read(found[key]) is None and not (found[key] is None and key in _MAY_BE_NULL):
+            raise ConfigError(f"{place}.{key} = {show(found[key])}: {kind.allowed}")
+    return found
+
+
+def _checked(found: Mapping[str, Any], model: Model, grid_point: GridPoint) -> Trace:
+    _check_same({key: found[key] for key in ("protocol", "version")} | found["parameters"], model, grid_point)
+    actions = {action.name: i for i, action in enumerate(model.actions)}
+    steps = []
+    for number, each in enumerate(found["steps"]):
+        step = _read(each, _STEP, f"trace.steps.{number}")
+        if step["action"] not in actions:
+            raise ConfigError(f"trace.steps: action {show(step['action'])}: {model.name} has {', '.join(actions)}")
+        steps.append(paths.Step(actions[step["action"]], step["instance"], step["lost"]))
+    path = paths.Path(found["choice"], tuple(steps))
+    rest = (found[key] for key in ("invariant", "kind", "seed", "run", "ended"))
+    trace = Trace(model, grid_point, path, *rest)
+    broken = _broken_at_the_end(trace)
+    if trace.invariant is not None and trace.invariant not in broken:
+        raise ConfigError(
+            f"trace.invariant = {show(trace.invariant)}: the last step breaks {', '.join(broken) or 'none'}"
+        )
+    return trace
+
+
+def _check_same(given: Mapping[str, Any], model: Model, grid_point: GridPoint) -> None:
+    """Raises ConfigError unless a trace is of this very point."""
     expected = {"protocol": model.name, "version": model.version} | dotted_values(model, grid_point.point)
-    given = {"protocol": found.protocol, "version": found.version} | found.parameters
-    for key in expected | given:
+    for key in {**expected, **given}:
         if key not in given or key not in expected or given[key] != expected[key]:
             have, want = show(given.get(key)), show(expected.get(key))
             hint = "; an override can change that" if "." in key else ""
             raise ConfigError(f"{key} = {have}: the experiment file says {want}{hint}")
-    actions = {action.name: i for i, action in enumerate(model.actions)}
-    unknown = [step.action for step in found.steps if step.action not in actions]
-    if unknown:
-        raise ConfigError(f"trace.steps: action {show(unknown[0])}: {model.name} has {', '.join(actions)}")
-    steps = tuple(paths.Step(actions[step.action], step.instance, step.lost) for step in found.steps)
-    path = paths.Path(found.choice, steps)
-    trace = Trace(model, grid_point, path, found.invariant, found.kind, found.seed, found.run, found.ended)
-    broken = _broken_at_the_end(trace)
-    if found.invariant is not None and found.invariant not in broken:
-        raise ConfigError(
-            f"trace.invariant = {show(found.invariant)}: the last step breaks {', '.join(broken) or 'none'}"
-        )
-    return trace
 
 
 def _broken_at_the_end(trace: Trace) -> list[str]:

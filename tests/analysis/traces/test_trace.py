@@ -328,7 +328,7 @@ def test_a_file_name_asks_for_its_format(quorisk, tmp_path):
         (lambda t: t["steps"].pop(), "trace.invariant = \"StrongIsr\": the last step breaks none"),
         (lambda t: t["steps"][0].update(action="__import__('os')"), "kafka has controller_elect_leader, "),
         (lambda t: t["steps"][0].update(lost=1), "controller_elect_leader, lost 1: of the messages sent, mask 0"),
-        (lambda t: t["steps"][0].update(instance=-1), "trace.steps.0.instance: "),
+        (lambda t: t["steps"][0].update(instance=-1), "trace.steps.0.instance = -1: an integer from 0 to 65535"),
         (lambda t: t["steps"][0].update(instance=640), "step 1: controller_elect_leader, instance 640: not enabled"),
         (lambda t: t.update(choice=1), "initial state 1: there are 1, counted from 0"),
         (lambda t: t.update(more=1), "trace.more: "),
