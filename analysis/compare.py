@@ -246,8 +246,7 @@ def rows(result: Result) -> list[dict[str, Any]]:
     """
     names = ("protocol", "model_version", "seed", "runs", "confidence")
     shared = {name: getattr(result, name) for name in names} | result.parameters
-    if "run.horizon" in shared:
-        shared["run.horizon"] = shared["run.horizon"] or math.inf
+    shared |= {key: math.inf for key in ("run.horizon", "run.lifetime") if key in shared and shared[key] is None}
     losing = (DATA_LOSS, *result.data_loss_invariants)
     return [
         {**shared, "variant": pair.variant, "baseline": pair.baseline}

@@ -199,4 +199,7 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
     if point.horizon < math.inf:
         counted = "may be in any of these runs, and upper bounds count them all" if at_any_time else "is not counted"
         said.append(f"So does {said_time}: what breaks later {counted}.")
+    if point.lifetime < math.inf:
+        mean = units.say_time(point.lifetime) if physical else f"{point.lifetime:g} of model time"
+        said.append(f"So does, at any moment alike, the end of a lifetime of {mean} on average.")
     return said

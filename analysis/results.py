@@ -59,7 +59,7 @@ COLUMNS = (
     Column("completed", pa.int64(), SUM, "runs in which nothing was left to do"),
     Column("stuck", pa.int64(), SUM, "runs in which nothing could happen any more, but something was left to do"),
     Column("lost", pa.int64(), SUM, "runs that a broken data-loss invariant ended"),
-    Column("horizon", pa.int64(), SUM, "runs that the horizon ended"),
+    Column("horizon", pa.int64(), SUM, "runs that the horizon, or the end of a lifetime, ended"),
     Column("unfinished", pa.int64(), SUM, "runs that max_steps ended: neither lost nor safe"),
     Column("steps", WIDE, SUM, "steps of all runs"),
     Column("steps_squared", WIDE, SUM, "squares of the runs' steps"),
@@ -231,7 +231,7 @@ def frame(
     for each in table.to_pylist():
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
-        shared["run.horizon"] = math.inf if shared["run.horizon"] is None else shared["run.horizon"]
+        shared |= {key: math.inf for key in ("run.horizon", "run.lifetime") if shared[key] is None}
         shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
         shared |= {name: int(each[name]) for name in ("steps", "messages")}
         shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"]), "target": target}

@@ -21,7 +21,6 @@ from numba.extending import intrinsic
 
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.model import Model, num_words
-from quorisk.kernels.ops import deposit, popcount
 from quorisk.kernels.protocols.registry import foreign_roots
 
 
@@ -117,9 +116,6 @@ class Stepper(NamedTuple):
     """`effect(state, params, action, instance, lost)`: the next state."""
     sends: Any
     """`sends(state, params, action, instance)`: mask of the messages that would be sent."""
-    take: Any
-    """`take(state, params, action, instance, losses)`: the next state and the number of messages sent; message j of
-    them (counted from the lowest bit) is lost if bit j of `losses` is set."""
     broken: Any
     """`broken(state, params)`: bit i is set if invariant i does not hold."""
 
@@ -127,8 +123,8 @@ class Stepper(NamedTuple):
 @cache
 def stepper(model: Model) -> Stepper:
     """The compiled functions of a model; compiled when first called."""
-    ends = _no_effect, _no_sends, _no_take, _none_broken
-    effect, sends, take, broken = (bind(end, model.name) for end in ends)
+    ends = _no_effect, _no_sends, _none_broken
+    effect, sends, broken = (bind(end, model.name) for end in ends)
     guards: list[Any] = []
     offsets = [sum(num_words(model)[:i]) for i in range(len(model.actions))]
     for i, action in reversed(list(enumerate(model.actions))):
@@ -136,10 +132,9 @@ def stepper(model: Model) -> Stepper:
         guards.insert(0, bind(_guards, name, enabled=action.enabled, offset=offsets[i]))
         effect = bind(_effect, name, index=i, apply=action.apply, rest=effect)
         sends = bind(_sends, name, index=i, action_sends=action.sends, rest=sends)
-        take = bind(_take, name, index=i, action_sends=action.sends, apply=action.apply, rest=take)
     for i, invariant in reversed(list(enumerate(model.invariants))):
         broken = bind(_broken, f"{model.name}.{invariant.name}", index=i, holds=invariant.holds, rest=broken)
-    return Stepper(_all_of(guards, model.name), effect, sends, take, broken)
+    return Stepper(_all_of(guards, model.name), effect, sends, broken)
 
 
 def _all_of(guards: list[Any], name: str) -> Any:
@@ -180,17 +175,6 @@ def _sends(state, params, action, instance):
     if action == index:  # noqa: F821
         return action_sends(state, params, instance)  # noqa: F821
     return rest(state, params, action, instance)  # noqa: F821
-
-
-def _no_take(state, params, action, instance, losses):
-    return state, 0
-
-
-def _take(state, params, action, instance, losses):
-    if action == index:  # noqa: F821
-        sent = action_sends(state, params, instance)  # noqa: F821
-        return apply(state, params, instance, deposit(losses, sent)), popcount(sent)  # noqa: F821
-    return rest(state, params, action, instance, losses)  # noqa: F821
 
 
 def _none_broken(state, params):

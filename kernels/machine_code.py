@@ -34,12 +34,13 @@ INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": 
 """Compiler options of functions that only compiled code calls; wrappers nobody uses took half of the compile time."""
 
 
-class _Marked(list[Callable[..., Any]]):
+class _Marked(list[tuple[Callable[..., Any], bool]]):
     """`ops.jitables` from now on: whatever is marked is made known to Numba at once."""
 
-    def append(self, function):
-        super().append(function)
-        register_jitable(**INLINED)(function)
+    def append(self, marked):
+        super().append(marked)
+        function, inlined = marked
+        register_jitable(**INLINED | {"forceinline": inlined})(function)
 
 
 _before, ops.jitables = ops.jitables, _Marked()

@@ -13,13 +13,20 @@ import numpy as np
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-jitables: list[Callable[..., Any]] = []
-"""What `jitable` has marked. `kernels.machine_code`, loaded where something is compiled, tells Numba of all of them."""
+jitables: list[tuple[Callable[..., Any], bool]] = []
+"""What `jitable` has marked, and whether it is inlined. `kernels.machine_code`, loaded where something is compiled,
+tells Numba of all of them."""
 
 
 def jitable(function: Function) -> Function:
     """Decorator of every protocol function: leaves it plain Python and lets compiled code call it."""
-    jitables.append(function)
+    jitables.append((function, True))
+    return function
+
+
+def jitable_apart(function: Function) -> Function:
+    """`jitable` for what is rarely called: as code of its own, it takes no registers from the loop that may call it."""
+    jitables.append((function, False))
     return function
 
 
@@ -54,7 +61,7 @@ def where(condition: Any, yes: T, no: T) -> T:
 
     Fields that both have in common are left as they are.
     """
-    if isinstance(condition, int):
+    if isinstance(condition, int | np.bool_):
         return yes if condition else no
     if isinstance(condition, Traced):
         return condition.where(yes, no)

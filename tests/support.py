@@ -56,7 +56,7 @@ def params_of(model: Model, **given: Any) -> Any:
 def point_of(
     model: Model, message_loss: float = 0.1, rates: dict[str, float] | None = None, **given: Any
 ) -> points.Point:
-    limits: dict[str, Any] = {name: given.pop(name) for name in ("max_steps", "horizon") if name in given}
+    limits: dict[str, Any] = {name: given.pop(name) for name in ("max_steps", "horizon", "lifetime") if name in given}
     limits = {"max_steps": 10_000, "horizon": math.inf} | limits
     loss = message_loss if model.max_sends else 0.0
     return points.Point(values_of(model, **given), rates or {}, loss, **limits)

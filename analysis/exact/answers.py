@@ -4,7 +4,7 @@ From how often a run visits each state follow
 
     P(a data-loss invariant is broken)  = sum of the visits of the ends that break it
     P(outcome)                          = sum of the visits of the ends of that kind
-    expected steps                      = sum of the visits of all other states
+    expected steps                      = sum of the visits of all other states x P(the run goes on)
     expected model time                 = sum of the visits of all other states / W
 
 and, with runs that end where an invariant is first broken that is no data loss, P(it is ever broken) as for the others.
@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammainc
 
-from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, STUCK, UNFINISHED, Model
+from quorisk.kernels.model import COMPLETED, HORIZON, LOST, OUTCOMES, STUCK, UNFINISHED, Model
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import Components
-from quorisk.kernels.states.chain import Chain
+from quorisk.kernels.states.chain import Chain, p_step
 
-ENDS = (COMPLETED, STUCK, LOST)
+ENDS = (COMPLETED, STUCK, LOST, HORIZON)
 TRUNCATION = 1e-13
 """What the numbers by steps and time leave out, relative to what they count."""
 MOST_JUMPS = 10_000_000
@@ -61,7 +61,7 @@ def solve(chain: Chain, parts: Components, model: Model, steps: Sequence[int], t
         data_loss=float(visits[lost].sum()),
         invariants=_invariants(chain, parts, model, visits),
         outcomes={OUTCOMES[i]: float(visits[chain.ends == i].sum()) for i in ENDS} | {OUTCOMES[UNFINISHED]: p_endless},
-        expected_steps=float(visits[goes_on].sum()),
+        expected_steps=float((visits[goes_on] * p_step(chain)[goes_on]).sum()),
         expected_time=float((visits[goes_on] / chain.total_rate[goes_on]).sum()),
         p_by_steps=_by_steps(chain, lost, steps),
         p_by_time=_by_time(chain, lost, times),

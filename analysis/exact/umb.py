@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, STUCK, UNFINISHED, Model
-from quorisk.kernels.states.chain import Chain
+from quorisk.kernels.model import COMPLETED, HORIZON, LOST, OUTCOMES, STUCK, UNFINISHED, Model
+from quorisk.kernels.states.chain import Chain, p_step
 
 Time = Literal["discrete", "stochastic"]
 
@@ -21,18 +21,18 @@ Time = Literal["discrete", "stochastic"]
 def write_umb(chain: Chain, model: Model, path: Path, time: Time) -> None:
     """Writes a chain: `discrete` counts steps, `stochastic` adds the rates at which states are left.
 
-    Labels: how a run ends (`lost`, `completed`, `stuck`), and by an invariant's name the states that break it. Rewards:
-    `steps` and `time`, of a whole run. Ends lead to themselves, and with several initial states a run starts in each of
-    them with the same probability (the format holds no other distribution).
+    Labels: how a run ends (`lost`, `completed`, `stuck`, `horizon`), and by an invariant's name the states that break
+    it. Rewards: `steps` and `time`, of a whole run. Ends lead to themselves, and with several initial states a run
+    starts in each of them with the same probability (the format holds no other distribution).
     """
     goes_on = chain.ends == UNFINISHED
     mean_time = np.divide(1.0, chain.total_rate, out=np.zeros(len(goes_on)), where=goes_on)
     by_jump = time == "discrete"  # else a state's reward is by unit of time
     rewards = {
-        "steps": goes_on.astype(float) if by_jump else np.where(goes_on, chain.total_rate, 0.0),
+        "steps": p_step(chain) if by_jump else p_step(chain) * chain.total_rate,
         "time": mean_time if by_jump else goes_on.astype(float),
     }
-    labels = {OUTCOMES[i]: chain.ends == i for i in (COMPLETED, STUCK, LOST)}
+    labels = {OUTCOMES[i]: chain.ends == i for i in (COMPLETED, STUCK, LOST, HORIZON)}
     labels |= {invariant.name: chain.broken >> i & 1 == 1 for i, invariant in enumerate(model.invariants)}
     files = {"state-is-initial.bin": _bits(chain.initial > 0.0), **_transitions(chain, goes_on)}
     if time == "stochastic":

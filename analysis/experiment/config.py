@@ -5,7 +5,6 @@ import math
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -235,8 +234,15 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
             raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{hint}")
     rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
     try:
-        scale_rates(model, rates)
+        scale_rates(model, rates, values["run.lifetime"])
     except RateError as error:
-        longest = max(rates, key=lambda name: max(Fraction(repr(rates[name])).as_integer_ratio()))
-        raise ConfigError(f"rates.{longest} = {show(rates[longest])}: {error}") from None
-    return Point(parameters, rates, values["faults.message_loss"], values["run.max_steps"], values["run.horizon"])
+        raise ConfigError(f"{_slowest(rates, values['run.lifetime'])}: {error}") from None
+    limits = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
+    return Point(parameters, rates, values["faults.message_loss"], *limits)
+
+
+def _slowest(rates: Mapping[str, float], lifetime: float) -> str:
+    """The key of the smallest rate, and its value."""
+    by_key = {f"rates.{name} = {show(rate)}": rate for name, rate in rates.items() if rate > 0}
+    by_key |= {f"run.lifetime = {show(lifetime)}": 1 / lifetime} if lifetime < math.inf else {}
+    return min(by_key, key=lambda key: by_key[key])

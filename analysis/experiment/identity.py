@@ -12,18 +12,22 @@ from quorisk.kernels.model import Model
 def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     """Every key of an experiment file that the point depends on, defaults filled in, in the file's order.
 
-    Numbers that may be fractions are floats; `run.horizon` is None if there is none. Where rates and times have units
-    they are told in seconds, and `run.time_unit`, which a file cannot set, is "s".
+    Numbers that may be fractions are floats; `run.horizon` and `run.lifetime` are None if there is none. Where rates
+    and times have units they are told in seconds, and `run.time_unit`, which a file cannot set, is "s".
     """
-    horizon = None if math.isinf(point.horizon) else float(point.horizon)
     return {
         **{f"{p.table}.{p.name}": point.values[p.name] for p in model.parameters},
         "faults.message_loss": float(point.message_loss),
         **{f"rates.{action.name}": float(point.rates.get(action.name, 1.0)) for action in model.actions},
         "run.max_steps": point.max_steps,
-        "run.horizon": horizon,
+        "run.horizon": _finite(point.horizon),
+        "run.lifetime": _finite(point.lifetime),
         **({"run.time_unit": point.time_unit} if point.time_unit else {}),
     }
+
+
+def _finite(time: float) -> float | None:
+    return None if math.isinf(time) else float(time)
 
 
 def canonical_parameters(model: Model, point: Point) -> str:

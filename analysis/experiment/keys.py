@@ -112,6 +112,7 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         *(Key(f"rates.{action.name}", rate, 1.0, True, True) for action in model.actions),
         Key("run.max_steps", integer(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),
+        Key("run.lifetime", time, math.inf, True, True),
         Key("run.runs", integer(1, MAX_RUNS), 1_000_000, False),
         Key("run.first_run", integer(0, MAX_RUNS), 0, False),
         Key("run.seed", integer(0, MAX_SEED), 0, False),

@@ -102,6 +102,7 @@ def _blank(model: Model, num_lanes: int) -> Batch:
         broken_mask=zeros(np.int32),
         first_steps=tuple(zeros(np.int32) for _ in model.invariants),
         steps=zeros(np.int32),
+        attempt=zeros(np.int32),
         messages=zeros(np.int64),
         time=zeros(np.float64),
     )

@@ -19,7 +19,7 @@ from quorisk.kernels.engines import jax_batch
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
 from quorisk.kernels.engines.jax_step import Settings
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import ALWAYS, Points
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.model import Model
@@ -120,6 +120,7 @@ def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = Fal
     settings = Settings(
         params=tuple(points.params[point].T),
         weights=tuple(points.weights[point].T),
+        accepts=tuple(points.accepts[point].T) if (points.accepts < ALWAYS).any() else (),
         loss=points.losses[point],
         max_steps=points.max_steps[point],
         horizon=points.horizons[point],

@@ -12,7 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
+from quorisk.kernels.engines.philox import (
+    FIRST_MESSAGES,
+    RETRY,
+    draw_pair,
+    first_draws,
+    is_accepted,
+    later_fates,
+    multiply_high,
+    place,
+    settled_fates,
+)
 from quorisk.kernels.model import (
     HORIZON,
     LOST,
@@ -42,6 +52,7 @@ class Lane(NamedTuple):
     broken_mask: Any  # int32
     first_steps: tuple[Any, ...]  # int32, by invariant: the step at which it broke first
     steps: Any  # int32
+    attempt: Any  # int32: how often the next step was drawn and not accepted
     messages: Any  # int64
     time: Any  # float64, in the engines' unit
 
@@ -50,17 +61,19 @@ class Settings(NamedTuple):
     """What a run of a job depends on; in tables the first axis is the job. See `points.Points`."""
 
     params: tuple[Any, ...]  # int64, the leaves of Params
-    weights: tuple[Any, ...]  # int64, by word of instances
+    weights: tuple[Any, ...]  # int64, by word of instances, the last one for the end of a lifetime
+    accepts: tuple[Any, ...]  # uint64, likewise; empty if everything is always accepted
     loss: Any  # uint64
     max_steps: Any  # int64
     horizon: Any  # float64
 
 
 class _Drawn(NamedTuple):
-    """An action instance; `action` is -1 if the run has ended."""
+    """An action instance; `action` is the number of actions at the end of a lifetime, -1 if nothing is to be done."""
 
     action: Any
     instance: Any
+    accept: Any
 
 
 def start(model: Model, settings: Settings, seed: Any, job: Any, run: Any) -> Lane:
@@ -78,6 +91,7 @@ def start(model: Model, settings: Settings, seed: Any, job: Any, run: Any) -> La
         broken_mask=zero,
         first_steps=(zero,) * len(model.invariants),
         steps=zero,
+        attempt=zero,
         messages=jnp.int64(0),
         time=jnp.float64(0.0),
     )
@@ -92,25 +106,30 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     broken_mask, masks = _once((broken_mask, masks))
     newly_broken = jnp.where(running, broken_mask & ~lane.broken_mask, 0)
     first_steps = [jnp.where(newly_broken >> i & 1, lane.steps, before) for i, before in enumerate(lane.first_steps)]
+    masks.append(jnp.int64(1))  # the end of a lifetime, always possible
     sums = list(accumulate(weight * popcount(mask) for weight, mask in zip(settings.weights, masks, strict=True)))
     total = sums[-1]
 
-    counter = as_uint64(lane.steps + 1)
-    choose, wait = draw_pair(seed, as_uint64(lane.run), counter, np.uint64(0))
-    time = lane.time + minus_log2(wait) / total
-    ends = jnp.where(time > settings.horizon, HORIZON, RUNNING)
+    block = as_uint64(lane.attempt) * np.uint64(RETRY)
+    source = seed, as_uint64(lane.run), as_uint64(lane.steps + 1), block, settings.loss
+    choose, wait, fates = first_draws(source)
+    drawn = _draw(model, settings, masks, sums, as_int64(place(choose, as_uint64(total), source)))
+    accepted = is_accepted(drawn.accept, source) if settings.accepts else True
+    time = lane.time + wait / total
+    late = time > settings.horizon
+    ends = jnp.where(late | accepted & (drawn.action == len(model.actions)), HORIZON, RUNNING)
     ends = jnp.where(lane.steps >= settings.max_steps, UNFINISHED, ends)
-    ends = jnp.where(total == 0, model.outcome(state, params), ends)
+    ends = jnp.where(sums[-2] == 0, model.outcome(state, params), ends)
     ends = jnp.where((newly_broken & data_loss_mask(model)) != 0, LOST, ends)
     outcome = jnp.where(running, ends, lane.outcome)
     goes_on = outcome == RUNNING
-    ended_late = running & (outcome == HORIZON)
+    moves = goes_on & accepted
+    waited = goes_on | (running & (outcome == HORIZON))
 
-    drawn = _draw(model, settings.weights, masks, sums, as_int64(multiply_high(choose, as_uint64(total))))
-    drawn = _once(drawn._replace(action=jnp.where(goes_on, drawn.action, -1)))
+    drawn = _once(drawn._replace(action=jnp.where(moves, drawn.action, -1)))
     sent = _select(drawn.action, 0, [a.sends(state, params, drawn.instance) for a in model.actions])
-    losses = _losses(model, settings.loss, seed, lane.run, counter)
-    after = _apply(model, state, params, drawn, _once(_deposit(losses, sent, model.max_sends)))
+    fates = _all_fates(model, fates, source)
+    after = _apply(model, state, params, drawn, _once(_deposit(fates, sent, model.max_sends)))
     return Lane(
         job=lane.job,
         run=lane.run,
@@ -118,9 +137,10 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
         outcome=outcome.astype(jnp.int32),
         broken_mask=lane.broken_mask | newly_broken.astype(jnp.int32),
         first_steps=tuple(first_steps),
-        steps=lane.steps + goes_on,
+        steps=lane.steps + moves,
+        attempt=jnp.where(goes_on & ~moves, lane.attempt + 1, 0),
         messages=lane.messages + popcount(jnp.asarray(sent, jnp.int64)),
-        time=jnp.where(goes_on, time, jnp.where(ended_late, settings.horizon, lane.time)),
+        time=jnp.where(waited, jnp.minimum(time, settings.horizon), lane.time),
     )
 
 
@@ -157,18 +177,21 @@ def _shape(model: Model) -> _Shape:
     return _Shape(jax.tree.structure(params), jax.tree.structure(model.initial(params, 0)))
 
 
-def _draw(model: Model, weights: Any, masks: Any, sums: Any, chosen: Any) -> _Drawn:
+def _draw(model: Model, settings: Settings, masks: Any, sums: Any, chosen: Any) -> _Drawn:
     """The instance in whose share of the total `chosen` lies: the words' shares end at `sums`."""
-    words = instance_words(model)
-    action, first, mask, weight, before = jnp.int64(0), jnp.int64(0), masks[0], weights[0], jnp.int64(0)
+    words = [*instance_words(model), (len(model.actions), 0)]
+    accepts: Any = settings.accepts or (None,) * len(words)
+    action, first, before = jnp.int64(0), jnp.int64(0), jnp.int64(0)
+    mask, weight, accept = masks[0], settings.weights[0], accepts[0]
     for i in range(1, len(words)):
         further = sums[i - 1] <= chosen
         action = jnp.where(further, words[i][0], action)
         first = jnp.where(further, words[i][1], first)
         mask = jnp.where(further, masks[i], mask)
-        weight = jnp.where(further, weights[i], weight)
+        weight = jnp.where(further, settings.weights[i], weight)
         before = jnp.where(further, sums[i - 1], before)
-    return _Drawn(action, first + nth_bit(mask, (chosen - before) // weight))
+        accept = jnp.where(further, accepts[i], accept) if settings.accepts else None
+    return _Drawn(action, first + nth_bit(mask, (chosen - before) // weight), accept)
 
 
 def _select(action: Any, otherwise: Any, values: Any) -> Any:
@@ -188,13 +211,12 @@ def _apply(model: Model, state: Any, params: Any, drawn: _Drawn, lost: Any) -> A
     return jax.tree.unflatten(tree, chosen)
 
 
-def _losses(model: Model, loss: Any, seed: Any, run: Any, counter: Any) -> Any:
+def _all_fates(model: Model, fates: Any, source: Any) -> Any:
     """Bit j: the j-th message sent in this step, counted from the lowest bit, is lost."""
-    losses = jnp.int64(0)
-    for block in range((model.max_sends + 1) // 2):
-        for i, draw in enumerate(draw_pair(seed, as_uint64(run), counter, np.uint64(block + 1))):
-            losses |= jnp.where(draw >> np.uint64(1) < loss, 1 << (2 * block + i), 0)
-    return losses
+    if model.max_sends == 0:
+        return jnp.int64(0)
+    fates = settled_fates(fates, source)
+    return fates | later_fates(source, model.max_sends) if model.max_sends > FIRST_MESSAGES else fates
 
 
 def _deposit(bits: Any, mask: Any, width: int) -> Any:

@@ -10,8 +10,21 @@ import numpy as np
 
 from quorisk.kernels.compiled import bind, load_words, stepper
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.philox import draw_pair, minus_log2, multiply_high
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.philox import (
+    FIRST_MESSAGES,
+    OPEN,
+    again,
+    draw_pair,
+    first_draws,
+    highest_place,
+    is_accepted,
+    later_fates,
+    lowest_place,
+    multiply_high,
+    place,
+    settled_fates,
+)
+from quorisk.kernels.engines.points import ALWAYS, Points
 from quorisk.kernels.engines.tally import (
     BROKEN,
     LOSS_STEPS,
@@ -37,7 +50,7 @@ from quorisk.kernels.model import (
     num_words,
     smallest_params,
 )
-from quorisk.kernels.ops import as_int64, as_uint64, leading_zeros, nth_bit, popcount
+from quorisk.kernels.ops import as_int64, as_uint64, deposit, jitable, jitable_apart, leading_zeros, nth_bit, popcount
 
 NAME = "numba"
 _CHUNK_RUNS = 1 << 14
@@ -100,7 +113,7 @@ def _split(job: Job) -> Iterator[Job]:
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
     like, word_action, word_first = _tables(model)
     scalars = points.losses[point], points.max_steps[point], points.horizons[point], points.time_units[point]
-    return like, points.params[point], points.weights[point], word_action, word_first, *scalars
+    return like, points.params[point], points.weights[point], points.accepts[point], word_action, word_first, *scalars
 
 
 @cache
@@ -119,9 +132,9 @@ def engine(model: Model) -> Any:
         _run,
         model.name,
         guards=steps.guards,
-        take=steps.take,
-        draw_ahead=bind(_draw_ahead, model.name, max_sends=model.max_sends),
+        take=_taker(model),
         broken=steps.broken,
+        max_sends=model.max_sends,
         initial=model.initial,
         initial_choices=model.initial_choices,
         outcome=model.outcome,
@@ -131,13 +144,41 @@ def engine(model: Model) -> Any:
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)
 
 
-# Templates. The names that they use and this module lacks are bound by `engine`.
+def _taker(model: Model) -> Any:
+    """Compiled `take(state, params, action, instance, fates, source)`: the next state, the number of messages sent, and
+    a mask of those lost. Message j of them (counted from the lowest bit) is lost if bit j of `fates` is set; `source`
+    says what becomes of any beyond the first four (see `philox.first_draws`).
+    """
+    take = bind(_no_take, model.name)
+    for i, action in reversed(list(enumerate(model.actions))):
+        name = f"{model.name}.{action.name}"
+        take = bind(_take, name, index=i, sends=action.sends, apply=action.apply, rest=take)
+    return take
+
+
+# Templates. The names that they use and this module lacks are bound by `engine` and `_taker`.
 # ruff: noqa: F821
+
+
+def _no_take(state, params, action, instance, fates, source):
+    return state, 0, 0
+
+
+def _take(state, params, action, instance, fates, source):
+    if action == index:
+        sent = sends(state, params, instance)
+        num_sent = popcount(sent)
+        if num_sent > FIRST_MESSAGES:
+            fates |= later_fates(source, num_sent)
+        lost = deposit(fates, sent)
+        return apply(state, params, instance, lost), num_sent, lost
+    return rest(state, params, action, instance, fates, source)
 
 
 def _run(
     params,
     weights,
+    accepts,
     word_action,
     word_first,
     loss,
@@ -176,49 +217,83 @@ def _run(
             return outcome(state, params), broken_mask, step, messages, time
         if step >= max_steps:
             return UNFINISHED, broken_mask, step, messages, time
+        total += weights[num_words]
+        sums[num_words] = total
         ahead = step & (_AHEAD - 1)
         if ahead == 0:
-            draw_ahead(seed, run, step, loss, draws)
+            _draw_ahead(seed, run, step, loss, draws)
+        choose, fates = as_uint64(draws[ahead]), draws[2 * _AHEAD + ahead]
         time += draws[_AHEAD + ahead] / total
-        if time > horizon:
-            return HORIZON, broken_mask, step, messages, horizon
-        step += 1
-        chosen = as_int64(multiply_high(as_uint64(draws[ahead]), as_uint64(total)))
+        lowest, highest = (
+            as_int64(lowest_place(choose, as_uint64(total))),
+            as_int64(highest_place(choose, as_uint64(total))),
+        )
         word = 0
-        while sums[word] <= chosen:  # where this ends tells the processor which action comes, as no formula would
+        while sums[word] <= lowest:  # where this ends tells the processor which action comes, as no formula would
             word += 1
         weight = weights[word]
-        nth = chosen - (sums[word] - weight * popcount(masks[word]))
+        before = sums[word] - weight * popcount(masks[word])
+        nth = lowest - before
         if weight != 1:  # a division is slow, and the next step waits for it
             nth = nth // weight
+        block = as_uint64(0)
+        if highest >= before + (nth + 1) * weight or accepts[word] != as_uint64(ALWAYS):
+            source = seed, run, as_uint64(step + 1), block, loss
+            word, nth, time, fates, block = _choose_with_care(
+                weights, accepts, masks, sums, choose, time, horizon, fates, source
+            )
+        if time > horizon:
+            return HORIZON, broken_mask, step, messages, horizon
+        if word == num_words:
+            return HORIZON, broken_mask, step, messages, time
+        step += 1
+        source = seed, run, as_uint64(step), block, loss
+        if max_sends > 0 and fates >> OPEN:
+            fates = settled_fates(fates, source)
         instance = word_first[word] + nth_bit(masks[word], nth)
-        state, sent = take(state, params, word_action[word], instance, draws[2 * _AHEAD + ahead])
+        state, sent, _ = take(state, params, word_action[word], instance, fates, source)
         messages += sent
 
 
+@jitable_apart
+def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fates, source):
+    """The word of instances and the instance in it that the draws lead to if all their bits count, the time by then,
+    and the fates and the block of the attempt at which an instance was accepted."""
+    total = sums[-1]
+    while True:
+        drawn = as_int64(place(choose, as_uint64(total), source))
+        word = 0
+        while sums[word] <= drawn:
+            word += 1
+        nth = (drawn - sums[word] + weights[word] * popcount(masks[word])) // weights[word]
+        if is_accepted(accepts[word], source):
+            return word, nth, time, fates, source[3]
+        source = again(source)
+        choose, wait, fates = first_draws(source)
+        time += wait / total
+        if time > horizon:
+            return word, nth, time, fates, source[3]
+
+
+@jitable
 def _draw_ahead(seed, run, step, loss, draws):
     """The random numbers of the next steps all at once, as they do not depend on states: for each step what chooses
-    the instance, the wait, and the mask of the messages lost. `loss` is the probability in units of 2**-63.
+    the instance, the wait, and the fates of messages.
 
-    Loops without branches over one array, so that they become SIMD code.
+    A loop without branches over one array, so that it becomes SIMD code.
     """
     for i in range(_AHEAD):
-        choose, wait = draw_pair(seed, run, as_uint64(step + 1 + i), as_uint64(0))
+        choose, wait, fates = first_draws((seed, run, as_uint64(step + 1 + i), as_uint64(0), loss))
         draws[i] = as_int64(choose)
-        draws[_AHEAD + i] = minus_log2(wait)
-        draws[2 * _AHEAD + i] = 0
-    if loss != 0:
-        for block in range((max_sends + 1) // 2):
-            for i in range(_AHEAD):
-                first, second = draw_pair(seed, run, as_uint64(step + 1 + i), as_uint64(block + 1))
-                lost = (first >> as_uint64(1) < loss) | (second >> as_uint64(1) < loss) << 1
-                draws[2 * _AHEAD + i] |= lost << (2 * block)
+        draws[_AHEAD + i] = wait
+        draws[2 * _AHEAD + i] = fates
 
 
 def _batch(
     like,
     point,
     weights,
+    accepts,
     word_action,
     word_first,
     loss,
@@ -233,7 +308,8 @@ def _batch(
 ):
     """Runs of one point, added up in `tally`; one row each in `records` unless that is empty."""
     params = load_words(like, point, 0)
-    masks, sums = np.empty(num_words, np.int64), np.empty(num_words, np.int64)
+    masks, sums = np.empty(num_words + 1, np.int64), np.empty(num_words + 1, np.int64)
+    masks[num_words] = 1  # the end of a lifetime, always possible
     first_steps = np.empty(num_invariants, np.int64)
     draws = np.empty(3 * _AHEAD, np.int64)
     for i in range(num_runs):
@@ -241,6 +317,7 @@ def _batch(
         ended, broken_mask, steps, messages, time = run_one(
             params,
             weights,
+            accepts,
             word_action,
             word_first,
             loss,

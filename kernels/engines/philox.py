@@ -1,20 +1,52 @@
-"""Random numbers as a pure function of (seed, run, step, draw): the counter-based generator Philox4x32-10.
+"""Random numbers as a pure function of (seed, run, step, block): the counter-based generator Philox4x32-10.
 
 Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); known answers from
 Random123. A run is the counter's first 64 bits, a step the next 32, a block of draws the last 32; the seed is the key.
 Words of 32 bits are held in 64-bit unsigned integers, in which no product below overflows, so that Numba, JAX and
 NumPy scalars compute the same bits.
+
+Step 0 is the start of a run: its block 0 picks the initial state. Steps are counted from 1, and nearly all of them need
+block 0 alone:
+
+    word 0    the leading 32 bits of what chooses the instance
+    word 1    the wait
+    word 2    15 leading bits of the fate of message 0 in the lower half, of message 1 in the upper; each half's top bit
+              is not used
+    word 3    those of messages 2 and 3
+
+Where these bits leave a decision open, further blocks settle it. Who draws them although nothing is open gets the same
+answer.
+
+    block 1               first half: the 64 bits that follow word 0; second half: whether an instance is accepted
+    block 2 + j // 2      half j % 2: 48 low bits that follow the fate of message j; of those beyond the first four the
+                          upper 63 bits are all that there is
+
+So an instance of weight w in a total of W is chosen with probability w/W to within 2**-96, and a message is lost with
+probability loss/2**63 exactly. A wait has 32 bits: its distribution function is within 2**-32, its scale within 3e-8,
+and none is longer than 23 times the mean. If an instance is not accepted (see `points.Weights`), everything is drawn
+anew from blocks that are counted RETRY further on.
 """
 
 import numpy as np
 
-from quorisk.kernels.ops import as_int64, as_uint64, jitable, leading_zeros
+from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, leading_zeros, where
 
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _ROUNDS = 10
+FIRST_MESSAGES = 4
+"""Messages of a step whose fates block 0 decides, nearly always."""
+OPEN = FIRST_MESSAGES
+"""The lowest of the bits of `first_draws`' fates that say which ones it left open."""
+RETRY = 1 << 8
+"""Blocks from one attempt at a step to the next."""
+_REST_BITS = np.uint64(48)
+"""Bits of a loss, in units of 2**-63, that the leading 15 leave over."""
+_REST = np.uint64((1 << 48) - 1)
+_MOST = (1 << 15) - 1
+_ONES, _GUARDS = np.uint64(0x0001000100010001), np.uint64(0x8000800080008000)
 
 
 @jitable
@@ -40,6 +72,93 @@ def multiply_high(a, b):
     a0, a1, b0, b1 = a & _LOW, a >> _32, b & _LOW, b >> _32
     middle = a1 * b0 + (a0 * b0 >> _32)
     return a1 * b1 + (middle >> _32) + (a0 * b1 + (middle & _LOW) >> _32)
+
+
+@jitable
+def lowest_place(word, total):
+    """The place below `total` (uint64, below 2**62) that `word`, 32 bits of a fraction, leads to if zeros follow."""
+    low = word * (total & _LOW)
+    return word * (total >> _32) + (low >> _32)
+
+
+@jitable
+def highest_place(word, total):
+    """The place that `word` leads to if ones follow."""
+    low = word * (total & _LOW)
+    return word * (total >> _32) + (low >> _32) + ((low & _LOW) + total - np.uint64(1) >> _32)
+
+
+@jitable
+def place(word, total, source):
+    """The place that `word` leads to, and block 1 after it: uniform to within 2**-96."""
+    seed, run, step, block, _ = source
+    following, _ = draw_pair(seed, run, step, block + np.uint64(1))
+    low = word * (total & _LOW)
+    return word * (total >> _32) + (low >> _32) + ((low & _LOW) + multiply_high(following, total) >> _32)
+
+
+@jitable
+def first_draws(source):
+    """What block 0 says of a step: the word that chooses, the wait, and the fates of the first four messages.
+
+    `source` is (seed, run, step, block, loss), all of them uint64: `block` is where an attempt begins, and `loss` is
+    the probability in units of 2**-63. Fates are an int64: bit j is set if message j is lost, bit OPEN + j if that is
+    still open.
+    """
+    seed, run, step, block, loss = source
+    choose, wait, w2, w3 = philox(run & _LOW, run >> _32, step, block, seed & _LOW, seed >> _32)
+    # four 15-bit numbers, each with a one above from which a borrow is taken if it is below the loss
+    guarded = (w2 | w3 << _32) | _GUARDS
+    above = guarded - _leading(loss) * _ONES
+    lost, decided = ~above & _GUARDS, above - _ONES & _GUARDS
+    bits = lost >> np.uint64(15) | (_GUARDS - lost - decided) >> np.uint64(15 - OPEN)
+    bits |= bits >> np.uint64(15)
+    bits |= bits >> np.uint64(30)
+    return choose, minus_log2(wait << _32 | np.uint64(1 << 31)), as_int64(bits & np.uint64(255))
+
+
+@jitable
+def again(source):
+    """The source of another attempt."""
+    seed, run, step, block, loss = source
+    return seed, run, step, block + np.uint64(RETRY), loss
+
+
+@jitable
+def _leading(loss):
+    """The bits of a loss that are compared first; all ones also for probability 1."""
+    return where(loss >> _REST_BITS > np.uint64(_MOST), np.uint64(_MOST), loss >> _REST_BITS)
+
+
+@jitable_apart
+def settled_fates(fates, source):
+    """The fates of the first four messages, none of them open."""
+    seed, run, step, block, loss = source
+    first, second = draw_pair(seed, run, step, block + np.uint64(2))
+    third, fourth = draw_pair(seed, run, step, block + np.uint64(3))
+    rest = loss - (_leading(loss) << _REST_BITS)
+    lost = as_int64(first & _REST < rest) | as_int64(second & _REST < rest) << 1
+    lost |= as_int64(third & _REST < rest) << 2 | as_int64(fourth & _REST < rest) << 3
+    return fates & 15 | fates >> OPEN & lost
+
+
+@jitable_apart
+def later_fates(source, num):
+    """The fates of messages 4 to num - 1, at their places in a mask; it may say something of message `num`, too."""
+    seed, run, step, block, loss = source
+    lost = 0
+    for pair in range(FIRST_MESSAGES // 2, (num + 1) // 2):
+        first, second = draw_pair(seed, run, step, block + as_uint64(pair + 2))
+        lost |= as_int64(first >> np.uint64(1) < loss) << 2 * pair
+        lost |= as_int64(second >> np.uint64(1) < loss) << 2 * pair + 1
+    return lost
+
+
+@jitable
+def is_accepted(accept, source):
+    """Whether an instance is accepted that is with probability `accept`, in units of 2**-63."""
+    seed, run, step, block, _ = source
+    return draw_pair(seed, run, step, block + np.uint64(1))[1] >> np.uint64(1) < accept
 
 
 # log2(1 + f) = f (1 + (f - 1) q(f)) on [0, 1): q fitted at Chebyshev points, error below 3e-8; scaled by 2**30

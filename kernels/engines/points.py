@@ -12,6 +12,12 @@ from quorisk.kernels.model import Model, leaves, num_words
 
 LOSS_UNIT = 2.0**-63
 MAX_TOTAL_WEIGHT = 2**62
+ALWAYS = 1 << 63
+"""Probability 1 in units of 2**-63."""
+FEWEST_UNITS = 2**30
+"""Weights of at least so many units are rounded where they must be: by less than one part in 1e9."""
+_LEAST_WEIGHT = Fraction(1, 2**10)
+"""A smaller weight would be refused a thousand times before it is accepted."""
 
 
 class Point(NamedTuple):
@@ -25,6 +31,8 @@ class Point(NamedTuple):
     max_steps: int
     horizon: float
     """Model time at which a run ends; infinite for none."""
+    lifetime: float = math.inf
+    """Mean of the exponential model time after which a run ends; infinite for none."""
     time_unit: str | None = None
     """"s" if rates and times are physical; None if the file gives them without a unit. No engine asks."""
 
@@ -33,7 +41,8 @@ class Points(NamedTuple):
     """Points as arrays; the first axis is the point."""
 
     params: np.ndarray  # int64, the leaves of Params
-    weights: np.ndarray  # int64, relative rate of each word of instances
+    weights: np.ndarray  # int64, of each word of instances and, last, of the end of a lifetime; see Weights
+    accepts: np.ndarray  # uint64, likewise
     losses: np.ndarray  # uint64, message_loss in units of 2**-63
     max_steps: np.ndarray  # int64
     horizons: np.ndarray  # float64, in the engines' unit of time
@@ -41,33 +50,67 @@ class Points(NamedTuple):
 
 
 class RateError(ValueError):
-    """Rates so far apart that no common unit of 63 bits holds them."""
+    """Rates that lie too far apart."""
 
 
-def scale_rates(model: Model, rates: Mapping[str, float]) -> tuple[list[int], Fraction]:
-    """Integer weights in exact proportion to the rates, and the weight of rate 1.
+class Weights(NamedTuple):
+    """Rates as integers that an engine chooses by; the last one is that of the end of a lifetime, 0 if there is none.
 
-    Rates are taken as the decimal numbers that a file or a person wrote, so 1e-12 beside 1 is kept exactly.
+    An instance chosen by its weight is accepted with probability accept / 2**63. If it is not, its wait is over, but
+    nothing happens: so a rate below its weight is kept exactly, and so is the distribution of time.
+    """
+
+    weights: list[int]
+    accepts: list[int]
+    unit: Fraction
+    """The weight of rate 1."""
+
+
+def scale_rates(model: Model, rates: Mapping[str, float], lifetime: float = math.inf) -> Weights:
+    """Integer weights of a model's actions, and of 1 / lifetime.
+
+    Rates are taken as the decimal numbers that a file or a person wrote. Where they have a common unit that is large
+    enough, weights are in exact proportion to them. Else each is exact to one part in 1e9, as far apart as they may
+    lie: a weight of few units is rounded up, and accepted in proportion. Raises RateError if one is below 1e-19 of all
+    together, or so.
     """
     exact = [Fraction(repr(float(rates.get(action.name, 1.0)))) for action in model.actions]
+    exact.append(1 / Fraction(repr(float(lifetime))) if lifetime < math.inf else Fraction(0))
+    instances = [63 * words for words in num_words(model)] + [1]
+    largest_total = sum((rate * most for rate, most in zip(exact, instances, strict=True)), Fraction(0))
     unit = Fraction(math.lcm(*(rate.denominator for rate in exact)))
-    divisor = math.gcd(*(int(rate * unit) for rate in exact)) or 1
-    unit /= divisor
-    weights = [int(rate * unit) for rate in exact]
-    instances = 63 * sum(num_words(model))
-    if max(weights) * instances >= MAX_TOTAL_WEIGHT:
-        raise RateError(f"the rates have no common unit within 1 : {MAX_TOTAL_WEIGHT // instances:.0e}; round them")
-    return weights, unit
+    unit /= math.gcd(*(int(rate * unit) for rate in exact)) or 1
+    if unit * largest_total < MAX_TOTAL_WEIGHT:
+        return Weights([int(rate * unit) for rate in exact], [ALWAYS] * len(exact), unit)
+    unit = Fraction(2) ** (math.floor(math.log2(MAX_TOTAL_WEIGHT // 2)) - math.ceil(_log2(largest_total)))
+    weights, accepts = zip(*(_rounded(rate * unit) for rate in exact), strict=True)
+    return Weights(list(weights), list(accepts), unit)
+
+
+def _rounded(weight: Fraction) -> tuple[int, int]:
+    """An integer weight, and the probability to accept it in units of 2**-63."""
+    if weight == 0 or weight >= FEWEST_UNITS:
+        return round(weight), ALWAYS
+    if weight < _LEAST_WEIGHT:
+        raise RateError(
+            f"less than one part in {float(MAX_TOTAL_WEIGHT // 2 / _LEAST_WEIGHT):.0e} of all rates together"
+        )
+    return math.ceil(weight), round(weight / math.ceil(weight) * ALWAYS)
+
+
+def _log2(number: Fraction) -> float:
+    return math.log2(number.numerator) - math.log2(number.denominator)
 
 
 def pack(model: Model, points: Sequence[Point]) -> Points:
     """The arrays of these points. Raises RateError."""
-    words = num_words(model)
-    scaled = [scale_rates(model, point.rates) for point in points]
-    time_units = np.array([LOG2_UNIT * math.log(2.0) * float(unit) for _, unit in scaled])
+    words = (*num_words(model), 1)
+    scaled = [scale_rates(model, point.rates, point.lifetime) for point in points]
+    time_units = np.array([LOG2_UNIT * math.log(2.0) * float(each.unit) for each in scaled])
     return Points(
         params=np.array([leaves(model.make_params(point.values)) for point in points], np.int64),
-        weights=np.array([np.repeat(np.array(weights, np.int64), words) for weights, _ in scaled], np.int64),
+        weights=np.array([np.repeat(np.array(each.weights, np.int64), words) for each in scaled], np.int64),
+        accepts=np.array([np.repeat(np.array(each.accepts, np.uint64), words) for each in scaled], np.uint64),
         losses=np.array([round(Fraction(point.message_loss) * 2**63) for point in points], np.uint64),
         max_steps=np.array([point.max_steps for point in points], np.int64),
         horizons=np.array([point.horizon for point in points]) / time_units,

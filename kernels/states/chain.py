@@ -1,15 +1,17 @@
 """The Markov chain of one configuration: the states that a random run can be in, and the odds of each next state.
 
 It is the exhaustive search, except that a run's end is an end here too (a data-loss invariant is broken, or nothing is
-enabled that has a rate) and that what has probability 0 is not followed. With W the sum of the weights w of all enabled
-instances, a transition's probability is
+enabled that has a rate) and that what has probability 0 is not followed. With W the sum of the rates r of all enabled
+instances, and of 1 / lifetime, a transition's probability is
 
-    sum of  w / W * loss^k * (1 - loss)^(n - k)
+    sum of  r / W * loss^k * (1 - loss)^(n - k)
 
 over the instances and the subsets of their n messages, k of them lost, that lead to the same state. These are sums and
-products of positive numbers: the relative error is some 1e-15, however small the probability.
+products of positive numbers: the relative error is some 1e-15, however small the probability and however far apart the
+rates. If there is a lifetime, its end is one more state, to which all others lead with probability 1 / lifetime / W.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.compiled import bind, stepper
-from quorisk.kernels.engines.points import Point, scale_rates
-from quorisk.kernels.model import LOST, UNFINISHED, Model, data_loss_mask
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states.store import (
     ENDED,
@@ -37,16 +39,19 @@ MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12
 """Of the arrays below, beside the states themselves (`store.Store`)."""
+NOWHERE = -1
+"""The target of transitions to the end of a lifetime, until its number is known."""
 
 
 class Chain(NamedTuple):
-    """States are numbered in the order of their discovery; those of `ends` have no transitions."""
+    """States are numbered in the order of their discovery; those of `ends` have no transitions. The end of a lifetime
+    is the last one."""
 
     initial: np.ndarray  # float64 by state, the probability that a run starts in it
     first: np.ndarray  # int64, one more than there are states: state i has the transitions first[i] to first[i + 1] - 1
     target: np.ndarray  # int32 by transition
     p: np.ndarray  # float64 by transition
-    total_rate: np.ndarray  # float64 by state, W in the unit of rates: 1 / W is the mean time until the next step
+    total_rate: np.ndarray  # float64 by state, W: 1 / W is the mean time until the next step or the end
     broken: np.ndarray  # int64 by state, bit i: invariant i does not hold
     ends: np.ndarray  # int8 by state, an index of OUTCOMES: how a run ends here; UNFINISHED if it goes on
 
@@ -58,7 +63,7 @@ class ChainError(ValueError):
 def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Chain:
     """The chain of a point; its `max_steps` and `horizon` play no part.
 
-    `progress(states, transitions)` is called a few times a second. Raises ChainError, RateError.
+    `progress(states, transitions)` is called a few times a second. Raises ChainError.
     """
     start, expand = start_function(model), _expand_function(model)
     params = model.make_params(point.values)
@@ -70,8 +75,8 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     # only what is written takes memory
     chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
     latest = np.zeros(len(chain.ends), np.int64)
-    weights, unit = scale_rates(model, point.rates)
-    constants = params, np.array(weights, np.int64), 1.0 / float(unit), fates(model, point.message_loss)
+    rates = np.array([float(point.rates.get(action.name, 1.0)) for action in model.actions])
+    constants = params, rates, 1.0 / point.lifetime, fates(model, point.message_loss)
     choice, count, status = 0, 0, ENDED
     while choice < num_initial and status != FULL:
         status, choice, count = start(params, choice, num_initial, store.kept, count, chain.initial)
@@ -88,7 +93,16 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     if place < count:
         filled = f"{count:,} states and {transitions:,} transitions"
         raise ChainError(f"the first {filled} fill {memory_bytes >> 20:,} MiB, and there are more")
-    return _cut(chain, count)
+    return _cut(_with_end(chain, count), count + 1) if point.lifetime < math.inf else _cut(chain, count)
+
+
+def p_step(chain: Chain) -> np.ndarray:
+    """By state, the probability that a run takes a step there, and is not at the end of its lifetime; 0 in ends."""
+    goes_on = chain.ends == UNFINISHED
+    if not (chain.ends == HORIZON).any():
+        return goes_on.astype(float)
+    steps = np.where(chain.ends[chain.target] == HORIZON, 0.0, chain.p)
+    return np.bincount(np.repeat(np.arange(len(goes_on)), np.diff(chain.first)), steps, len(goes_on))
 
 
 def _empty(states: int, transitions: int) -> Chain:
@@ -101,6 +115,15 @@ def _empty(states: int, transitions: int) -> Chain:
         broken=np.empty(states, np.int64),
         ends=np.empty(states, np.int8),
     )
+
+
+def _with_end(chain: Chain, place: int) -> Chain:
+    """The chain with the end of a lifetime at that place, where the transitions that lead nowhere yet lead to."""
+    target = chain.target[: chain.first[place]]
+    target[target == NOWHERE] = place
+    chain.first[place + 1] = chain.first[place]
+    chain.total_rate[place], chain.broken[place], chain.ends[place] = 0.0, 0, HORIZON
+    return chain
 
 
 def _cut(chain: Chain, states: int) -> Chain:
@@ -158,7 +181,7 @@ def _start(params, choice, num_initial, kept, count, initial_p):
     return ENDED, choice, count
 
 
-def _expand(params, weights, time_unit, fates, kept, latest, place, last, count, chain):
+def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, chain):
     """Adds the transitions of states `place` to last - 1. Returns why it stopped, the next state, the number of states.
 
     latest[i] - 1 is the last transition into state i so far. A state in which it stopped is expanded anew.
@@ -173,19 +196,20 @@ def _expand(params, weights, time_unit, fates, kept, latest, place, last, count,
         before = state(kept, place)
         chain.broken[place] = broken(before, params)
         guards(before, params, masks)
-        total = 0
+        total = 0.0
         for word in range(num_words):
-            total += weights[word_action[word]] * popcount(masks[word])
-        ends = UNFINISHED if total else outcome(before, params)
+            total += rates[word_action[word]] * popcount(masks[word])
+        ends = UNFINISHED if total > 0.0 else outcome(before, params)
+        total += end_rate
         if chain.broken[place] & data_loss:
             ends = LOST
         chain.ends[place] = ends
-        chain.total_rate[place] = total * time_unit
+        chain.total_rate[place] = total
         row = end
         for word in range(num_words if ends == UNFINISHED else 0):
             mask = masks[word]
             action = word_action[word]
-            chance = weights[action] / total
+            chance = rates[action] / total
             while mask != 0 and chance > 0.0:
                 instance = word_first[word] + lowest_bit(mask)
                 mask &= mask - 1
@@ -209,6 +233,10 @@ def _expand(params, weights, time_unit, fates, kept, latest, place, last, count,
                     if lost == 0:
                         break
                     lost = (lost - 1) & sent
+        if ends == UNFINISHED and end_rate > 0.0:
+            chain.target[end] = NOWHERE
+            chain.p[end] = end_rate / total
+            end += 1
         place += 1
         chain.first[place] = end
     return ENDED, place, count

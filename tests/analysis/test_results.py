@@ -19,7 +19,7 @@ from tests.plots.tables import table as made_up
 from tests.plots.tables import write
 from tests.support import point_of
 
-POINT = point_of(MODEL, horizon=50.0)
+POINT = point_of(MODEL, horizon=50.0, lifetime=7.5)
 IDENTITY = Identity(point_id(MODEL, POINT), MODEL.name, MODEL.version, canonical_parameters(MODEL, POINT), 7)
 
 
@@ -184,11 +184,12 @@ def test_a_frame_has_a_row_for_each_invariant_and_for_any_loss():
 
 
 def test_a_frame_has_every_parameter_under_its_dotted_key():
-    endless = json.dumps(json.loads(IDENTITY.parameters) | {"run.horizon": None})
+    endless = json.dumps(json.loads(IDENTITY.parameters) | {"run.horizon": None, "run.lifetime": None})
     frame = results.frame(table(row(), row(point_id="other", parameters=endless)), 0.95)
     given = {key: frame[key].iloc[0] for key in frame.columns if "." in key}
     assert given == json.loads(IDENTITY.parameters)
     assert list(frame["run.horizon"].unique()) == [50.0, math.inf]
+    assert list(frame["run.lifetime"].unique()) == [7.5, math.inf]
 
 
 def test_simultaneous_intervals_are_wider_and_horizon_runs_hide_losses_on_request():

@@ -74,7 +74,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="at_rest",
-    version=1,
+    version=2,
     parameters=(
         Parameter("copies", "model", (1, MAX_COPIES), "copies of the data"),
         Parameter("repair", "variant", REPAIRS, "whether missing copies are made one by one or side by side"),

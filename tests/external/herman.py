@@ -70,7 +70,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="herman",
-    version=1,
+    version=2,
     parameters=(),
     conditions=(),
     make_params=lambda values: Params(2),

@@ -99,7 +99,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="retransmission",
-    version=1,
+    version=2,
     parameters=(
         Parameter("frames", "model", (1, 63), "frames of the file"),
         Parameter("max_retries", "model", (0, 15), "times that a frame is sent again"),

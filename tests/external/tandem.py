@@ -79,7 +79,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="tandem",
-    version=1,
+    version=2,
     parameters=(Parameter("capacity", "model", (1, 63), "of both queues"),),
     conditions=(),
     make_params=lambda values: Params(values["capacity"]),

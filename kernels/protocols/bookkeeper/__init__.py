@@ -27,7 +27,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="bookkeeper",
-    version=2,
+    version=3,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

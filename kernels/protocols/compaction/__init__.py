@@ -49,7 +49,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="compaction",
-    version=1,
+    version=2,
     parameters=PARAMETERS,
     conditions=(),
     make_params=make_params,

@@ -28,7 +28,7 @@ def initial(params, choice):
 
 MODEL = Model(
     name="kafka",
-    version=1,
+    version=2,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

@@ -15,7 +15,7 @@ from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, make_
 
 MODEL = Model(
     name="kraft",
-    version=1,
+    version=2,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

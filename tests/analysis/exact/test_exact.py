@@ -17,10 +17,10 @@ from quorisk.analysis.plain import plain
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, UNFINISHED
-from quorisk.kernels.states import absorption, chain, store
+from quorisk.kernels.states import absorption, chain, paths, store
 from tests.external import herman, retransmission, tandem
 from tests.references import bookkeeper as reference
-from tests.support import point_of, run
+from tests.support import point_of, run, values_of
 
 MEMORY = 1 << 30
 BOOKKEEPER, COMPACTION, KAFKA = (
@@ -115,6 +115,75 @@ def test_no_memory_is_so_large_that_states_outnumber_their_numbers(monkeypatch):
 # Independent solutions of the protocols' chains
 
 
+def ends_in_fractions(model, point):
+    """P by how a run ends, in rational arithmetic, from the states and steps of plain Python."""
+    rows, ends, entering = rows_in_fractions(model, point)
+    for k in reversed(range(len(rows))):  # eliminates state k: whoever comes there goes where it leads
+        if ends[k] is None:
+            stay = 1 - rows[k].pop(k, Fraction(0))
+            for row in (*rows[:k], entering):
+                share = row.pop(k, Fraction(0)) / stay
+                for j, p in rows[k].items() if share else ():
+                    row[j] = row.get(j, Fraction(0)) + share * p
+    found = {name: Fraction(0) for name in OUTCOMES}
+    for i, share in entering.items():
+        found[ends[i]] += share
+    return found | {"horizon": 1 - sum(found.values())}
+
+
+def rows_in_fractions(model, point):
+    """The odds of each state's next ones, how a run ends in it or None, and the odds of starting in it. What the odds
+    lack is the end of a lifetime."""
+    params, loss = model.make_params(point.values), Fraction(point.message_loss)
+    choices = [model.initial(params, choice) for choice in range(model.initial_choices(params))]
+    number = {state: i for i, state in enumerate(dict.fromkeys(choices))}
+    rows: list[dict[int, Fraction]] = []
+    ends: list[str | None] = []
+    for state in (todo := list(number)):
+        flows: dict[int, Fraction] = {}
+        broken = paths.broken(model, state, params)
+        is_lost = any(invariant.data_loss and broken >> i & 1 for i, invariant in enumerate(model.invariants))
+        for action, instance in () if is_lost else paths.instances(model, state, params):
+            rate = Fraction(point.rates.get(model.actions[action].name, 1.0))
+            sent = paths.sends(model, state, params, paths.Step(action, instance, 0))
+            for lost in paths.subsets(sent):
+                k, n = lost.bit_count(), sent.bit_count()
+                if flow := rate * loss**k * (1 - loss) ** (n - k):
+                    after = paths.after(model, state, params, paths.Step(action, instance, lost))
+                    if after not in number:
+                        number[after] = len(number)
+                        todo.append(after)
+                    flows[number[after]] = flows.get(number[after], Fraction(0)) + flow
+        ends.append("lost" if is_lost else None if flows else OUTCOMES[model.outcome(state, params)])
+        total = sum(flows.values(), Fraction(0)) + (1 / Fraction(point.lifetime) if point.lifetime < math.inf else 0)
+        rows.append({i: flow / total for i, flow in flows.items()})
+    entering = {number[state]: Fraction(choices.count(state), len(choices)) for state in choices}
+    return rows, ends, entering
+
+
+YEAR_S = 365.25 * 86400
+UNFENCED, CURSOR_LATE = {"fence_unknown_ledger": False}, {"persist_cursor_before_delete": False}
+FAR_APART = {
+    "tandem": (tandem.MODEL, {"capacity": 5}, {"arrive": 1e-9, "serve_first": 4e3, "serve_second": 0.25}, 604800.0),
+    "compaction": (COMPACTION, CURSOR_LATE, {"broker_crash": 0.01 / YEAR_S, "compactor_phase_two_write": 4e3}, 60.0),
+    "bookkeeper": (BOOKKEEPER, named(1, 2, 1, 1, 1, 1) | UNFENCED, {"client_starts_recovery": 1e-9}, 7.0),
+}
+"""Model, values, rates, lifetime."""
+
+
+@pytest.mark.parametrize("name", list(FAR_APART))
+def test_lifetimes_and_rates_13_decades_apart_equal_rational_arithmetic(name):
+    model, values, rates, lifetime = FAR_APART[name]
+    point = Point(values_of(model, **values) if name != "tandem" else values, rates, 0.0, 100_000, math.inf, lifetime)
+    point = point._replace(message_loss=1e-6) if name == "bookkeeper" else point
+    exactly, (_, _, ours) = ends_in_fractions(model, point), solved(model, point)
+    assert set(ours.outcomes) == set(exactly)
+    for outcome, p in exactly.items():
+        assert ours.outcomes[outcome] == pytest.approx(float(p), rel=1e-12, abs=0.0), outcome
+    assert 0 < exactly["lost"] < 1e-6
+    assert exactly["horizon"] > 0
+
+
 @pytest.mark.parametrize(("loss", "rates"), [(0.0, {}), (0.3, {}), (0.3, UNEVEN)], ids=["no-loss", "loss", "uneven"])
 @pytest.mark.parametrize(
     ("sizes", "variant"),
@@ -150,6 +219,8 @@ ESTIMATED = [
     (herman.MODEL, None, herman.MESSAGE_LOSS, {}),
     (tandem.MODEL, {"capacity": 4}, 0.0, tandem.RATES),
     (retransmission.MODEL, {"frames": 16, "max_retries": 2}, retransmission.FRAME_LOSS, retransmission.RATES),
+    (BOOKKEEPER, {"fence_unknown_ledger": False, "lifetime": 20.0, **named(1, 2, 1, 1, 2, 2)}, 0.3, UNEVEN),
+    (COMPACTION, {"persist_cursor_before_delete": False, "max_crashes": 2, "lifetime": 9.0}, 0.0, {"producer": 1 / 3}),
 ]
 
 

@@ -66,7 +66,7 @@ def test_a_minimal_file_means_the_defaults(read):
     assert point.point.values["fence_recovery_reads"] is True
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
-    assert point.point[2:] == (0.0, 100_000, math.inf, None)
+    assert point.point[2:] == (0.0, 100_000, math.inf, math.inf, None)
     assert experiment.run == (1_000_000, 0, 0.95, "auto", math.inf, math.inf, "data loss", False, False, 0, math.inf)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
 
@@ -74,12 +74,12 @@ def test_a_minimal_file_means_the_defaults(read):
 def test_a_file_sets_what_it_says(read):
     text = "[variant]\nsemantics = 'literal'\nfence_recovery_reads = false\n[faults]\nmessage_loss = 1e-12\n"
     text += f"[rates]\nclient_creates_ledger = 2\n[run]\nruns = 7\nseed = {2**63 - 1}\nmax_steps = 9\nhorizon = 3\n"
-    text += "confidence = 0.5\nengine = 'numba'"
+    text += "lifetime = 5.5\nconfidence = 0.5\nengine = 'numba'"
     experiment = read(BOOKKEEPER + text)
     [(point, _, _)] = experiment.points
     assert (point.values["semantics"], point.values["fence_recovery_reads"]) == ("literal", False)
     assert point.rates["client_creates_ledger"] == 2.0
-    assert point[2:] == (1e-12, 9, 3.0, None)
+    assert point[2:] == (1e-12, 9, 3.0, 5.5, None)
     assert experiment.run[:4] == (7, 2**63 - 1, 0.5, "numba")
 
 
@@ -140,7 +140,8 @@ def test_a_point_is_identified_by_all_that_a_run_depends_on_besides_seed_and_ind
         '"model.values":1,"rates.broker_crash":1.0,"rates.compactor_phase_one":1.0,'
         '"rates.compactor_phase_two_delete_ledger":1.0,"rates.compactor_phase_two_persist_cusror":1.0,'
         '"rates.compactor_phase_two_update_context":1.0,"rates.compactor_phase_two_update_horizon":1.0,'
-        '"rates.compactor_phase_two_write":1.0,"rates.producer":0.1,"run.horizon":null,"run.max_steps":100000,'
+        '"rates.compactor_phase_two_write":1.0,"rates.producer":0.1,"run.horizon":null,"run.lifetime":null,'
+        '"run.max_steps":100000,'
         '"variant.model_producer":true,"variant.persist_cursor_before_delete":true,'
         '"variant.publish_context_before_horizon":true,"variant.retain_null_key":true}'
     )
@@ -157,8 +158,15 @@ def test_equal_points_have_equal_ids_however_they_are_written(read):
     [spelled] = read(BOOKKEEPER + text).points
     gridded = read(BOOKKEEPER, "grid.ack_quorum=[1, 2]").points
     assert plain.point_id == spelled.point_id == gridded[1].point_id != gridded[0].point_id
-    changes = ["max_steps=5", "horizon=5", "client_creates_ledger=2", "message_loss=0.1", "semantics=literal"]
-    assert len({read(BOOKKEEPER, change).points[0].point_id for change in changes} | {plain.point_id}) == 6
+    changes = [
+        "max_steps=5",
+        "horizon=5",
+        "lifetime=5",
+        "client_creates_ledger=2",
+        "message_loss=0.1",
+        "semantics=literal",
+    ]
+    assert len({read(BOOKKEEPER, change).points[0].point_id for change in changes} | {plain.point_id}) == 7
 
 
 A_RATE = ', or a rate such as "1 / 2 ms" or "1 % / year"'
@@ -323,12 +331,12 @@ def test_a_bare_name_has_to_be_unambiguous():
         find("runs", {"run.runs": key, "model.runs": key})
 
 
-def test_rates_without_a_common_unit_are_refused(read):
-    with pytest.raises(
-        ConfigError,
-        match=r"^x.toml: rates.client_creates_ledger = 1e-18: the rates have no common unit .*; round them$",
-    ):
-        read(BOOKKEEPER, "client_creates_ledger=1e-18")
+@pytest.mark.parametrize("key", ["rates.client_creates_ledger = 1e-25", "run.lifetime = 1e+25"])
+def test_rates_that_lie_too_far_apart_are_refused(read, key):
+    with pytest.raises(ConfigError) as error:
+        read(BOOKKEEPER, key)
+    assert str(error.value) == f"x.toml: {key}: less than one part in 2e+21 of all rates together"
+    assert read(BOOKKEEPER, "client_creates_ledger=1e-18", "run.lifetime=1e17").points[0].point.lifetime == 1e17
 
 
 def test_messages_that_are_never_sent_cannot_be_lost(read):

@@ -51,7 +51,7 @@ def showcase(name):
 @cache
 def compiled(model):
     """Guards, sends, effect and invariants of the engine for Python to call."""
-    guards, effect, sends, _, broken = stepper(model)
+    guards, effect, sends, broken = stepper(model)
     return (
         njit(lambda state, params, masks: guards(state, params, masks)),
         njit(lambda state, params, action, instance: sends(state, params, action, instance)),

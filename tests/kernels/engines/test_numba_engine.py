@@ -1,12 +1,14 @@
 """The Numba engine's promises: a run depends on (seed, index) alone; rates, losses and limits mean what they say."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.model import num_words
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from tests.support import point_of, run
 
@@ -75,16 +77,27 @@ def test_rates_set_how_often_an_action_is_taken():
     assert abs(added - 0.25) < 4.5 * (0.25 * 0.75 / ended.runs) ** 0.5
 
 
-@pytest.mark.parametrize("rate", [1e-12, 3.7e-9, 1e-300])
+@pytest.mark.parametrize("rate", [1e-12, 3.7e-9, 1e-18, 1 / 3, 1e-300])
 def test_small_rates_are_kept_exactly_or_refused(rate):
     if rate < 1e-100:
-        with pytest.raises(points.RateError, match="no common unit"):
+        with pytest.raises(points.RateError, match=r"less than one part in 2e\+21 of all rates together"):
             points.scale_rates(MODEL, {"client_creates_ledger": rate})
         return
-    weights, unit = points.scale_rates(MODEL, {"client_creates_ledger": rate})
-    by_action = dict(zip((a.name for a in MODEL.actions), weights, strict=True))
-    assert by_action["client_creates_ledger"] / by_action["client_starts_recovery"] == rate
-    assert by_action["client_starts_recovery"] == unit
+    weights, accepts, unit = points.scale_rates(MODEL, {"client_creates_ledger": rate}, lifetime=10.0)
+    kept = [weight * Fraction(accept, points.ALWAYS) for weight, accept in zip(weights, accepts, strict=True)]
+    by_name = dict(zip([*(a.name for a in MODEL.actions), "end"], kept, strict=True))
+    assert abs(by_name["client_creates_ledger"] / by_name["client_starts_recovery"] / Fraction(rate) - 1) < 1e-9
+    assert by_name["client_starts_recovery"] == unit
+    assert abs(by_name["end"] / unit * 10 - 1) < 1e-9
+    words = (*num_words(MODEL), 1 / 63)
+    assert sum(weight * 63 * num for weight, num in zip(weights, words, strict=True)) < 2**62
+
+
+def test_rates_with_a_common_unit_are_in_exact_proportion():
+    weights, accepts, unit = points.scale_rates(MODEL, {"client_creates_ledger": 1e-12, "client_starts_recovery": 2.5})
+    assert set(weights) == {1, 10**12, 25 * 10**11, 0}
+    assert (int(unit), weights[-1]) == (10**12, 0)
+    assert set(accepts) == {points.ALWAYS}
 
 
 def test_a_probability_of_1e_12_is_kept():

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from quorisk.kernels.compiled import bind
-from quorisk.kernels.engines import numba_engine, philox
+from quorisk.kernels.engines import philox
 from quorisk.kernels.machine_code import _deposit_one_by_one
 from quorisk.kernels.ops import deposit
 
@@ -51,45 +50,93 @@ def test_minus_log2_is_accurate_and_the_same_on_every_engine():
     assert by_numba[:2000].tolist() == [philox.minus_log2(u) for u in uniform[:2000]]
 
 
-@pytest.fixture(scope="module")
-def lost_of():
-    """Which messages of the first step of a run are lost: `lost_of(run, sent, loss)`, by the engine's own draws."""
-    draw_ahead = bind(numba_engine._draw_ahead, "test", max_sends=6)
+def source(run=0, step=1, block=0, loss=0):
+    return tuple(map(np.uint64, (3, run, step, block, loss)))
 
-    @njit
-    def lost(run, sent, loss):
-        draws = np.empty(3 * numba_engine._AHEAD, np.int64)
-        draw_ahead(np.uint64(3), run, 0, loss, draws)
-        return deposit(draws[2 * numba_engine._AHEAD], sent)
 
-    return lambda run, sent, loss: lost(np.uint64(run), sent, np.uint64(loss))
+KNOWN_STEP = (1599860561, 2783211877, 0b0010)
+KNOWN_PLACE = 1288377897999628557
+KNOWN_SETTLED = 0b1011
+KNOWN_LATER = 0b1010000000
+EVERY = [lambda f: f, lambda f: njit(lambda *given: f(*given)), jax.jit]
+"""Compilers."""
+
+
+@pytest.mark.parametrize("compiler", EVERY, ids=["python", "numba", "jax"])
+def test_known_draws_of_a_step(compiler):
+    """Any change here changes all results: count the models' versions up."""
+    run, loss = 2**40 + 7, round(0.3 * 2**63)
+    choose, wait, fates = compiler(philox.first_draws)(source(run, 5, 0, loss))
+    assert (int(choose), int(wait), int(fates)) == KNOWN_STEP
+    place = compiler(philox.place)(choose, np.uint64(3 * 2**60), source(run, 5, 0, loss))
+    assert int(place) == KNOWN_PLACE
+    assert int(compiler(philox.settled_fates)(0b11110000, source(run, 5, 0, loss))) == KNOWN_SETTLED
+    assert int(philox.later_fates(source(run, 5, 0, loss), 12)) == KNOWN_LATER
+    again = philox.again(source(run, 5, 0, loss))
+    assert [int(word) for word in again] == [3, run, 5, 256, loss]
+
+
+def full_draws(run, messages=12):
+    """The 63 bits of each message's fate, from the blocks as `philox` describes them."""
+    words = philox.philox(np.uint64(run), np.uint64(0), np.uint64(1), np.uint64(0), np.uint64(3), np.uint64(0))
+    leading = [int(words[2 + j // 2]) >> 16 * (j % 2) & 0x7FFF for j in range(4)]
+    pairs = [philox.draw_pair(*map(np.uint64, (3, run, 1, 2 + j // 2)))[j % 2] for j in range(messages)]
+    first = [high << 48 | int(low) & 2**48 - 1 for high, low in zip(leading, pairs, strict=False)]
+    return first + [int(pair) >> 1 for pair in pairs[4:]]
+
+
+def lost_of(run, loss, messages=12):
+    _, _, fates = philox.first_draws(source(run, loss=loss))
+    fates = philox.settled_fates(fates, source(run, loss=loss))
+    return int(fates) | int(philox.later_fates(source(run, loss=loss), messages))
+
+
+def test_a_message_is_lost_if_and_only_if_its_63_bits_are_below_the_loss():
+    """At the threshold itself the leading bits leave it open."""
+    for run in range(50):
+        for j, draw in enumerate(full_draws(run)):
+            for loss, is_lost in ((draw, 0), (draw + 1, 1), (draw ^ 1 << 60, draw >> 60 & 1 ^ 1), (0, 0), (2**63, 1)):
+                assert lost_of(run, loss) >> j & 1 == is_lost, (run, j, loss)
+            if j < 4:
+                assert int(philox.first_draws(source(run, loss=draw))[2]) >> j & 0x11 == 0x10
+                assert int(philox.first_draws(source(run, loss=draw + 2**48 & 2**63 - 1))[2]) >> j & 0x10 == 0
 
 
 @pytest.mark.parametrize("probability", [1e-12, 0.1, 0.9])
-def test_losses_are_independent_and_as_likely_as_asked(lost_of, probability):
-    """Five messages a step; a small probability is checked at its threshold, draw by draw."""
-    sent, places = 0b110111, (0, 1, 2, 4, 5)
-    lost = [lost_of(run, sent, round(probability * 2**63)) for run in range(40_000)]
-    assert all(mask & ~sent == 0 for mask in lost)
-    counts = np.array([[mask >> bit & 1 for bit in places] for mask in lost])
-    sigma = (probability * (1 - probability) / len(lost)) ** 0.5
+def test_losses_are_independent_and_as_likely_as_asked(probability):
+    loss = np.uint64(round(probability * 2**63))
+
+    @njit
+    def lost(run):
+        drawn = np.uint64(3), np.uint64(run), np.uint64(1), np.uint64(0), loss
+        _, _, fates = philox.first_draws(drawn)
+        return philox.settled_fates(fates, drawn) | philox.later_fates(drawn, 6)
+
+    masks = [lost(run) for run in range(40_000)]
+    counts = np.array([[mask >> bit & 1 for bit in range(6)] for mask in masks])
+    sigma = (probability * (1 - probability) / len(masks)) ** 0.5
     assert np.abs(counts.mean(0) - probability).max() < 4.5 * sigma + 1e-9
     if probability > 0.01:
-        assert np.abs(np.corrcoef(counts.T) - np.eye(5)).max() < 0.03
+        assert np.abs(np.corrcoef(counts.T) - np.eye(6)).max() < 0.03
 
 
-def test_a_message_is_lost_if_and_only_if_its_draw_is_below_the_loss(lost_of):
-    sent, places = 0b110111, (0, 1, 2, 4, 5)
-    draws = [u for block in (1, 2, 3) for u in philox.draw_pair(*map(np.uint64, (3, 0, 1, block)))]
-    for draw, bit in zip(draws, places, strict=False):
-        assert lost_of(0, sent, (int(draw) >> 1) + 1) >> bit & 1 == 1
-        assert lost_of(0, sent, int(draw) >> 1) >> bit & 1 == 0
+@pytest.mark.parametrize("total", [1, 10, 2**32 + 1, 3 * 2**60, 2**62 - 1])
+def test_a_place_is_where_96_bits_lead_and_between_where_32_bits_may(total):
+    for run in range(200):
+        word = philox.first_draws(source(run))[0]
+        following, _ = philox.draw_pair(*map(np.uint64, (3, run, 1, 1)))
+        exact = (int(word) << 64 | int(following)) * total >> 96
+        assert int(philox.place(word, np.uint64(total), source(run))) == exact
+        lowest, highest = (int(f(word, np.uint64(total))) for f in (philox.lowest_place, philox.highest_place))
+        assert lowest == int(word) * total >> 32
+        assert highest == ((int(word) << 64 | 2**64 - 1) * total >> 96)
+        assert lowest <= exact <= highest
 
 
-def test_certain_loss_and_no_loss(lost_of):
-    for run in range(100):
-        assert lost_of(run, 0b111111, 2**63) == 0b111111
-        assert lost_of(run, 0b111111, 0) == 0
+def test_an_instance_is_accepted_as_often_as_asked():
+    accepted = [bool(philox.is_accepted(np.uint64(0.25 * 2**63), source(run))) for run in range(4000)]
+    assert abs(np.mean(accepted) - 0.25) < 4.5 * (0.25 * 0.75 / len(accepted)) ** 0.5
+    assert all(philox.is_accepted(np.uint64(2**63), source(run)) for run in range(100))
 
 
 def test_deposit_spreads_bits_over_a_mask():

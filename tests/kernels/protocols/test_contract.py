@@ -77,7 +77,7 @@ def test_python_numba_and_jax_agree(name, number):
 @cache
 def by_numba(name):
     model = registry.load(name)
-    guards, effect, sends, _, broken = stepper(model)
+    guards, effect, sends, broken = stepper(model)
     words = sum(num_words(model))
 
     @njit

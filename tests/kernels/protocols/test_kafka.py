@@ -340,7 +340,7 @@ def assert_same(found, expected):
 
 def test_numba_agrees_with_python(steps, expected):
     assert {action for _, _, action, *_ in steps} == set(range(len(MODEL.actions)))
-    guards, effect, _, _, broken_mask = stepper(MODEL)
+    guards, effect, _, broken_mask = stepper(MODEL)
     words, outcome = sum(num_words(MODEL)), MODEL.outcome
 
     @njit

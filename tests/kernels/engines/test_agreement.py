@@ -1,0 +1,80 @@
+"""What a run is stands in four places: Numba's engine, JAX's, the rerun in plain Python, and the chain. The first three
+make the same run of the same draws, bit for bit; the chain's probabilities are in `tests/analysis/exact`."""
+
+import numpy as np
+import pytest
+
+from quorisk.kernels.engines import jax_engine, numba_engine, points
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.tally import MOST_TICKS, TICKS
+from quorisk.kernels.model import HORIZON, OUTCOMES
+from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
+from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
+from quorisk.kernels.states.rerun import rerun
+from tests.support import point_of
+
+SEED = 2**64 - 3
+RUNS, RERUNS = 20_000, 60
+YEAR_S = 365.25 * 86400
+PHYSICAL = {
+    "client_creates_ledger": 1e3,
+    "client_sends_add_entry_requests": 100.0,
+    "client_receives_add_confirmed_response": 4000.0,
+    "client_changes_ensemble": 0.2,
+    "client_closes_ledger_success": 1 / 3600,
+    "client_starts_recovery": 0.01 / YEAR_S,
+}
+"""Per second, 13 decades apart."""
+SELDOM = {"client_starts_recovery": 1e-14, "client_closes_ledger_success": 3e-14}
+"""Weights of less than a unit: nearly all that is drawn in the end is refused at first."""
+POINTS = {
+    "plain": (BOOKKEEPER, point_of(BOOKKEEPER, 0.3)),
+    "lifetime": (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, lifetime=2.5)),
+    "lifetime and horizon": (COMPACTION, point_of(COMPACTION, lifetime=6.0, horizon=4.0)),
+    "physical": (BOOKKEEPER, point_of(BOOKKEEPER, 1e-3, PHYSICAL, lifetime=86400.0)),
+    "refused": (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, PHYSICAL | SELDOM)),
+    "six messages": (BOOKKEEPER, point_of(BOOKKEEPER, 0.5, bookies=6, write_quorum=6, ack_quorum=2, clients=2)),
+}
+
+
+@pytest.mark.parametrize("name", list(POINTS))
+def test_numba_jax_and_the_rerun_make_the_same_runs(name):
+    model, point = POINTS[name]
+    packed = points.pack(model, [point])
+    by_numba, by_jax = (engine.record(model, packed, Job(0, 5, RUNS), SEED) for engine in (numba_engine, jax_engine))
+    assert (by_numba == by_jax).all(), np.flatnonzero((by_numba != by_jax).any(1))
+    for run in range(RERUNS):
+        again = rerun(model, point, SEED, 5 + run)
+        told = (
+            again.outcome,
+            again.broken_mask,
+            len(again.path.steps),
+            again.messages,
+            int(min(again.time * TICKS, MOST_TICKS)),
+        )
+        assert dict(zip(RECORD, by_numba[run].tolist(), strict=True)) == dict(zip(RECORD, told, strict=True)), run
+    ends = dict(zip(OUTCOMES, np.bincount(by_numba[:, 0], minlength=len(OUTCOMES)).tolist(), strict=True))
+    assert (ends["horizon"] > 0) == ("lifetime" in name or name == "physical"), ends
+
+
+def test_some_runs_come_to_weights_that_are_not_whole():
+    """Else the points called refused and physical would show nothing."""
+    model, point = POINTS["refused"]
+    accepts = points.pack(model, [point]).accepts[0].astype(float) / points.ALWAYS
+    assert accepts.min() < 0.1
+    records = numba_engine.record(model, points.pack(model, [point]), Job(0, 0, 2000), SEED)
+    whole = points.pack(model, [point])
+    whole.accepts[:] = points.ALWAYS
+    assert (numba_engine.record(model, whole, Job(0, 0, 2000), SEED) != records).any(1).mean() > 0.3
+
+
+def test_a_lifetime_ends_runs_as_if_its_end_were_an_action():
+    """Two clients create their ledgers at rate 1 each, in a state of a lifetime of 1/4: two of six runs take a step."""
+    records = numba_engine.record(
+        BOOKKEEPER, points.pack(BOOKKEEPER, [point_of(BOOKKEEPER, 0.1, lifetime=0.25)]), Job(0, 0, 40_000), SEED
+    )
+    ended, steps = records[:, 0] == HORIZON, records[:, RECORD.index("steps")]
+    at_once = (ended & (steps == 0)).mean()
+    assert abs(at_once - 2 / 3) < 4.5 * (2 / 9 / len(records)) ** 0.5
+    ticks = records[steps == 0, RECORD.index("time_ticks")] / TICKS
+    assert abs(ticks.mean() - 1 / 6) < 4.5 / 6 / len(ticks) ** 0.5
