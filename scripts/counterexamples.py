@@ -19,6 +19,8 @@ SHOWCASES = {
     # the README's recovery tells the metadata store of a new ensemble at once
     "defect2": ("defect2.toml", "OnlyValidFragments", ("variant.defer_recovery_ensemble_change=false",)),
     "kip101": ("kip101.toml", "StrongIsr", ()),
+    "last_replica_standing": ("last_replica_standing.toml", "LeaderCompletenessProperty", ()),
+    "all_copies_lost": ("all_copies_lost.toml", "NoCommittedRecordLostGlobally", ()),
     "leaked_ledger": ("leaked_ledger.toml", "CompactedLedgerLeak", ()),
 }
 """By picture: configuration, invariant, overrides."""

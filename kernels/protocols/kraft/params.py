@@ -38,7 +38,13 @@ PARAMETERS = (
     Parameter("brokers", "model", (1, MAX_BROKERS), "brokers; those beyond the replicas join by reassignment"),
     Parameter("replication_factor", "model", (1, MAX_BROKERS), "replicas of the partition"),
     Parameter("min_isr", "model", (1, MAX_BROKERS), "min.insync.replicas"),
-    Parameter("init_isr", "model", (1, MAX_BROKERS), "replicas in sync at the start; the others are fenced"),
+    Parameter(
+        "init_isr",
+        "model",
+        (0, MAX_BROKERS),
+        "replicas in sync at the start (0: all); the others are fenced and have not heard of it",
+        default=0,
+    ),
     Parameter("values", "model", (1, MAX_VALUES), "records that producers may write"),
     Parameter(
         "max_clean_shutdowns",
@@ -129,6 +135,11 @@ PARAMETERS = (
 )
 
 
+def first_isr(values: Mapping[str, Any]) -> int:
+    """InitIsrSize."""
+    return int(values["init_isr"] or values["replication_factor"])
+
+
 def most_records(values: Mapping[str, Any]) -> int:
     """The last partition epoch that can be reached.
 
@@ -137,7 +148,7 @@ def most_records(values: Mapping[str, Any]) -> int:
     a reassignment may add as many.
     """
     shutdowns = values["max_clean_shutdowns"] + values["max_lossy_shutdowns"]
-    out_of_sync = values["replication_factor"] - values["init_isr"]
+    out_of_sync = values["replication_factor"] - first_isr(values)
     replicas = values["brokers"] if values["max_reassignments"] else values["replication_factor"]
     return (
         1
@@ -158,8 +169,8 @@ def most_leader_epochs(values: Mapping[str, Any]) -> int:
 
 CONDITIONS = (
     Condition("replication_factor", "at most brokers", lambda v: v["replication_factor"] <= v["brokers"]),
-    Condition("init_isr", "at most replication_factor", lambda v: v["init_isr"] <= v["replication_factor"]),
-    Condition("min_isr", "at most init_isr", lambda v: v["min_isr"] <= v["init_isr"]),
+    Condition("init_isr", "at most replication_factor", lambda v: first_isr(v) <= v["replication_factor"]),
+    Condition("min_isr", "at most replication_factor and init_isr", lambda v: v["min_isr"] <= first_isr(v)),
     Condition(
         "max_lossy_shutdowns",
         f"at most {MAX_STARTS} with max_clean_shutdowns",
@@ -180,6 +191,7 @@ def make_params(values: Mapping[str, Any]) -> Params:
     kip966 = values["version"] == "kip966"
     given = {
         **values,
+        "init_isr": first_isr(values),
         "values": (1 << values["values"]) - 1,
         "kip966": kip966,
         "avoid_last_replica_standing": not kip966 and values["avoid_last_replica_standing"],
