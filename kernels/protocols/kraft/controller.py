@@ -340,11 +340,12 @@ RECEIVE_ALTER_PARTITION_REQUEST = Action(
     sends_nothing,
     receive_alter_partition_request,
 )
-FENCE_BROKER = Action("fence_broker", fence_broker_enabled, sends_nothing, fence_broker)
+FENCE_BROKER = Action("fence_broker", fence_broker_enabled, sends_nothing, fence_broker, "fencing")
 UNFENCE_BROKER = Action("unfence_broker", unfence_broker_enabled, sends_nothing, unfence_broker)
 PERFORM_PARTITION_REASSIGNMENT = Action(
     "perform_partition_reassignment",
     perform_partition_reassignment_enabled,
     sends_nothing,
     perform_partition_reassignment,
+    "reassignment",
 )

@@ -175,7 +175,9 @@ def receive_alter_partition_response(state, params, b, lost):
 SEND_ALTER_PARTITION_REQUEST = Action(
     "send_alter_partition_request", send_alter_partition_request_enabled, sends_nothing, send_alter_partition_request
 )
-LEADER_SHRINK_ISR = Action("leader_shrink_isr", leader_shrink_isr_enabled, sends_nothing, leader_shrink_isr)
+LEADER_SHRINK_ISR = Action(
+    "leader_shrink_isr", leader_shrink_isr_enabled, sends_nothing, leader_shrink_isr, "ISR shrink"
+)
 RECEIVE_ALTER_PARTITION_RESPONSE = Action(
     "receive_alter_partition_response",
     receive_alter_partition_response_enabled,

@@ -188,13 +188,16 @@ BROKER_START = Action("broker_start", broker_start_enabled, sends_nothing, broke
 RECEIVE_BROKER_REG_RESPONSE = Action(
     "receive_broker_reg_response", receive_broker_reg_response_enabled, sends_nothing, receive_broker_reg_response
 )
-DATA_LOSS_SHUTDOWN = Action("data_loss_shutdown", data_loss_shutdown_enabled, sends_nothing, data_loss_shutdown)
+DATA_LOSS_SHUTDOWN = Action(
+    "data_loss_shutdown", data_loss_shutdown_enabled, sends_nothing, data_loss_shutdown, "lost log"
+)
 NO_DATA_LOSS_SHUTDOWN = Action(
-    "no_data_loss_shutdown", no_data_loss_shutdown_enabled, sends_nothing, no_data_loss_shutdown
+    "no_data_loss_shutdown", no_data_loss_shutdown_enabled, sends_nothing, no_data_loss_shutdown, "clean shutdown"
 )
 NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     "no_data_loss_unclean_shutdown",
     no_data_loss_unclean_shutdown_enabled,
     sends_nothing,
     no_data_loss_unclean_shutdown,
+    "crash",
 )
