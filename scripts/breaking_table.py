@@ -22,12 +22,15 @@ def variants(model: Model) -> Iterator[dict[str, Any]]:
     yield {}
     for parameter in model.parameters:
         if parameter.table == "variant":
-            others = (False,) if parameter.allowed is None else parameter.allowed[1:]
-            yield from ({parameter.name: value} for value in others if not isinstance(value, int) or value is False)
+            others = (not parameter.default_value,) if parameter.allowed is None else parameter.allowed[1:]
+            yield from (
+                {parameter.name: value} for value in others if not isinstance(value, int) or isinstance(value, bool)
+            )
 
 
 def label(given: dict[str, Any]) -> str:
-    return ", ".join(f"{k} {'off' if v is False else '= ' + str(v)}" for k, v in given.items()) or "as specified"
+    said = {True: "on", False: "off"}
+    return ", ".join(f"{k} {said.get(v, f'= {v}')}" for k, v in given.items()) or "as specified"
 
 
 def main(protocol: str, memory_gib: float = 4.0) -> None:
