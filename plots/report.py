@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +35,8 @@ class Provenance(NamedTuple):
     versions: list[str]
     resume: str = ""
     """What goes on with the runs, to which `--set run.runs=N` may be added; empty if nothing does."""
+    date: str = ""
+    """When it was drawn: 2026-11-21."""
 
 
 class Picture(NamedTuple):
@@ -86,12 +89,29 @@ def report(
         script=Markup(script),
         number=numbers.number,
         recommendation=recommend(frame, without_runs),
-        pictures=[picture._asdict() | {"uri": _uri(picture.svg)} for picture in pictures],
+        **_pictures(pictures),
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
         **_designs(frame),
         **_results(frame),
     )
+
+
+def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
+    """The figures; what all of their captions say is said once."""
+    captions = [re.split(r"(?<=[.]) ", picture.caption) for picture in pictures]
+    shared = [each for each in captions[0] if all(each in caption for caption in captions)] if len(captions) > 1 else []
+    return {
+        "shared": " ".join(shared),
+        "pictures": [
+            {
+                "title": picture.title,
+                "caption": " ".join(each for each in caption if each not in shared),
+                "uri": _uri(picture.svg),
+            }
+            for picture, caption in zip(pictures, captions, strict=True)
+        ],
+    }
 
 
 def _designs(frame: pd.DataFrame) -> dict[str, Any]:

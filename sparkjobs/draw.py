@@ -1,6 +1,7 @@
 """What a sweep draws from its results."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -36,9 +37,11 @@ def draw(
     shown = counterexample(table, experiments)
     if shown:
         files.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
+    today = datetime.now(UTC).date().isoformat()
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     run_it = experiment.command("run", "--out", str(out))
-    provenance = Provenance(command or run_it, source, versions, "" if command else f"{run_it} --resume")
+    resume = "" if command else f"{run_it} --resume"
+    provenance = Provenance(command or run_it, source, versions, resume, today)
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)

@@ -140,6 +140,20 @@ def test_a_report_judges_by_the_target():
     assert 'class="verdict' not in report(given, [], PROVENANCE)
 
 
+def test_what_all_captions_say_is_said_once():
+    pictures = [Picture("One", "Model x. Runs. Bars.", b""), Picture("Two", "Model x. Marks. Runs.", b"")]
+    html = report(frame([0, 5], **LOST_AT), pictures, PROVENANCE)
+    assert '<p class="soft" id="shared">Of all figures: Model x. Runs.</p>' in html
+    assert "<figcaption>Bars.</figcaption>" in html
+    assert "<figcaption>Marks.</figcaption>" in html
+
+
+def test_the_first_page_says_when_and_by_which_version():
+    dated = PROVENANCE._replace(date="2026-11-21", versions=["numpy 2", "quorisk 0.1.0"])
+    head = report(frame([0, 5], **LOST_AT), [], dated).partition("</header>")[0]
+    assert " ".join(head.split()).find("2026-11-21 · compaction model, version 1 · quorisk 0.1.0") > 0
+
+
 def test_a_report_names_the_command_that_settles_what_is_undecided():
     given = frame([0, 30], **LOST_AT).assign(target=0.001)
     resumed = PROVENANCE._replace(resume="quorisk run x.toml --out results --resume")
