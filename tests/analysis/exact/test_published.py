@@ -81,8 +81,25 @@ def test_bookies_lost_together_hit_an_ensemble_as_often_as_copysets_say(bookies,
     """A ledger closed with one entry on all of its ensemble is one copyset; one set of bookies is lost, once."""
     sizes = {"bookies": bookies, "write_quorum": together, "ack_quorum": together, "clients": 1, "entries": 1}
     at_once = {2: "two_bookies_are_lost_together", 3: "three_bookies_are_lost_together"}
-    rare = dict.fromkeys(("bookie_is_lost", *at_once.values()), 0.0) | {at_once[together]: 1e-9}
-    rates = rare | {"client_closes_ledger_success": 1e-4}  # after all else, and long before anything fails
+    rare = dict.fromkeys(("bookie_is_lost", *at_once.values()), 0.0) | {at_once[together]: 1e-10}
+    rates = rare | {"client_closes_ledger_success": 1e-7}  # after all else, and long before anything fails
     given = sizes | {"inflight": 1, "lost_together": True, "max_lost": together}
     found = solve(BOOKKEEPER, point_of(BOOKKEEPER, 0.0, rates, **given))
-    assert found.data_loss == pytest.approx(copysets.p_loss(bookies, together, together, 1), rel=2e-4)
+    assert found.data_loss == pytest.approx(copysets.p_loss(bookies, together, together, 1), rel=1e-5)
+
+
+@pytest.mark.parametrize(("fence", "limbo"), [(False, False), (True, False), (False, True), (True, True)])
+def test_limbo_ends_truncation_after_an_empty_restart_and_a_fence_alone_does_not(fence, limbo):
+    """The smallest ledger: only with both mechanisms can no recovery close it without what its writer acknowledged."""
+    sizes = {"bookies": 1, "clients": 2, "write_quorum": 1, "ack_quorum": 1, "entries": 1, "inflight": 1}
+    given = sizes | {"fence_on_unclean_shutdown": fence, "limbo_on_unclean_shutdown": limbo, "max_amnesias": 1}
+    rates = {"bookie_restarts_empty": 1e-3, "client_starts_recovery": 0.2, "client_closes_ledger_success": 0.01}
+    found = solve(BOOKKEEPER, point_of(BOOKKEEPER, 0.0, rates | {"client_closes_ledger_fail": 0.01}, **given))
+    p = found.invariants["NoDivergenceBetweenClientAndMetaData"]
+    figures = {
+        (False, False): 1.439335e-05,
+        (True, False): 4.698917e-06,
+        (False, True): 9.694430e-06,
+        (True, True): 0.0,
+    }
+    assert p == pytest.approx(figures[fence, limbo], rel=1e-6)
