@@ -1,11 +1,17 @@
 """Scenarios of an experiment file, profiles, and tables that others read."""
 
+import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from quorisk.analysis.experiment import profiles
 from quorisk.analysis.experiment.config import ConfigError
+from quorisk.analysis.experiment.keys import keys_of
+from quorisk.analysis.experiment.profiles import BUILT_IN
 from quorisk.analysis.experiment.scenarios import Scenario
+from quorisk.kernels.protocols import registry
 from tests.analysis.experiment.test_config import BOOKKEEPER, read
 
 __all__ = ["read"]
@@ -197,3 +203,16 @@ def test_a_table_that_others_read_is_theirs(read):
     assert "PBS" in experiment.tables["latency"].source
     with pytest.raises(ConfigError, match=r"^x.toml: latency.replicas: no such key"):
         read(BOOKKEEPER + '[latency]\nreplicas = "LNKD-SSD"')
+
+
+@pytest.mark.parametrize("path", sorted(BUILT_IN.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_built_in_profile_is_of_its_protocols_keys_and_says_where_each_figure_is_from(path):
+    protocol = tomllib.loads(path.read_text("utf-8"))["protocol"]
+    profile = profiles.load(path.stem, protocol, Path("nowhere"))
+    keys = keys_of(registry.load(protocol))
+    assert profile.about
+    for name, figure in profile.figures.items():
+        value = keys[name].read(figure.value)
+        assert isinstance(value, Fraction) == keys[name].timed
+        assert figure.means
+        assert figure.source
