@@ -1,0 +1,101 @@
+"""What an acknowledgement that waits for one bookie less costs, exactly: a figure, and the sentence that it says.
+
+An entry's life (configs/pulsar.toml) is solved for ack quorums of write_quorum and of one less, for message losses from
+none to one in a hundred, without and with disks that fail together. Minutes.
+
+    python scripts/ack_quorum.py
+    python scripts/ack_quorum.py --write-quorum 2 --out results/ack_quorum.svg
+"""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+import typer
+
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.units import say_rate
+from quorisk.command import show
+from quorisk.plots import numbers
+from quorisk.plots.ack_quorum import TERMS, ack_quorum_figure
+from quorisk.plots.style import save
+
+ROOT = Path(__file__).parent.parent
+FILE = ROOT / "configs" / "pulsar.toml"
+LOSSES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+SHOWN_LOSS = 1e-3
+"""The message loss at which losses are broken down."""
+TOGETHER = {False: "disks fail one by one", True: "also together"}
+MEMORY_BYTES = 4 << 30
+
+
+def losses_per_year(write_quorum: int, ack_quorum: int, message_loss: float, together: bool) -> float:
+    """Expected losses a year of the file's scenario of an entry's life."""
+    overrides = {
+        "run.scenario": "entry",
+        "model.write_quorum": write_quorum,
+        "model.ack_quorum": ack_quorum,
+        "model.bookies": write_quorum + 1,
+        "faults.message_loss": message_loss,
+        "faults.lost_together": str(together).lower(),
+    }
+    experiment = config.load(FILE, [f"{key}={value}" for key, value in overrides.items()])
+    return experiment.scenarios["entry"].per_year * exact(experiment, MEMORY_BYTES).data_loss.p
+
+
+def main(write_quorum: int = 3, out: Path = ROOT / "docs" / "gallery" / "ack_quorum.svg") -> None:
+    """Solves, draws and says it."""
+    quorums = (write_quorum, write_quorum - 1)
+    losses: dict[tuple[int, bool, float], float] = {}
+    with show.run_bar(len(quorums) * 2 * len(LOSSES), "chains") as progress:
+        for ack_quorum, together, loss in itertools.product(quorums, (False, True), LOSSES):
+            losses[ack_quorum, together, loss] = losses_per_year(write_quorum, ack_quorum, loss, together)
+            if progress:
+                progress(1)
+    curves = pd.DataFrame(
+        [
+            {"design": f"AQ {ack_quorum}", "faults": TOGETHER[together], "message_loss": loss, "losses_per_year": each}
+            for (ack_quorum, together, loss), each in losses.items()
+        ]
+    )
+    budget = pd.DataFrame([{"design": f"AQ {ack_quorum}"} | _terms(losses, ack_quorum) for ack_quorum in quorums])
+    factors = {key: losses[quorums[1], *key] / losses[quorums[0], *key] for key in itertools.product(TOGETHER, LOSSES)}
+    apart, together = (factors[each, SHOWN_LOSS] for each in (False, True))
+    title = (
+        f"Acknowledging {write_quorum} copies after {write_quorum - 1} costs a factor of {apart:,.3g} in losses if "
+        f"disks fail one by one, of {together:,.3g} if they also fail together"
+    )
+    figure = ack_quorum_figure(curves, budget, title, _caption(write_quorum))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(save(figure, out.suffix.removeprefix(".")))
+    print(budget.to_string(index=False))
+    for key, factor in factors.items():
+        when = f"{TOGETHER[key[0]]}, message loss {key[1]:g}"
+        print(f"{when}: an ack quorum of {quorums[1]} multiplies losses by {factor:,.4g}")
+    print(out)
+
+
+def _terms(losses: Mapping[tuple[int, bool, float], float], ack_quorum: int) -> dict[str, float]:
+    """What losses a year at SHOWN_LOSS add up from."""
+    alone, together = losses[ack_quorum, False, 0.0], losses[ack_quorum, True, 0.0]
+    terms = (alone, together - alone, losses[ack_quorum, True, SHOWN_LOSS] - together)
+    return dict(zip(TERMS, terms, strict=True))
+
+
+def _caption(write_quorum: int) -> str:
+    experiment = config.load(FILE, ["run.scenario=entry"])
+    scenario, rates = experiment.scenarios["entry"], experiment.points[0].point.rates
+    pairs = say_rate(rates["two_bookies_are_lost_together"])
+    return (
+        f"{scenario.per_year:g} times a year {scenario.about}: exact, no sampling, by scripts/ack_quorum.py. Write "
+        f"quorum {write_quorum}, {write_quorum + 1} bookies; a bookie is lost at {say_rate(rates['bookie_is_lost'])}, "
+        f"a pair together at {pairs}. Right: at a message loss of {numbers.plain(SHOWN_LOSS)}, what losses would be if "
+        "disks failed one by one and no message were lost, what disks that fail together add, and what lost messages "
+        "add to both."
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
