@@ -2,12 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.lanes.build import SCALAR, widest_lanes
+from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
 from quorisk.kernels.engines.tally import STEPS
@@ -62,7 +67,7 @@ class Speed(NamedTuple):
     compile_s: float
     """Seconds of the first call: compilation, or loading from the cache on disk if it was compiled before."""
     device: str | None = None
-    """What the runs were stepped on; this and the following are None but for jax."""
+    """What the runs were stepped on, or how; None for numba. The following are None but for jax."""
     bytes_per_step: int | None = None
     """Of device memory: a run's state read and written once."""
     operations_per_step: int | None = None
@@ -80,6 +85,7 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
     """
     parts = {
         "numba": (random_runs, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
+        "lanes": (random_runs, _by_kernels),
         "jax": (random_runs, _by_jax),
         "search": (search, _search),
     }
@@ -110,6 +116,16 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
         yield _random_runs(choose("numba"), model, point, threads, _FEWEST_RUNS)
 
 
+def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
+    """One thread: runs one after another, then as many at a time as the CPU's registers hold."""
+    points = pack(model, [point])
+    for name, width in {"scalar": SCALAR, "lanes": widest_lanes()}.items():
+        runs = Switch(model, points, 0)
+        compile_s = _timed(partial(runs.prepare, lanes=width))[1]
+        how = f"{width} run{'s' * (width > 1)} at a time" if runs.kernel else f"as numba: {runs.why_not}"
+        yield _measured(model, name, 1, partial(runs.tally_all, 0), _FEWEST_RUNS, compile_s)._replace(device=how)
+
+
 def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
     """XLA takes all cores of a CPU; a GPU is driven by one thread."""
     engine = choose("jax")
@@ -134,17 +150,28 @@ def _random_runs(engine: Engine, model: Model, point: Point, threads: int, fewes
     points = pack(model, [point])
     compile_s = _timed(lambda: engine.simulate(model, points, [Job(0, 0, 1)], 0))[1]
 
+    def simulate(job: Job) -> np.ndarray:
+        return engine.simulate(model, points, [job], 0, threads)[0]
+
+    return _measured(model, engine.NAME, threads, simulate, fewest_runs, compile_s)
+
+
+def _measured(
+    model: Model, name: str, threads: int, simulate: Callable[[Job], np.ndarray], fewest_runs: int, compile_s: float
+) -> Speed:
+    """The speed of what gives a job's tally."""
+
     def measure(num_runs: int) -> tuple[float, float]:
         """Steps and runs a second."""
-        tallies, seconds = _timed(lambda: engine.simulate(model, points, [Job(0, 0, num_runs)], 0, threads))
-        return float(tallies[0, STEPS]) / seconds, num_runs / seconds
+        tally, seconds = _timed(lambda: simulate(Job(0, 0, num_runs)))
+        return float(tally[STEPS]) / seconds, num_runs / seconds
 
     num_runs = fewest_runs
     while num_runs / (runs_per_s := measure(num_runs)[1]) < REPETITION_S / 8:
         num_runs *= 2
     num_runs = max(fewest_runs, round(runs_per_s * REPETITION_S))
     best = max(measure(num_runs) for _ in range(REPETITIONS))
-    return Speed(model.name, engine.NAME, threads, *best, compile_s)
+    return Speed(model.name, name, threads, *best, compile_s)
 
 
 def _search(model: Model, point: Point) -> Iterator[Speed]:

@@ -1,8 +1,8 @@
 """The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from functools import cache
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -71,37 +71,52 @@ def simulate(
     `progress` is called in this thread with the number of runs that have ended since its last call. The result does
     not depend on `threads`.
     """
-    run_batch = engine(model)
+    return in_chunks(model, jobs, threads, progress, partial(tally_of, model, points, seed))
+
+
+def in_chunks(
+    model: Model,
+    jobs: Sequence[Job],
+    threads: int,
+    progress: Callable[[int], None] | None,
+    work: Callable[[Job], np.ndarray],
+) -> np.ndarray:
+    """The jobs' tallies, of chunks of each that `work` runs on that many threads; see `simulate`."""
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
-    no_records = np.empty((0, len(RECORD)), np.int64)
-
-    def work(index: int, job: Job) -> tuple[int, int, np.ndarray]:
-        tally = np.zeros(tallies.shape[1], np.int64)
-        run_batch(
-            *_arguments(model, points, job.point), np.uint64(seed), job.first_run, job.num_runs, tally, no_records
-        )
-        return index, job.num_runs, tally
-
     chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in _split(job))
     with ThreadPoolExecutor(threads) as pool:
-        running = {pool.submit(work, *chunk) for chunk in islice(chunks, 2 * threads)}
+
+        def start(num: int) -> dict[Future[np.ndarray], tuple[int, Job]]:
+            return {pool.submit(work, chunk): (index, chunk) for index, chunk in islice(chunks, num)}
+
+        running = start(2 * threads)
         while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                index, num_runs, tally = future.result()
-                tallies[index] += tally
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                index, chunk = running.pop(future)
+                tallies[index] += future.result()
+                running |= start(1)
                 if progress:
-                    progress(num_runs)
-            running |= {pool.submit(work, *chunk) for chunk in islice(chunks, len(done))}
+                    progress(chunk.num_runs)
     return tallies
+
+
+def tally_of(model: Model, points: Points, seed: int, job: Job) -> np.ndarray:
+    """The tally of a job, on this thread: int64 of length `num_columns(model)`."""
+    tally = np.zeros(num_columns(model), np.int64)
+    _run_job(model, points, seed, job, tally, np.empty((0, len(RECORD)), np.int64))
+    return tally
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
     records = np.empty((job.num_runs, len(RECORD)), np.int64)
-    tally = np.zeros(num_columns(model), np.int64)
-    engine(model)(*_arguments(model, points, job.point), np.uint64(seed), job.first_run, job.num_runs, tally, records)
+    _run_job(model, points, seed, job, np.zeros(num_columns(model), np.int64), records)
     return records
+
+
+def _run_job(model: Model, points: Points, seed: int, job: Job, tally: np.ndarray, records: np.ndarray) -> None:
+    arguments = _arguments(model, points, job.point)
+    engine(model)(*arguments, np.uint64(seed), job.first_run, job.num_runs, tally, records)
 
 
 def _split(job: Job) -> Iterator[Job]:
@@ -330,24 +345,31 @@ def _batch(
             first_steps,
             draws,
         )
-        ticks = as_int64(min(time * time_unit * TICKS, MOST_TICKS))
-        tally[ended] += 1
-        tally[STEPS] += steps
-        tally[STEPS_SQUARED] += steps * steps
-        tally[MESSAGES] += messages
-        tally[STEP_HISTOGRAM + min(64 - leading_zeros(as_uint64(steps)), STEP_BINS - 1)] += 1
-        if ended == LOST:
-            tally[LOSS_STEPS] += steps
-            tally[LOSS_TIME] += ticks
-            tally[TIME_HISTOGRAM + min(64 - leading_zeros(as_uint64(ticks)), TIME_BINS - 1)] += 1
-        if broken_mask != 0:
-            for k in range(num_invariants):
-                if broken_mask >> k & 1:
-                    tally[BROKEN + k] += 1
-                    tally[BROKEN + num_invariants + k] += first_steps[k]
+        ticks = add_run(ended, broken_mask, steps, messages, time * time_unit, first_steps, tally)
         if len(records) > 0:
             records[i, 0] = ended
             records[i, 1] = broken_mask
             records[i, 2] = steps
             records[i, 3] = messages
             records[i, 4] = ticks
+
+
+@jitable
+def add_run(ended, broken_mask, steps, messages, time, first_steps, tally):
+    """Adds a run to a tally; returns its time in ticks."""
+    ticks = as_int64(min(time * TICKS, MOST_TICKS))
+    tally[ended] += 1
+    tally[STEPS] += steps
+    tally[STEPS_SQUARED] += steps * steps
+    tally[MESSAGES] += messages
+    tally[STEP_HISTOGRAM + min(64 - leading_zeros(as_uint64(steps)), STEP_BINS - 1)] += 1
+    if ended == LOST:
+        tally[LOSS_STEPS] += steps
+        tally[LOSS_TIME] += ticks
+        tally[TIME_HISTOGRAM + min(64 - leading_zeros(as_uint64(ticks)), TIME_BINS - 1)] += 1
+    if broken_mask != 0:
+        for k in range(len(first_steps)):
+            if broken_mask >> k & 1:
+                tally[BROKEN + k] += 1
+                tally[BROKEN + len(first_steps) + k] += first_steps[k]
+    return ticks

@@ -9,17 +9,36 @@ from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.expressions import Node
 
 
+class Evaluation:
+    """Outputs to compute more than once."""
+
+    def __init__(self, outputs: Iterable[Any]) -> None:
+        self.outputs = list(outputs)
+        nodes = in_order(self.outputs)
+        places = {node.id: place for place, node in enumerate(nodes)}
+        self._leaves = [(place, node.args[0]) for place, node in enumerate(nodes) if node.op == "leaf"]
+        self._steps = [
+            (place, _COMPUTED[node.op], [(places[a.id], None) if isinstance(a, Node) else (-1, a) for a in node.args])
+            for place, node in enumerate(nodes)
+            if node.op != "leaf"
+        ]
+        self._results = [places[output.id] if isinstance(output, Node) else -1 for output in self.outputs]
+        self._num = len(nodes)
+
+    def __call__(self, leaves: Mapping[Any, np.ndarray]) -> list[Any]:
+        """The outputs' values where the leaves, by name, have these (int64, of one shape). Constants stay constants."""
+        values: list[Any] = [None] * self._num
+        for place, name in self._leaves:
+            values[place] = leaves[name]
+        with np.errstate(over="ignore"):
+            for place, compute, args in self._steps:
+                values[place] = compute(*[value if at < 0 else values[at] for at, value in args])
+        return [output if at < 0 else values[at] for output, at in zip(self.outputs, self._results, strict=True)]
+
+
 def evaluate(outputs: Iterable[Any], leaves: Mapping[Any, np.ndarray]) -> list[Any]:
-    """The outputs' values where the leaves, by name, have these (int64, all of one shape). Constants stay constants."""
-    outputs = list(outputs)
-    values: dict[int, Any] = {}
-    with np.errstate(over="ignore"):
-        for node in in_order(outputs):
-            if node.op == "leaf":
-                values[node.id] = leaves[node.args[0]]
-            else:
-                values[node.id] = _COMPUTED[node.op](*(values[a.id] if isinstance(a, Node) else a for a in node.args))
-    return [values[output.id] if isinstance(output, Node) else output for output in outputs]
+    """The outputs' values; see `Evaluation`."""
+    return Evaluation(outputs)(leaves)
 
 
 def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.model import Model, num_words
-from quorisk.kernels.tracing.evaluate import evaluate
+from quorisk.kernels.model import Model
+from quorisk.kernels.tracing.evaluate import Evaluation
+from quorisk.kernels.tracing.expressions import same
 from quorisk.kernels.tracing.trace import CHOICE, LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
 
 NUM_RUNS = 1 << 12
@@ -21,7 +22,7 @@ MAX_ROUNDS = 1 << 9
 def observe(model: Model, params: Any, weights: Sequence[int], loss: float) -> Bounds:
     """The bounds of some runs with these rates and this probability of a loss. Raises TypeError as `trace`."""
     traced = trace(model, params, weights, widest(model))
-    return _Watch(model, traced, loss).bounds(sum(num_words(model)))
+    return _Watch(model, traced, loss).bounds()
 
 
 class _Watch:
@@ -31,11 +32,19 @@ class _Watch:
         self.traced, self.loss, self.max_sends = traced, loss, model.max_sends
         self.data_loss = [invariant.data_loss for invariant in model.invariants]
         self.random = np.random.Generator(np.random.Philox(0))
+        self.weights = np.array([float(word.weight) for word in traced.words])[:, None]
+        self.initial, self.look = Evaluation(traced.initial), Evaluation([*traced.now.masks, *traced.now.broken])
+        self.changed, self.effects = list[list[int]](), list[Evaluation]()
+        for word in traced.words:
+            assert word.after is not None
+            after = [(i, leaf) for i, leaf in enumerate(word.after) if not same(leaf, traced.state[i])]
+            self.changed.append([i for i, _ in after])
+            self.effects.append(Evaluation(leaf for _, leaf in after))
         self.state = self._first(NUM_RUNS)
         self.seen = np.zeros(len(self.state), np.int64)
-        self.enabled, self.taken = set[int](), set[int]()
+        self.enabled, self.taken, self.broken = set[int](), set[int](), set[int]()
 
-    def bounds(self, num_words: int) -> Bounds:
+    def bounds(self) -> Bounds:
         old = np.ones(NUM_RUNS, bool)
         for _ in range(MAX_ROUNDS):
             self.seen |= np.bitwise_or.reduce(self.state, axis=1)
@@ -45,43 +54,41 @@ class _Watch:
             if not old.any():
                 break
         self.seen |= np.bitwise_or.reduce(self.state, axis=1)
-        return Bounds(tuple(map(int, self.seen)), frozenset(self.enabled), frozenset(self.taken))
+        return Bounds(tuple(map(int, self.seen)), *map(frozenset, (self.enabled, self.taken, self.broken)))
 
     def _first(self, num: int) -> np.ndarray:
-        choices = {CHOICE: self.random.integers(0, self.traced.num_choices, num)}
-        return self._columns(self.traced.initial, choices, num)
-
-    def _columns(self, values: Sequence[Any], leaves: dict[Any, np.ndarray], num: int) -> np.ndarray:
-        return np.array([np.broadcast_to(value, num) for value in evaluate(values, leaves)], np.int64)
+        choices = self.random.integers(0, self.traced.num_choices, num)
+        return _columns(self.initial({CHOICE: choices}), num)
 
     def _step(self) -> np.ndarray:
         """Every run a step on; returns which of them have ended instead."""
-        num, now, words = self.state.shape[1], self.traced.now, self.traced.words
-        leaves: dict[Any, np.ndarray] = {("state", i): column for i, column in enumerate(self.state)}
-        masks = self._columns(now.masks, leaves, num)
+        num, words = self.state.shape[1], self.traced.words
+        seen = self.look({("state", i): column for i, column in enumerate(self.state)})
+        masks, broken = _columns(seen[: len(words)], num), _columns(seen[len(words) :], num).astype(bool)
         self.enabled |= {word.number for word, mask in zip(words, masks, strict=True) if mask.any()}
-        shares = np.array([float(word.weight) for word in words])[:, None] * np.bitwise_count(masks.view(np.uint64))
-        sums = np.cumsum(shares, axis=0)
-        broken = np.array([np.broadcast_to(is_broken, num) for is_broken in evaluate(now.broken, leaves)])[
-            self.data_loss
-        ]
-        ended = (sums[-1] == 0) | broken.any(axis=0)
+        self.broken |= set(np.flatnonzero(broken.any(axis=1)).tolist())
+        sums = np.cumsum(self.weights * np.bitwise_count(masks.view(np.uint64)), axis=0)
+        ended: np.ndarray = (sums[-1] == 0) | broken[self.data_loss].any(axis=0)
         drawn = self.random.random(num) * sums[-1]
         chosen = np.where(ended, -1, (sums <= drawn).sum(axis=0))
         lost = self.random.random((self.max_sends, num)) < self.loss
-        leaves[LOSSES] = (lost.astype(np.int64) << np.arange(self.max_sends)[:, None]).sum(axis=0)
+        losses = (lost.astype(np.int64) << np.arange(self.max_sends)[:, None]).sum(axis=0)
         for place, word in enumerate(words):
             (runs,) = np.nonzero(chosen == place)
             if len(runs):
                 self.taken.add(word.number)
-                self._take(place, runs, masks[place, runs], {name: column[runs] for name, column in leaves.items()})
+                self._take(place, runs, masks[place, runs], losses[runs])
         return ended
 
-    def _take(self, place: int, runs: np.ndarray, mask: np.ndarray, leaves: dict[Any, np.ndarray]) -> None:
+    def _take(self, place: int, runs: np.ndarray, mask: np.ndarray, losses: np.ndarray) -> None:
         """A random instance of a word, in those runs."""
         enabled = mask >> np.arange(64)[:, None] & 1
         bit = np.argmax(np.where(enabled, self.random.random(enabled.shape), -1.0), axis=0)
-        leaves |= {bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
-        after = self.traced.words[place].after
-        assert after is not None
-        self.state[:, runs] = self._columns(after, leaves, len(runs))
+        leaves: dict[Any, np.ndarray] = {("state", i): column for i, column in enumerate(self.state[:, runs])}
+        leaves |= {LOSSES: losses, bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
+        for i, after in zip(self.changed[place], self.effects[place](leaves), strict=True):
+            self.state[i, runs] = after
+
+
+def _columns(values: Sequence[Any], num: int) -> np.ndarray:
+    return np.array([np.broadcast_to(value, num) for value in values], np.int64).reshape(len(values), num)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.model import INSTANCE_BITS, Action, Model, leaves, num_words
 from quorisk.kernels.tracing.demand import leaf_names
-from quorisk.kernels.tracing.expressions import bits, same, signed, trailing_zeros
-from quorisk.kernels.tracing.folding import condition, integer, make, negation, new_graph
+from quorisk.kernels.tracing.expressions import Graph, bits, same, signed, trailing_zeros
+from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 
 CHOICE = "choice"
 """Name of the leaf that numbers the initial state."""
@@ -27,6 +27,8 @@ class Bounds(NamedTuple):
     """Words of instances of which some may be enabled, by their place in the model."""
     taken: frozenset[int]
     """Those of them of which some may be taken."""
+    broken: frozenset[int]
+    """Places of the invariants that may be broken."""
 
 
 class Word(NamedTuple):
@@ -73,12 +75,14 @@ class TracedModel(NamedTuple):
     at_first: Seen
     """What is to be known of that, by CHOICE."""
     bounds: Bounds
+    graph: Graph
 
 
 def widest(model: Model) -> Bounds:
     """All that the model's layout has room for."""
     words = frozenset(range(sum(num_words(model))))
-    return Bounds(tuple((1 << width) - 1 for width in leaves(model.widths)), words, words)
+    invariants = frozenset(range(len(model.invariants)))
+    return Bounds(tuple((1 << width) - 1 for width in leaves(model.widths)), words, words, invariants)
 
 
 def bit_leaf(place: int) -> tuple[str, int]:
@@ -97,6 +101,40 @@ def trace(model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> 
     Raises TypeError if the protocol's functions do with a traced value what cannot be followed.
     """
     return _Tracer(model, params, weights, bounds).trace()
+
+
+class Together(NamedTuple):
+    """What a step does, whichever word is drawn: `word_leaf` says which."""
+
+    after: tuple[Any, ...]
+    """The leaves of the state after it."""
+    num_sent: Any
+    strays: Any
+    """Whether that state is out of bounds."""
+    untaken: Any
+    """Whether a word is drawn that the bounds rule out."""
+
+
+def word_leaf(place: int) -> tuple[str, int]:
+    """Name of the leaf that holds where the word at that place is drawn."""
+    return "word", place
+
+
+def together(traced: TracedModel) -> Together:
+    """The effects of all words in one."""
+    after = list(traced.state)
+    num_sent: Any = 0
+    untaken: Any = False
+    for place, word in enumerate(traced.words):
+        drawn = traced.graph.leaf(word_leaf(place), 1, is_bool=True)
+        if word.after is None:
+            untaken = make("or", untaken, drawn)
+            continue
+        for i, (leaf, new) in enumerate(zip(traced.state, word.after, strict=True)):
+            if not same(leaf, new):
+                after[i] = choose(drawn, new, after[i])
+        num_sent = choose(drawn, make("popcount", word.sent), num_sent)
+    return Together(tuple(after), num_sent, strays(after, traced.bounds), untaken)
 
 
 def strays(after: Sequence[Any], bounds: Bounds) -> Any:
@@ -130,7 +168,7 @@ class _Tracer:
         words = tuple(word._replace(after=word.after and kept(word.after)) for word in words)
         initial = kept(initial)
         at_first = at_first._replace(unbounded=make("or", at_first.unbounded, strays(initial, self.bounds)))
-        return TracedModel(kept(state), words, now, num_choices, initial, at_first, self.bounds)
+        return TracedModel(kept(state), words, now, num_choices, initial, at_first, self.bounds, self.graph)
 
     def _initial(self, num_choices: int) -> tuple[Any, ...]:
         choice: Any = 0

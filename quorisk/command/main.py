@@ -289,15 +289,19 @@ def calibrate_verb(
 
 @app.command("bench")
 def bench_verb(
-    engine: Annotated[Literal["numba", "jax", "search"] | None, typer.Option(help="measure only this one")] = None,
+    engine: Annotated[
+        Literal["numba", "lanes", "jax", "search"] | None, typer.Option(help="measure only this one")
+    ] = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Measure the engines on this machine.
 
-    Random runs of every protocol (by Numba on one thread and on all, by JAX on GPUs or the CPU), and the search of all
-    states. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty folder to measure it with nothing
-    compiled. For jax it also counts the bytes and operations of a step, and what the device could do at most.
+    Random runs of every protocol (by Numba on one thread and on all; by code compiled for the one configuration, one
+    run after another, "scalar", and as many at a time as the CPU's registers hold, "lanes"; by JAX on GPUs or the CPU),
+    and the search of all states. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty folder to
+    measure it with nothing compiled. For jax it also counts the bytes and operations of a step, and what the device
+    could do at most.
 
     Example: quorisk bench --threads 2 --json
     """

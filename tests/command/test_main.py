@@ -129,6 +129,7 @@ def test_what_is_no_memory_size(text):
 def test_bench_as_json_and_text(quorisk, monkeypatch):
     rows = [bench.Speed("kafka", "numba", 2, 1.5e7, 1e6, 0.25), bench.Speed("kafka", "search", 1, 2e6, None, 0.5)]
     rows += [bench.Speed("kafka", "jax", 1, 2e9, 1e8, 6.5, "2 x GPU", 208, 2506, 4.6e10, 6.7e9)]
+    rows.append(bench.Speed("kafka", "lanes", 1, 9e7, 3e6, 1.5, "16 runs at a time"))
     asked = []
 
     def stub(engine, threads, progress):
@@ -146,6 +147,8 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
     assert (code, err) == (0, "")
     assert "1.5e+07" in out
     assert "│ kafka │ 2 x GPU │        208 │      4.6e+10 │           2,506 │      6.7e+09 │" in out
+    assert "9e+07" in out
+    assert "16 runs at a time" in out
     assert asked == [(None, 2, None), ("numba", 1, None)]
 
 

@@ -206,7 +206,7 @@ def test_bounds_that_hold_change_nothing_but_the_size(name):
         walked = list(random_walks(model, params, 4, seed))
         seen = np.bitwise_or.reduce([leaves(state) for s, *_, t in walked for state in (s, t)], axis=0)
         wide = widest(model)
-        bounds = Bounds(tuple(int(bits) for bits in seen), wide.enabled, wide.taken)
+        bounds = Bounds(tuple(int(bits) for bits in seen), wide.enabled, wide.taken, wide.broken)
         narrow = traced_of(model, values, bounds)
         assert check_walk(model, params, narrow, walks=4, seed=seed) == len(walked)
         assert size(narrow) < size(traced_of(model, values))

@@ -1,0 +1,197 @@
+"""Kernels compiled for one configuration on this machine's CPU, and kept on disk for others on this machine to load."""
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+
+from quorisk.kernels.engines.lanes.kernel import NAME, Limits
+from quorisk.kernels.engines.lanes.scalar import ScalarKernel
+from quorisk.kernels.engines.lanes.vector import VectorKernel
+from quorisk.kernels.engines.points import ALWAYS, LOSS_UNIT, Points
+from quorisk.kernels.model import Model
+from quorisk.kernels.tracing.observe import observe
+from quorisk.kernels.tracing.trace import Bounds, trace
+
+SCALAR = 1
+"""As a number of lanes: one run after another, by `scalar`."""
+_MOST_STEPS = 1 << 30
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_SPEED = 3
+"""LLVM's level of optimization."""
+
+
+class Kernel(NamedTuple):
+    """Machine code for one configuration."""
+
+    run: Callable[[int, int, int, int, int], None]
+    """See `kernel.NAME`; the last two are addresses."""
+    lanes: int
+    row_words: int
+    scratch_words: int
+    timed: bool
+    """Whether its rows tell the time."""
+
+
+class Rates(NamedTuple):
+    """Of the words of instances."""
+
+    weights: tuple[int, ...]
+    sure: frozenset[int]
+    """Words whose instances are always accepted."""
+
+
+class Unsupported(Exception):
+    """Why a configuration has no kernel, in a line."""
+
+
+def widest_lanes() -> int:
+    """How many runs this machine's CPU steps at a time; SCALAR if its registers are too narrow to gain by it."""
+    features = llvm.get_host_cpu_features()
+    if all(features.get(name, False) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
+        return 16
+    return 8 if features.get("avx2", False) else SCALAR
+
+
+def build(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> Kernel:
+    """The kernel of a point with that many lanes: loaded, or compiled and kept. Raises Unsupported.
+
+    One that is not `timed` tells no time, which a run's row needs if the run loses data or if there is a horizon.
+    """
+    limits = _limits(points, point, timed)
+    if not timed and limits.horizon != float("inf"):
+        raise Unsupported("a run with a horizon needs the time")
+    if lanes > SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
+        raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
+    rates = _rates(points, point)
+    if not any(rates.weights):
+        raise Unsupported("all rates are 0")
+    path = _path(model, params, rates, limits, lanes)
+    kept = _load(path)
+    if kept is None:
+        kept = _compile(model, params, rates, limits, lanes)
+        _keep(path, *kept)
+    description, code = kept
+    engine, address = _link(code)
+    function = _PROTOTYPE(address)
+    function.engine = engine  # type: ignore[attr-defined]  # which owns the code
+    return Kernel(function, lanes, description["row_words"], description["scratch_words"], timed)
+
+
+def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> bool:
+    """Whether the kernel was compiled before, so that `build` takes no time."""
+    return _path(model, params, _rates(points, point), _limits(points, point, timed), lanes).exists()
+
+
+def _rates(points: Points, point: int) -> Rates:
+    weights, accepts = points.weights[point, :-1].tolist(), points.accepts[point, :-1].tolist()
+    return Rates(tuple(weights), frozenset(i for i, accept in enumerate(accepts) if accept == ALWAYS))
+
+
+def _limits(points: Points, point: int, timed: bool) -> Limits:
+    return Limits(
+        loss=int(points.losses[point]),
+        lifetime_weight=int(points.weights[point, -1]),
+        lifetime_sure=bool(points.accepts[point, -1] == ALWAYS),
+        max_steps=int(points.max_steps[point]),
+        horizon=float(points.horizons[point]),
+        timed=timed,
+    )
+
+
+def _compile(model: Model, params: Any, rates: Rates, limits: Limits, lanes: int) -> tuple[dict[str, int], bytes]:
+    try:
+        bounds = _observed(model, params, rates.weights, limits.loss * LOSS_UNIT)
+        weights = rates.weights
+        if lanes == SCALAR:  # every action may be taken, for its effect costs nothing until it is
+            traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled & rates.sure))
+            kernel: Any = ScalarKernel(model, traced, limits, bool(llvm.get_host_cpu_features().get("bmi2", False)))
+        else:
+            kernel = VectorKernel(
+                model, trace(model, params, weights, bounds._replace(taken=bounds.taken & rates.sure)), limits, lanes
+            )
+    except (TypeError, RecursionError) as error:
+        raise Unsupported(f"{model.name} cannot be traced: {error}") from error
+    if not kernel.traced.words:
+        raise Unsupported("nothing is ever enabled")
+    description = {"row_words": kernel.row_words, "scratch_words": kernel.scratch_words}
+    return description, _object_code(kernel.text())
+
+
+@lru_cache(maxsize=16)
+def _observed(model: Model, params: Any, weights: tuple[int, ...], loss: float) -> Bounds:
+    return observe(model, params, weights, loss)
+
+
+@cache
+def _target() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple()
+
+
+def _machine() -> Any:
+    features = llvm.get_host_cpu_features().flatten()
+    return _target().create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=_SPEED, jit=True)
+
+
+def _object_code(text: str) -> bytes:
+    machine = _machine()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=_SPEED))
+    passes.getModulePassManager().run(module, passes)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _link(code: bytes) -> tuple[Any, int]:
+    """The owner of the code in memory, and the kernel's address."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine, engine.get_function_address(NAME)
+
+
+def folder() -> Path:
+    """Where all code is kept that was compiled from these sources, of which its path has a hash."""
+    return Path(numba.config.CACHE_DIR) / "lanes"
+
+
+def _path(model: Model, params: Any, rates: Rates, limits: Limits, lanes: int) -> Path:
+    """Where the code is kept."""
+    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__
+    key = repr((model.name, tuple(params), rates.weights, sorted(rates.sure), limits, lanes, cpu))
+    return folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _keep(path: Path, description: dict[str, int], code: bytes) -> None:
+    """Writes the file whole or not at all; a disk that has no room is no reason to stop."""
+    content = json.dumps(description).encode() + b"\n" + code
+    new = path.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_bytes(hashlib.sha256(content).digest() + content)
+        new.replace(path)
+
+
+def _load(path: Path) -> tuple[dict[str, int], bytes] | None:
+    """What `_keep` wrote; None if there is nothing, or not what was written."""
+    try:
+        whole = path.read_bytes()
+    except OSError:
+        return None
+    digest, content = whole[:32], whole[32:]
+    if hashlib.sha256(content).digest() != digest:
+        return None
+    description, _, code = content.partition(b"\n")
+    return json.loads(description), code

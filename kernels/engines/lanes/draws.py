@@ -1,0 +1,75 @@
+"""The random numbers of a step, by the functions of `philox`, in machine code."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.engines.lanes.machine import Value, any_lane, constant
+from quorisk.kernels.engines.philox import (
+    FIRST_MESSAGES,
+    OPEN,
+    draw_pair,
+    first_draws,
+    later_fates,
+    multiply_high,
+    settled_fates,
+)
+from quorisk.kernels.engines.points import ALWAYS
+from quorisk.kernels.ops import as_int64
+
+_LEFT_OVER = (1 << 48) - 1
+"""The bits of a loss that block 0 does not see: if none is set it leaves nothing open, unless all messages are lost."""
+
+
+class Draws(NamedTuple):
+    """What block 0 says of a step, or of one in each lane: 64-bit values of LLVM."""
+
+    choose: Any
+    """32 bits, which choose the instance."""
+    wait: Any
+    fates: Any
+    """Bit j: message j of the first ones is lost; None if no message ever is."""
+
+
+def draw(builder: Any, seed: Any, run: Any, step: Any, loss: int) -> Draws:
+    """The draws of a step, in lanes. `loss` is in units of 2**-63.
+
+    Leaves the builder in another block: what block 0 leaves open is settled only where it does.
+    """
+    numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
+    source = *numbers, np.uint64(loss)
+    choose, wait, fates = first_draws(source)
+    if not loss:
+        return Draws(choose.value, wait.value, None)
+    if loss & _LEFT_OVER or loss == ALWAYS:
+        start, settle, after = (
+            builder.block,
+            builder.append_basic_block("settle"),
+            builder.append_basic_block("settled"),
+        )
+        builder.cbranch(any_lane(builder, (fates >> OPEN >= 1).value), settle, after)
+        builder.position_at_end(settle)
+        settled = settled_fates(fates, source).value
+        end = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        decided = builder.phi(step.type)
+        decided.add_incoming(fates.value, start)
+        decided.add_incoming(settled, end)
+        fates = Value(builder, decided)
+    return Draws(choose.value, wait.value, (fates & (1 << FIRST_MESSAGES) - 1).value)
+
+
+def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: int, most_sent: int) -> Any:
+    """The fates of messages beyond the first, at their places in a mask; None if there are none."""
+    if not loss or most_sent <= FIRST_MESSAGES:
+        return None
+    numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
+    return later_fates((*numbers, np.uint64(loss)), most_sent).value
+
+
+def draw_choice(builder: Any, seed: Any, run: Any, num_choices: int) -> Any:
+    """The number of a run's initial state."""
+    zero = Value(builder, constant(run.type, 0))
+    drawn, _ = draw_pair(Value(builder, seed), Value(builder, run), zero, np.uint64(0))
+    return as_int64(multiply_high(drawn, Value(builder, constant(run.type, num_choices)))).value

@@ -1,0 +1,194 @@
+"""Machine code for expressions: one value of 64 bits, or one in each of several lanes as narrow as the values allow."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from llvmlite import ir
+
+from quorisk.kernels.engines.lanes.machine import I64, constant, intrinsic, lanes_of
+from quorisk.kernels.tracing import demand
+from quorisk.kernels.tracing.expressions import Node, bits, set_bits, span
+
+_INTEGERS = {"and": "and_", "or": "or_", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul"}
+_BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
+_RELATIONS = {"equal": "==", "unequal": "!=", "less": "<"}
+_WORTH_A_BRANCH = 6
+"""Operations from which on a `when` is skipped by a branch rather than computed in vain."""
+_FEW = 1 << 12
+"""Numbers that are divided by way of a product, tried one by one."""
+
+
+class Emitter:
+    """Emits expressions where the builder stands, each once. `leaf(name, width)` gives the value of a leaf."""
+
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        lanes: int,
+        narrowest: int,
+        leaf: Callable[[Any, int], Any],
+        outputs: Iterable[Any],
+        has_pdep: bool,
+    ) -> None:
+        self.builder, self.lanes, self.narrowest, self.leaf, self.has_pdep = builder, lanes, narrowest, leaf, has_pdep
+        self.widths = demand.widths(outputs, narrowest)
+        self.values: dict[int, Any] = {}
+        self.converted: dict[tuple[int, int], Any] = {}
+
+    def kind(self, width: int) -> Any:
+        """The type of lanes of that many bits."""
+        return lanes_of(ir.IntType(width), self.lanes)
+
+    def get(self, value: Any, width: int) -> Any:
+        """An expression or constant in lanes of `width` bits; a boolean as 0 or 1, or as it is for width 1."""
+        if not isinstance(value, Node):
+            return constant(self.kind(width), value)
+        here, have = self._value(value), self.widths[value.id]
+        if have == width:
+            return here
+        if (value.id, width) not in self.converted:
+            # what was cut to the bits that matter may be extended in any way
+            change = self.builder.trunc if have > width else self.builder.zext
+            if have < width and value.lo < 0 and not value.is_bool:
+                change = self.builder.sext
+            self.converted[value.id, width] = change(here, self.kind(width))
+        return self.converted[value.id, width]
+
+    def flag(self, value: Any) -> Any:
+        """A boolean."""
+        return self.get(value, 1)
+
+    def _value(self, node: Node) -> Any:
+        if node.id not in self.values:
+            value = self._emit(node)
+            self.values[node.id] = value
+        return self.values[node.id]
+
+    def _emit(self, node: Node) -> Any:
+        builder, width, args = self.builder, self.widths[node.id], node.args
+        if node.op == "leaf":
+            return self.leaf(args[0], width)
+        if node.op in _INTEGERS:
+            return getattr(builder, _INTEGERS[node.op])(self.get(args[0], width), self.get(args[1], width))
+        if node.op in _BOOLEANS:
+            return getattr(builder, _BOOLEANS[node.op])(self.flag(args[0]), self.flag(args[1]))
+        if node.op in _RELATIONS:
+            wide = self._wide(*args)
+            return builder.icmp_signed(_RELATIONS[node.op], self.get(args[0], wide), self.get(args[1], wide))
+        if node.op == "not":
+            return builder.not_(self.flag(args[0]))
+        if node.op == "int":
+            return builder.zext(self.flag(args[0]), self.kind(width))
+        if node.op == "select":
+            return builder.select(self.flag(args[0]), self.get(args[1], width), self.get(args[2], width))
+        return getattr(self, f"_{node.op}")(node, width)
+
+    def _wide(self, *args: Any) -> int:
+        """Lanes that hold all of these as they are."""
+        return max(
+            max(self.widths[a.id], self.narrowest) if isinstance(a, Node) else demand.width(a, self.narrowest)
+            for a in args
+        )
+
+    def _resized(self, value: Any, have: int, width: int, signed: bool) -> Any:
+        if have == width:
+            return value
+        change = self.builder.trunc if have > width else self.builder.sext if signed else self.builder.zext
+        return change(value, self.kind(width))
+
+    def _when(self, node: Node, width: int) -> Any:
+        chosen, guarded = node.args
+        builder, zero = self.builder, constant(self.kind(width), 0)
+        cone = [n for n in demand.in_order([guarded]) if n.id not in self.values]
+        if self.lanes > 1 or sum(n.op != "leaf" for n in cone) < _WORTH_A_BRANCH:
+            return builder.select(self.flag(chosen), self.get(guarded, width), zero)
+        flag = self.flag(chosen)
+        for n in cone:  # loaded before the branch, as others may ask for it
+            if n.op == "leaf":
+                self._value(n)
+        before = self.values.copy(), self.converted.copy()
+        start, inside, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.cbranch(flag, inside, after)
+        builder.position_at_end(inside)
+        value, end = self.get(guarded, width), builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        self.values, self.converted = before
+        result = builder.phi(self.kind(width))
+        result.add_incoming(value, end)
+        result.add_incoming(zero, start)
+        return result
+
+    def _shl(self, node: Node, width: int) -> Any:
+        amount = node.args[1]
+        if not isinstance(amount, Node) and amount >= width:
+            return constant(self.kind(width), 0)  # no bit of it matters
+        return self.builder.shl(self.get(node.args[0], width), self._amount(amount, width))
+
+    def _shr(self, node: Node, width: int) -> Any:
+        value, amount = node.args
+        wide, signed = self._wide(value), span(value)[0] < 0
+        shift = self.builder.ashr if signed else self.builder.lshr
+        if not isinstance(amount, Node):
+            if amount >= wide:
+                amount = wide - 1
+            shifted = shift(self.get(value, wide), constant(self.kind(wide), amount))
+        else:
+            wide = max(wide, 64) if amount.hi >= wide else wide
+            shifted = shift(self.get(value, wide), self._amount(amount, wide))
+        return self._resized(shifted, wide, width, signed)
+
+    def _amount(self, amount: Any, width: int) -> Any:
+        """By how much to shift lanes of `width` bits; what would have no meaning is made to have any."""
+        value = self.get(amount, width)
+        if span(amount)[0] >= 0 and span(amount)[1] < width:
+            return value
+        return self.builder.and_(value, constant(self.kind(width), width - 1))
+
+    def _popcount(self, node: Node, width: int) -> Any:
+        (value,) = node.args
+        wide = self._wide(value) if value.lo >= 0 else 64
+        count = intrinsic(self.builder, "llvm.ctpop", self.kind(wide), [self.get(value, wide)], self.kind(wide))
+        return self._resized(count, wide, width, False)
+
+    def _div(self, node: Node, width: int) -> Any:
+        value, divisor = node.args
+        wide, (lo, hi) = self._wide(value), span(value)
+        kind, builder = self.kind(wide), self.builder
+        if factor := _factor(lo, hi, divisor, wide):
+            product = builder.mul(self.get(value, wide), constant(kind, factor[0]))
+            quotient = (builder.ashr if lo < 0 else builder.lshr)(product, constant(kind, factor[1]))
+        elif lo >= 0:
+            quotient = builder.udiv(self.get(value, wide), constant(kind, divisor))
+        else:
+            number, by = self.get(value, wide), constant(kind, divisor)
+            negative = builder.icmp_signed("<", builder.srem(number, by), constant(kind, 0))
+            quotient = builder.sub(builder.sdiv(number, by), builder.zext(negative, kind))
+        return self._resized(quotient, wide, width, lo < 0)
+
+    def _deposit(self, node: Node, width: int) -> Any:
+        spread, mask = node.args
+        if self.has_pdep and self.lanes == 1:
+            return intrinsic(self.builder, "llvm.x86.bmi.pdep.64", I64, [self.get(spread, 64), self.get(mask, 64)])
+        builder, kind = self.builder, self.kind(width)
+        one, losses, sent = constant(kind, 1), self.get(spread, width), self.get(mask, width)
+        result, below = constant(kind, 0), constant(kind, 0)
+        for place in set_bits(bits(mask)[1]):
+            is_set = builder.and_(builder.lshr(sent, constant(kind, place)), one)
+            bit = builder.and_(is_set, builder.lshr(losses, below))
+            result = builder.or_(result, builder.shl(bit, constant(kind, place)))
+            below = builder.add(below, is_set)
+        return result
+
+
+def _factor(lo: int, hi: int, divisor: int, width: int) -> tuple[int, int] | None:
+    """A factor and a shift that divide every number of the range, all of it within `width` bits; None if none do."""
+    if hi - lo >= _FEW:
+        return None
+    for shift in range(1, width - 1):
+        factor = (1 << shift) // divisor + 1
+        if max(hi, -lo) * factor >= 1 << (width - 1):
+            return None
+        if all(number * factor >> shift == number // divisor for number in range(lo, hi + 1)):
+            return factor, shift
+    return None

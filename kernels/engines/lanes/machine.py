@@ -1,0 +1,165 @@
+"""LLVM values under Python's operators: functions over 64-bit integers, like those of `philox`, emit themselves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from quorisk.kernels.ops import Traced
+from quorisk.kernels.tracing.expressions import WORD
+
+I1, I8, I32, I64, DOUBLE = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
+POINTER = ir.PointerType()
+
+
+def lanes_of(kind: Any, lanes: int) -> Any:
+    """A vector of that many values; the kind itself for 1."""
+    return kind if lanes == 1 else ir.VectorType(kind, lanes)
+
+
+def constant(kind: Any, value: Any) -> ir.Constant:
+    """A number in every lane of a type."""
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+    if isinstance(element, ir.IntType):
+        value = int(value) & ((1 << element.width) - 1)
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
+    """A value in every lane."""
+    if lanes == 1:
+        return value
+    kind = ir.VectorType(value.type, lanes)
+    undefined = ir.Constant(kind, ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(first, undefined, constant(ir.VectorType(I32, lanes), 0))
+
+
+def intrinsic(builder: ir.IRBuilder, name: str, result: Any, args: Sequence[Any], overload: Any = None) -> Any:
+    """A call of LLVM's intrinsic of that name, overloaded on the type `overload`, if given."""
+    full = f"{name}.{_suffix(overload)}" if overload is not None else name
+    function = builder.module.globals.get(full)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), full)
+    return builder.call(function, args)
+
+
+def any_lane(builder: ir.IRBuilder, flags: Any) -> Any:
+    """Whether a boolean holds in any lane."""
+    together = builder.bitcast(flags, ir.IntType(flags.type.count))
+    return builder.icmp_unsigned("!=", together, constant(together.type, 0))
+
+
+def only_bit(builder: ir.IRBuilder, hot: Any) -> Any:
+    """The place of the only bit that is set in each lane."""
+    kind, lanes = hot.type, hot.type.count
+    if kind.element == I64:
+        below = builder.sub(hot, constant(kind, 1))
+        return intrinsic(builder, "llvm.ctpop", kind, [below], kind)
+    # the exponent of a floating-point number, which takes fewer instructions than counting bits
+    number = builder.bitcast(builder.sitofp(hot, lanes_of(ir.FloatType(), lanes)), kind)
+    exponent = builder.and_(builder.lshr(number, constant(kind, 23)), constant(kind, 0xFF))
+    return builder.sub(exponent, constant(kind, 127))
+
+
+def with_wide_registers(text: str, name: str, width: int) -> str:
+    """A module told that its function of that name may use vectors of `width` bits, and to align the stack to them:
+    llvmlite cannot say so."""
+    head = f'define void @"{name}"'
+    lines = [f"{line.rstrip('{ ')} #0" if line.startswith(head) else line for line in text.splitlines()]
+    wide = f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
+    return "\n".join([*lines, f'attributes #0 = {{ nounwind "stackrealign" {wide} }}\n'])
+
+
+def _suffix(kind: Any) -> str:
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_suffix(kind.element)}"
+    return f"i{kind.width}" if isinstance(kind, ir.IntType) else "f64"
+
+
+def _like(kind: Any, element: Any) -> Any:
+    """A type of as many lanes."""
+    return lanes_of(element, kind.count) if isinstance(kind, ir.VectorType) else element
+
+
+class Value(Traced):
+    """An integer of 64 bits, or one in each lane."""
+
+    __slots__ = ("builder", "signed", "value")
+    __array_ufunc__ = None
+    """NumPy's numbers leave operations to this class."""
+
+    def __init__(self, builder: ir.IRBuilder, value: Any, signed: bool = False) -> None:
+        self.builder, self.value, self.signed = builder, value, signed
+
+    def _same(self, value: Any) -> "Value":
+        return Value(self.builder, value, self.signed)
+
+    def _other(self, other: Any) -> Any:
+        return other.value if isinstance(other, Value) else constant(self.value.type, int(other) & WORD)
+
+    def __add__(self, other):
+        return self._same(self.builder.add(self.value, self._other(other)))
+
+    def __mul__(self, other):
+        return self._same(self.builder.mul(self.value, self._other(other)))
+
+    def __and__(self, other):
+        return self._same(self.builder.and_(self.value, self._other(other)))
+
+    def __or__(self, other):
+        return self._same(self.builder.or_(self.value, self._other(other)))
+
+    def __xor__(self, other):
+        return self._same(self.builder.xor(self.value, self._other(other)))
+
+    __radd__, __rmul__, __rand__, __ror__, __rxor__ = __add__, __mul__, __and__, __or__, __xor__
+
+    def __sub__(self, other):
+        return self._same(self.builder.sub(self.value, self._other(other)))
+
+    def __rsub__(self, other):
+        return self._same(self.builder.sub(self._other(other), self.value))
+
+    def __invert__(self):
+        return self._same(self.builder.not_(self.value))
+
+    def __lshift__(self, other):
+        return self._same(self.builder.shl(self.value, self._other(other)))
+
+    def __rshift__(self, other):
+        shift = self.builder.ashr if self.signed else self.builder.lshr
+        return self._same(shift(self.value, self._other(other)))
+
+    def _compared(self, relation: str, other: Any) -> "Value":
+        compare = self.builder.icmp_signed if self.signed else self.builder.icmp_unsigned
+        return Value(self.builder, compare(relation, self.value, self._other(other)))
+
+    def __eq__(self, other):
+        return self._compared("==", other)
+
+    def __lt__(self, other):
+        return self._compared("<", other)
+
+    def __ge__(self, other):
+        return self._compared(">=", other)
+
+    def where(self, yes, no):
+        like = yes if isinstance(yes, Value) else no
+        return like._same(self.builder.select(self.value, like._other(yes), like._other(no)))
+
+    def popcount(self):
+        kind = self.value.type
+        return Value(self.builder, intrinsic(self.builder, "llvm.ctpop", kind, [self.value], kind), True)
+
+    def leading_zeros(self):
+        kind, poison = self.value.type, ir.Constant(I1, 0)
+        return Value(self.builder, intrinsic(self.builder, "llvm.ctlz", kind, [self.value, poison], kind), True)
+
+    def with_sign(self, signed: bool) -> "Value":
+        """The same bits as a signed or an unsigned integer; a condition as 0 or 1."""
+        flag = getattr(self.value.type, "element", self.value.type) == I1
+        value = self.builder.zext(self.value, _like(self.value.type, I64)) if flag else self.value
+        return Value(self.builder, value, signed)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,186 @@
+"""When a configuration's runs go over from the generic engine to a kernel of its own.
+
+They begin on the generic engine at once. If what is left takes longer than a kernel takes to compile, one is compiled
+beside it and takes over between two chunks. The first chunk that it runs is run by both and compared.
+"""
+
+import math
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Unsupported, build, is_kept, widest_lanes
+from quorisk.kernels.engines.lanes.rows import add_rows
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.tally import num_columns
+from quorisk.kernels.model import LOST, Model, leaves, smallest_params
+
+WORTH_COMPILING_S = 6.0
+WORTH_LOADING_S = 0.2
+"""Seconds of the generic engine on one thread from which on a kernel is compiled, or loaded from disk."""
+_BATCH_RUNS = 1 << 12
+"""Runs of one call of a kernel: their rows stay in the processor's cache."""
+_TRIAL_RUNS = 1 << 11
+_LOSING = 1 / 64
+"""Share of runs that lose data from which on a kernel tells the time; below it they are run again to tell it."""
+_TOO_MANY = 1 / 8
+"""Share of runs to be repeated from which on a kernel is given up."""
+
+
+class Switch:
+    """The runs of one configuration."""
+
+    def __init__(self, model: Model, points: Points, point: int) -> None:
+        self.model, self.points, self.point = model, points, point
+        self.params = params_at(model, points, point)
+        self.kernel: Kernel | None = None
+        self.why_not: str | None = None
+        """Why there will be no kernel."""
+        self.num_repeated = 0
+        """Runs that left the kernel's bounds and were run by the generic engine."""
+        self._checked = False
+        self._begun = False
+        self._spent_s = 0.0
+        self._lock = threading.Lock()
+
+    def tally(self, seed: int, job: Job, left: int) -> np.ndarray:
+        """The tally of a chunk, after which about `left` runs of the configuration are to come."""
+        kernel = self.kernel
+        if kernel is None:
+            start = time.perf_counter()
+            tally = self._generic(seed, job)
+            self._consider(time.perf_counter() - start, left / job.num_runs, tally[LOST] / job.num_runs)
+            return tally
+        if not self._checked:
+            return self._check(kernel, seed, job)
+        return self.by_kernel(kernel, seed, job)[0]
+
+    def tally_all(self, seed: int, job: Job) -> np.ndarray:
+        """The tally of a job of any length, by the kernel alone if there is one."""
+        kernel = self.kernel
+        return self.by_kernel(kernel, seed, job)[0] if kernel else self._generic(seed, job)
+
+    def record(self, seed: int, job: Job) -> np.ndarray:
+        """Records of a job, by a kernel that tells the time where there is one."""
+        kernel = self.kernel
+        if kernel is None or not kernel.timed:
+            return numba_engine.record(self.model, self.points, job._replace(point=self.point), seed)
+        return self.by_kernel(kernel, seed, job, recording=True)[1]
+
+    def prepare(self, timed: bool | None = None, lanes: int | None = None) -> None:
+        """Gets the kernel now; sets `why_not` if there is none. `lanes` asks for one of so many."""
+        if timed is None:
+            tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
+            timed = self._needs_time(tally[LOST] / _TRIAL_RUNS)
+        try:
+            self.kernel = self._build(timed, lanes)
+        except Unsupported as reason:
+            self.why_not = str(reason)
+
+    def _needs_time(self, losing: float) -> bool:
+        return bool(math.isfinite(self.points.horizons[self.point]) or losing > _LOSING)
+
+    def _consider(self, seconds: float, chunks_left: float, losing: float) -> None:
+        """Begins to get a kernel if it is worth that: going by what is left, or by what was spent so far."""
+        with self._lock:
+            self._spent_s += seconds
+            worth_s = max(self._spent_s, chunks_left * seconds)
+            if self._begun or worth_s < WORTH_LOADING_S:
+                return
+            timed = self._needs_time(losing)
+            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, widest_lanes())
+            if not at_hand and worth_s < WORTH_COMPILING_S:
+                return
+            self._begun = True
+        threading.Thread(target=self._prepare_beside, args=(timed,), name="compile").start()
+
+    def _prepare_beside(self, timed: bool) -> None:
+        """As `prepare`, while runs go on."""
+        try:
+            self.prepare(timed)
+        except Exception as error:  # whatever it is, the generic engine can do without
+            self.why_not = f"{type(error).__name__}: {error}"
+            warnings.warn(f"{self.model.name}: no kernel was compiled: {self.why_not}", RuntimeWarning, stacklevel=2)
+
+    def _build(self, timed: bool, lanes: int | None) -> Kernel:
+        """The fastest kernel of those that there are."""
+        kernels: list[Kernel] = []
+        for width in dict.fromkeys([lanes] if lanes else [widest_lanes(), SCALAR]):
+            try:
+                kernels.append(build(self.model, self.points, self.point, self.params, timed, width))
+            except Unsupported:
+                if width == SCALAR or lanes:
+                    raise
+        return min(kernels, key=self._trial)
+
+    def _trial(self, kernel: Kernel) -> float:
+        """Processor seconds of some runs."""
+        start = time.thread_time()
+        for _ in self._rows(kernel, 0, Job(self.point, 0, _TRIAL_RUNS)):
+            pass
+        return time.thread_time() - start
+
+    def _check(self, kernel: Kernel, seed: int, job: Job) -> np.ndarray:
+        """A chunk run both ways."""
+        tally = self._generic(seed, job)
+        found, _ = self.by_kernel(kernel, seed, job)
+        if np.array_equal(tally, found):
+            self._checked = True
+        else:
+            self.kernel, self.why_not = None, "its results differ from the generic engine's"
+            warnings.warn(
+                f"{self.model.name}: the compiled kernel's results differ from the generic engine's for runs "
+                f"{job.first_run} to {job.first_run + job.num_runs - 1} of seed {seed}; it is not used. Please report "
+                f"this, with {self.params}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return tally
+
+    def _generic(self, seed: int, job: Job) -> np.ndarray:
+        return numba_engine.tally_of(self.model, self.points, seed, job._replace(point=self.point))
+
+    def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
+        """(first run, rows) of parts of a job. The rows are overwritten by the next ones."""
+        scratch = np.empty(kernel.scratch_words, np.int64)
+        rows = np.empty((min(job.num_runs, _BATCH_RUNS), kernel.row_words), np.int64)
+        for start in range(job.first_run, job.first_run + job.num_runs, _BATCH_RUNS):
+            num = min(_BATCH_RUNS, job.first_run + job.num_runs - start)
+            kernel.run(seed, start, num, scratch.ctypes.data, rows.ctypes.data)
+            yield start, rows[:num]
+
+    def by_kernel(self, kernel: Kernel, seed: int, job: Job, recording: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Tally and records of a job by a kernel; the generic engine repeats what that leaves open."""
+        tally = np.zeros(num_columns(self.model), np.int64)
+        records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
+        redo = np.empty(_BATCH_RUNS, np.int64)
+        repeated = 0
+        for start, rows in self._rows(kernel, seed, job):
+            there = records[start - job.first_run :][: len(rows)]
+            unit = self.points.time_units[self.point]
+            num_redo = add_rows()(rows, rows.view(np.float64), kernel.timed, unit, tally, there, redo)
+            for i in redo[:num_redo].tolist():
+                again = Job(self.point, start + i, 1)
+                tally += self._generic(seed, again)
+                if recording:
+                    there[i] = numba_engine.record(self.model, self.points, again, seed)[0]
+            repeated += num_redo
+        with self._lock:
+            self.num_repeated += repeated
+        if repeated > _TOO_MANY * job.num_runs and job.num_runs >= _TRIAL_RUNS:
+            self.kernel, self.why_not = None, "too many runs are not as the ones observed"
+        return tally, records
+
+
+def params_at(model: Model, points: Points, point: int) -> Any:
+    """`Params` of a point."""
+    values = map(int, points.params[point])
+    like = smallest_params(model)
+    assert len(leaves(like)) == len(like), "Params are not nested"
+    return type(like)(*values)

@@ -1,0 +1,414 @@
+"""Many runs at once, one in each lane of a SIMD register: every action's effect is computed, the one drawn is kept.
+
+A lane whose run has ended gets the next one, so that none waits for the longest run.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later
+from quorisk.kernels.engines.lanes.emit import Emitter
+from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, NAME, REDO, Limits, pack_masks, packed
+from quorisk.kernels.engines.lanes.machine import (
+    DOUBLE,
+    I1,
+    I32,
+    I64,
+    POINTER,
+    Value,
+    any_lane,
+    constant,
+    intrinsic,
+    lanes_of,
+    only_bit,
+    splat,
+    with_wide_registers,
+)
+from quorisk.kernels.engines.philox import FIRST_MESSAGES, highest_place, lowest_place
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.tracing import demand
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
+from quorisk.kernels.tracing.folding import make
+from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, together, word_leaf
+
+NARROWEST = 32
+"""Bits of a lane at least."""
+_UNROLLED = 6
+"""Bits of a mask that are passed over without a branch on the way to the one drawn."""
+
+
+class VectorKernel:
+    """A kernel of `lanes` runs at a time; see `kernel.NAME`."""
+
+    def __init__(self, model: Model, traced: TracedModel, limits: Limits, lanes: int) -> None:
+        self.model, self.traced, self.limits, self.lanes = model, traced, limits, lanes
+        self.watched = [i for i, v in enumerate(model.invariants) if not v.data_loss and i in traced.bounds.broken]
+        masks = [bits(word.mask)[1] for word in traced.words]
+        self.mask_bits = 32 if all(mask.bit_length() - trailing_zeros(mask) <= 32 for mask in masks) else 64
+        self.groups, self.fields = pack_masks(traced.words, self.mask_bits)
+        most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
+        most += limits.lifetime_weight
+        self.share_bits = 32 if most < 1 << 31 else 64
+        self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
+        self.widths = {i: demand.width(traced.state[i], NARROWEST) for i in self.leaves}
+        self.module = ir.Module("lanes")
+        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
+        self.function = ir.Function(self.module, kind, NAME)
+        self.seed, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
+        for pointer in (self.scratch, self.rows):
+            pointer.add_attribute("noalias")
+        self.row_words = len(FIXED_COLUMNS) + len(model.invariants)
+        self.scratch_words = (self.row_words + 1) * lanes
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+
+    def text(self) -> str:
+        """The module's IR."""
+        builder = self.builder
+        entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
+        fresh, _ = self._fresh(constant(self._kind(64), 0))
+        lane = ir.Constant(self._kind(32), list(range(self.lanes)))
+        here = {**fresh, "run": lane, "live": builder.icmp_unsigned("<", lane, self._splat32(self.num_runs))}
+        if self.traced.num_choices > 1:
+            here |= self._fresh(self._absolute(lane))[0]
+        entry = builder.block
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        self.now = {name: builder.phi(value.type, str(name)) for name, value in here.items()}
+        following = builder.phi(I64)
+        for name, value in here.items():
+            self.now[name].add_incoming(value, entry)
+        following.add_incoming(constant(I64, self.lanes), entry)
+        self._draw()
+        self._step()
+        row, ended = self._ends()
+        out = builder.and_(ended, self.now["live"])
+        out_bits = builder.bitcast(out, ir.IntType(self.lanes))
+        stepped, write, join = builder.block, builder.append_basic_block("write"), builder.append_basic_block("join")
+        builder.cbranch(builder.icmp_unsigned("!=", out_bits, constant(out_bits.type, 0)), write, join)
+        builder.position_at_end(write)
+        run, after = self._write(row, builder.zext(out_bits, I64) if self.lanes < 64 else out_bits, following)
+        live = builder.and_(self.now["live"], builder.icmp_unsigned("<", run, self._splat32(self.num_runs)))
+        fresh, _ = self._fresh(self._absolute(run))
+        replaced = {name: builder.select(ended, value, self.next[name]) for name, value in fresh.items()}
+        replaced |= {"run": run, "live": live}
+        written = builder.block
+        builder.branch(join)
+        builder.position_at_end(join)
+        for name, phi in self.now.items():
+            joined = builder.phi(phi.type)
+            joined.add_incoming(self.next.get(name, phi), stepped)
+            joined.add_incoming(replaced[name], written)
+            phi.add_incoming(joined, join)
+            if name == "live":
+                live = joined
+        number = builder.phi(I64)
+        number.add_incoming(following, stepped)
+        number.add_incoming(after, written)
+        following.add_incoming(number, join)
+        live_bits = builder.bitcast(live, ir.IntType(self.lanes))
+        builder.cbranch(builder.icmp_unsigned("!=", live_bits, constant(live_bits.type, 0)), loop, done)
+        builder.position_at_end(done)
+        builder.ret_void()
+        return with_wide_registers(str(self.module), NAME, 32 * self.lanes)
+
+    def _kind(self, width: int) -> Any:
+        return lanes_of(ir.IntType(width), self.lanes)
+
+    def _splat32(self, value: Any) -> Any:
+        return splat(self.builder, self.builder.trunc(value, I32), self.lanes)
+
+    def _sized(self, value: Any, width: int) -> Any:
+        """An unsigned integer in lanes of `width` bits."""
+        have = value.type.element.width
+        if have == width:
+            return value
+        return (self.builder.trunc if have > width else self.builder.zext)(value, self._kind(width))
+
+    def _absolute(self, run: Any) -> Any:
+        return self.builder.add(splat(self.builder, self.first_run, self.lanes), self._sized(run, 64))
+
+    def _emitter(self, leaf: Any, outputs: Sequence[Any]) -> Emitter:
+        return Emitter(self.builder, self.lanes, NARROWEST, leaf, outputs, False)
+
+    def _masks(self, masks: Sequence[Any]) -> list[Any]:
+        everywhere = range(len(self.traced.words))
+        return [packed(masks, self.fields, group, everywhere) for group in range(len(self.groups))]
+
+    def _fresh(self, run: Any) -> tuple[dict[Any, Any], Any]:
+        """Runs before their first step: `run` are their indices."""
+        builder, first = self.builder, self.traced.at_first
+        choice = None
+        if self.traced.num_choices > 1:
+            choice = draw_choice(builder, splat(builder, self.seed, self.lanes), run, self.traced.num_choices)
+        masks = self._masks(first.masks)
+        # a first state that is out of bounds, broken or the last one is left to the generic engine
+        doomed: Any = first.unbounded
+        for broken in first.broken:
+            doomed = make("or", doomed, broken)
+        enabled: Any = 0
+        for mask in masks:
+            enabled = make("or", enabled, mask)
+        doomed = make("or", doomed, make("equal", enabled, 0))
+        outputs = [*self.traced.initial, *masks, doomed]
+        emitter = self._emitter(lambda name, width: self._sized(choice, width), outputs)
+        zero = constant(self._kind(32), 0)
+        values: dict[Any, Any] = {
+            ("state", i): emitter.get(self.traced.initial[i], self.widths[i]) for i in self.leaves
+        }
+        values |= {("group", i): emitter.get(mask, self.mask_bits) for i, mask in enumerate(masks)}
+        values |= {"step": zero, "messages": zero}
+        if not is_constant(doomed, 0):
+            values["doomed"] = emitter.flag(doomed)
+        if self.limits.timed:
+            values["time"] = constant(lanes_of(DOUBLE, self.lanes), 0.0)
+        if self.watched:
+            values["broken"] = zero
+            values |= {("first", i): zero for i in self.watched}
+        return values, choice
+
+    def _draw(self) -> None:
+        """The random numbers of the step, and the instance that they choose."""
+        builder, now = self.builder, self.now
+        self.step = builder.add(now["step"], constant(self._kind(32), 1))
+        most_sent = max((bits(word.sent)[1].bit_count() for word in self.traced.words), default=0)
+        seed, run = splat(builder, self.seed, self.lanes), self._absolute(now["run"])
+        step = self._sized(self.step, 64)
+        self.draws = draw(builder, seed, run, step, self.limits.loss)
+        self.later_fates = draw_later(builder, seed, run, step, self.limits.loss, most_sent)
+        groups = [now["group", i] for i in range(len(self.groups))]
+        share = self._kind(self.share_bits)
+        sums: list[Any] = []
+        for mask, group in zip(groups, self.groups, strict=True):
+            part = self._sized(Value(builder, mask).popcount().value, self.share_bits)
+            if group.weight != 1:
+                part = builder.mul(part, constant(share, group.weight))
+            sums.append(builder.add(sums[-1], part) if sums else part)
+        self.total = sums[-1]
+        if self.limits.lifetime_weight:
+            self.total = builder.add(sums[-1], constant(share, self.limits.lifetime_weight))
+        lowest, unsure = self._places()
+        mask, rest, weight = groups[0], lowest, constant(share, self.groups[0].weight)
+        further: list[Any] = []
+        for i in range(1, len(groups)):
+            further.append(builder.icmp_unsigned(">=", lowest, sums[i - 1]))
+            mask = builder.select(further[-1], groups[i], mask)
+            weight = builder.select(further[-1], constant(share, self.groups[i].weight), weight)
+        for i, beyond in enumerate(further):
+            rest = builder.select(beyond, builder.sub(lowest, sums[i]), rest)
+        if self.limits.lifetime_weight:
+            self.expired = builder.icmp_unsigned(">=", lowest, sums[-1])
+            rest = builder.select(self.expired, constant(share, 0), rest)
+        self.hot, rest = self._nth_bit(mask, rest, weight)
+        # whether the bits drawn leave it open which instance they lead to
+        self.is_open = builder.icmp_unsigned(">=", builder.add(rest, unsure), weight)
+        self.in_group = [
+            [*further[i - 1 : i], *(builder.not_(beyond) for beyond in further[i : i + 1])] for i in range(len(groups))
+        ]
+
+    def _places(self) -> tuple[Any, Any]:
+        """The first place below the total that the bits drawn lead to, and how far the last one is from it."""
+        builder, word = self.builder, Value(self.builder, self.draws.choose)
+        total = Value(builder, self._sized(self.total, 64))
+        if self.share_bits == 64:
+            lowest = lowest_place(word, total)
+            return lowest.value, (highest_place(word, total) - lowest).value
+        product = word * total
+        lowest, highest = product >> 32, product + total - 1 >> 32
+        return self._sized(lowest.value, 32), self._sized((highest - lowest).value, 32)
+
+    def _nth_bit(self, mask: Any, rest: Any, weight: Any) -> tuple[Any, Any]:
+        """The bit of a mask in whose share of the weight `rest` lies, and where in it."""
+        builder, live = self.builder, self.now["live"]
+        kind = mask.type
+
+        def pass_over(mask: Any, rest: Any) -> tuple[Any, Any, Any]:
+            beyond = builder.icmp_unsigned(">=", rest, weight)
+            without = builder.and_(mask, builder.sub(mask, constant(kind, 1)))
+            less = builder.sub(rest, weight)
+            return builder.select(beyond, without, mask), builder.select(beyond, less, rest), beyond
+
+        for _ in range(_UNROLLED):
+            mask, rest, _ = pass_over(mask, rest)
+        start, loop, after = builder.block, builder.append_basic_block("pass"), builder.append_basic_block("found")
+        builder.cbranch(any_lane(builder, builder.and_(builder.icmp_unsigned(">=", rest, weight), live)), loop, after)
+        builder.position_at_end(loop)
+        masks, rests = builder.phi(kind), builder.phi(rest.type)
+        mask_on, rest_on, _ = pass_over(masks, rests)
+        for phi, before, on in ((masks, mask, mask_on), (rests, rest, rest_on)):
+            phi.add_incoming(before, start)
+            phi.add_incoming(on, builder.block)
+        builder.cbranch(
+            any_lane(builder, builder.and_(builder.icmp_unsigned(">=", rest_on, weight), live)), loop, after
+        )
+        end = builder.block
+        builder.position_at_end(after)
+        found, left = builder.phi(kind), builder.phi(rest.type)
+        for phi, before, on in ((found, mask, mask_on), (left, rest, rest_on)):
+            phi.add_incoming(before, start)
+            phi.add_incoming(on, end)
+        return builder.and_(found, builder.sub(constant(kind, 0), found)), left
+
+    def _step(self) -> None:
+        """The states after the step, and what is to be known of them."""
+        builder, step = self.builder, together(self.traced)
+        bit, kind = only_bit(builder, self.hot), self.hot.type
+
+        def before(name: Any, width: int) -> Any:
+            if name == LOSSES:
+                return self._sized(self._losses(), width)
+            what, place = name
+            if what == "state":
+                return self._sized(self.now[name], width)
+            field = self.fields[place]
+            shift = field.lowest - field.offset
+            if name == word_leaf(place):
+                inside = builder.and_(self.hot, constant(kind, ((1 << field.size) - 1) << field.offset))
+                flag = builder.icmp_unsigned("!=", inside, constant(kind, 0))
+                for other in self.in_group[field.group]:
+                    flag = builder.and_(flag, other)
+                return flag
+            if name == bit_leaf(place):
+                return self._sized(builder.add(bit, constant(kind, shift)), width)
+            assert name == mask_leaf(place)
+            wide = self._sized(self.hot, max(width, self.mask_bits))
+            amount = constant(wide.type, abs(shift))
+            return self._sized(builder.shl(wide, amount) if shift >= 0 else builder.lshr(wide, amount), width)
+
+        emitter = self._emitter(before, [*step.after, step.num_sent, step.strays, step.untaken])
+        self.next: dict[Any, Any] = {("state", i): emitter.get(step.after[i], self.widths[i]) for i in self.leaves}
+        self.next |= {"step": self.step}
+        self.next["messages"] = builder.add(self.now["messages"], emitter.get(step.num_sent, 32))
+        self.redo = builder.or_(emitter.flag(step.strays), emitter.flag(step.untaken))
+        self.redo = builder.or_(self.redo, self.is_open)
+        if "doomed" in self.now:
+            self.redo = builder.or_(self.redo, self.now["doomed"])
+            self.next["doomed"] = self.now["doomed"]
+
+    def _losses(self) -> Any:
+        """LOSSES, in 64 bits."""
+        builder, kind = self.builder, self._kind(64)
+        if self.draws.fates is None:
+            return constant(kind, 0)
+        most = (1 << self.model.max_sends) - 1
+        losses = builder.and_(self.draws.fates, constant(kind, most & ((1 << FIRST_MESSAGES) - 1)))
+        if self.later_fates is None:
+            return losses
+        return builder.or_(losses, builder.and_(self.later_fates, constant(kind, most)))
+
+    def _ends(self) -> tuple[dict[Any, Any], Any]:
+        """The values of the rows of runs that end here, and which do."""
+        builder, next_, seen = self.builder, self.next, self.traced.now
+        masks = self._masks(seen.masks)
+        emitter = self._emitter(
+            lambda name, width: self._sized(next_[name], width), [*masks, *seen.broken, seen.unbounded, seen.outcome]
+        )
+        next_ |= {("group", i): emitter.get(mask, self.mask_bits) for i, mask in enumerate(masks)}
+        enabled = next_["group", 0]
+        for i in range(1, len(masks)):
+            enabled = builder.or_(enabled, next_["group", i])
+        dead = builder.icmp_unsigned("==", enabled, constant(enabled.type, 0))
+        late = builder.icmp_unsigned(">=", self.step, self._number(self.limits.max_steps))
+        row, broken_here, lost = self._invariants(emitter)
+        redo = builder.or_(builder.or_(self.redo, emitter.flag(seen.unbounded)), broken_here)
+        outcome = builder.select(dead, emitter.get(seen.outcome, 32), self._number(UNFINISHED))
+        outcome = builder.select(lost, self._number(LOST), outcome)
+        outcome = builder.select(redo, self._number(REDO), outcome)
+        ended = builder.or_(builder.or_(dead, late), builder.or_(redo, lost))
+        row |= {"step": self.step, "messages": next_["messages"]}
+        if self.limits.timed:
+            row["time"] = next_["time"] = self._later()
+        return self._ends_early(row, outcome, ended)
+
+    def _invariants(self, emitter: Emitter) -> tuple[dict[Any, Any], Any, Any]:
+        """What rows tell of broken invariants; whether one breaks that was not expected to; whether data is lost."""
+        builder, now, next_ = self.builder, self.now, self.next
+        redo = lost = constant(self._kind(1), 0)
+        broken = kept = now.get("broken", self._number(0))
+        row: dict[Any, Any] = {}
+        for i, (flag, invariant) in enumerate(zip(self.traced.now.broken, self.model.invariants, strict=True)):
+            if is_constant(flag, 0):
+                continue
+            here, bit = emitter.flag(flag), self._number(1 << i)
+            if invariant.data_loss:
+                lost = builder.or_(lost, here)
+                broken = builder.select(here, builder.or_(broken, bit), broken)
+            elif i not in self.watched:
+                redo = builder.or_(redo, here)
+            else:
+                known = builder.icmp_unsigned("!=", builder.and_(kept, bit), constant(bit.type, 0))
+                newly = builder.and_(here, builder.not_(known))
+                next_["first", i] = builder.select(newly, self.step, now["first", i])
+                row["first", i] = next_["first", i]
+                kept, broken = (builder.select(here, builder.or_(mask, bit), mask) for mask in (kept, broken))
+        if "broken" in now:
+            next_["broken"] = kept
+        return row | {"broken": broken}, redo, lost
+
+    def _number(self, value: int) -> Any:
+        return constant(self._kind(32), value)
+
+    def _ends_early(self, row: dict[Any, Any], outcome: Any, ended: Any) -> tuple[dict[Any, Any], Any]:
+        """As `_ends`, where horizon or lifetime come before the step."""
+        builder, now = self.builder, self.now
+        early: list[tuple[Any, dict[Any, Any]]] = []
+        before = {name: now.get(name, self._number(0)) for name in row if name != "time"}
+        if self.limits.lifetime_weight and self.limits.lifetime_sure:
+            early.append((self.expired, before | ({"time": row["time"]} if self.limits.timed else {})))
+        elif self.limits.lifetime_weight:
+            outcome = builder.select(self.expired, self._number(REDO), outcome)
+            ended = builder.or_(ended, self.expired)
+        if self.limits.horizon != float("inf"):
+            horizon = constant(lanes_of(DOUBLE, self.lanes), self.limits.horizon)
+            early.append((builder.fcmp_ordered(">", row["time"], horizon), before | {"time": horizon}))
+        for is_over, instead in early:
+            flag = builder.and_(is_over, builder.not_(now["doomed"])) if "doomed" in now else is_over
+            outcome = builder.select(flag, self._number(HORIZON), outcome)
+            ended = builder.or_(ended, flag)
+            row = {name: builder.select(flag, instead[name], value) for name, value in row.items()}
+        return row | {"outcome": outcome}, ended
+
+    def _later(self) -> Any:
+        """The time after the wait for the step."""
+        double = lanes_of(DOUBLE, self.lanes)
+        wait, total = (self.builder.sitofp(value, double) for value in (self.draws.wait, self.total))
+        return self.builder.fadd(self.now["time"], self.builder.fdiv(wait, total))
+
+    def _write(self, row: dict[Any, Any], ended: Any, following: Any) -> tuple[Any, Any]:
+        """Writes the rows of runs that ended, and puts the following ones in their places; returns all lanes' runs."""
+        builder, lanes = self.builder, self.lanes
+        zero, wide = constant(self._kind(32), 0), self._kind(64)
+        columns = [row["outcome"], row["broken"], row["step"], row["messages"], row.get("time", zero)]
+        columns += [
+            row["step"] if invariant.data_loss else row.get(("first", i), zero)
+            for i, invariant in enumerate(self.model.invariants)
+        ]
+
+        def place(pointer: Any, word: Any) -> Any:
+            return builder.gep(pointer, [word], source_etype=I64)
+
+        for i, column in enumerate([*columns, self.now["run"]]):
+            is_time = column.type.element == DOUBLE
+            values = builder.bitcast(column, wide) if is_time else builder.sext(column, wide)
+            builder.store(values, place(self.scratch, constant(I64, i * lanes)), align=8)
+        start, loop, after = builder.block, builder.append_basic_block("row"), builder.append_basic_block("refill")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        left, number = builder.phi(I64), builder.phi(I64)
+        lane = intrinsic(builder, "llvm.cttz", I64, [left, constant(I1, 1)], I64)
+        run_place = place(self.scratch, builder.add(lane, constant(I64, len(columns) * lanes)))
+        first = builder.mul(builder.load(run_place, typ=I64), constant(I64, self.row_words))
+        for i in range(len(columns)):
+            value = builder.load(place(self.scratch, builder.add(lane, constant(I64, i * lanes))), typ=I64)
+            builder.store(value, place(self.rows, builder.add(first, constant(I64, i))))
+        builder.store(number, run_place)
+        remaining = builder.and_(left, builder.sub(left, constant(I64, 1)))
+        next_number = builder.add(number, constant(I64, 1))
+        for phi, at_first, on in ((left, ended, remaining), (number, following, next_number)):
+            phi.add_incoming(at_first, start)
+            phi.add_incoming(on, builder.block)
+        builder.cbranch(builder.icmp_unsigned("!=", remaining, constant(I64, 0)), loop, after)
+        builder.position_at_end(after)
+        run = builder.load(place(self.scratch, constant(I64, len(columns) * lanes)), typ=wide, align=8)
+        return builder.trunc(run, self._kind(32)), next_number

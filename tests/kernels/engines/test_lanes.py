@@ -1,0 +1,201 @@
+"""Kernels compiled for one configuration against the generic engine, bit by bit; see also scripts/fuzz_engines.py."""
+
+import math
+import random
+import threading
+
+import numpy as np
+import pytest
+
+from quorisk.kernels.engines import lanes, numba_engine
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.lanes import build, switch
+from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.model import LOST, Model
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.tracing.observe import observe
+from tests.kernels.engines import fuzz
+from tests.support import point_of
+
+RUNS = 3000
+
+
+@pytest.fixture(autouse=True)
+def _no_kernels_at_hand(monkeypatch, tmp_path):
+    """Kernels are compiled anew, and none is left for other tests."""
+    monkeypatch.setattr(build, "folder", lambda: tmp_path)
+    monkeypatch.setattr(lanes, "_switches", {})
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_kernels_of_random_configurations_give_the_generic_engines_results(name):
+    model = registry.load(name)
+    for point, seed in fuzz.cases(model, random.Random(1), 2):
+        for width in (build.SCALAR, 8):
+            for timed in (True, False):
+                if fuzz.supports(point, timed):
+                    fuzz.compare(model, point, width, timed, seed, RUNS)
+
+
+def losing() -> tuple[Model, Point]:
+    """Runs that lose data often, break an invariant that ends no run, and start in one of several states."""
+    model = registry.load("compaction")
+    return model, point_of(model, publish_context_before_horizon=False, model_producer=False)
+
+
+@pytest.mark.parametrize("width", [build.SCALAR, 8, 16])
+def test_runs_that_lose_data_and_start_in_several_states(width):
+    model, point = losing()
+    assert fuzz.compare(model, point, width, True, 3, RUNS).lost > RUNS / 20
+    at_times = fuzz.compare(model, point, width, False, 3, RUNS)
+    assert at_times.repeated >= at_times.lost  # as the rows tell no time
+
+
+@pytest.mark.parametrize("width", [build.SCALAR, 8])
+@pytest.mark.parametrize(
+    "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
+)
+def test_what_ends_a_run_besides_the_model(width, limits):
+    model = registry.load("kafka")
+    point = point_of(model)._replace(**limits)
+    fuzz.compare(model, point, width, True, 4, RUNS)
+
+
+def test_rates_as_far_apart_as_they_may_lie():
+    model = registry.load("compaction")
+    point = point_of(model, rates={"broker_crash": 1e-15, "producer": 1 / 3})
+    for width in (build.SCALAR, 8):
+        fuzz.compare(model, point, width, True, 5, RUNS)
+
+
+@pytest.mark.parametrize("width", [build.SCALAR, 8])
+def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, width):
+    """Two runs are observed for two steps: most others are repeated by the generic engine."""
+    model = registry.load("kafka")
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
+    build._observed.cache_clear()
+    compared = fuzz.compare(model, point_of(model), width, True, 6, RUNS)
+    build._observed.cache_clear()
+    assert 0 < compared.repeated <= RUNS
+
+
+def prepared(width: int = build.SCALAR) -> Switch:
+    model, point = losing()
+    found = Switch(model, pack(model, [point]), 0)
+    found.prepare(timed=True, lanes=width)
+    assert found.kernel is not None, found.why_not
+    return found
+
+
+def test_a_kernel_that_differs_is_told_of_and_never_used():
+    found = prepared()
+    kernel, job = found.kernel, Job(0, 0, RUNS)
+    assert kernel is not None
+
+    def wrong(seed: int, first: int, num: int, scratch: int, rows: int) -> None:
+        kernel.run(seed + 1, first, num, scratch, rows)
+
+    found.kernel = kernel._replace(run=wrong)
+    expected = numba_engine.tally_of(found.model, found.points, 7, job)
+    with pytest.warns(RuntimeWarning, match="differ from the generic engine's for runs 0 to 2999 of seed 7"):
+        assert np.array_equal(found.tally(7, job, 0), expected)
+    assert found.kernel is None
+    assert found.why_not == "its results differ from the generic engine's"
+    assert np.array_equal(found.tally(7, job, 0), expected)
+
+
+def test_a_first_chunk_is_run_both_ways_and_the_next_by_the_kernel_alone(monkeypatch):
+    found, calls = prepared(), list[Job]()
+    monkeypatch.setattr(Switch, "_generic", generic := counted(calls))
+    first, second = Job(0, 0, RUNS), Job(0, RUNS, RUNS)
+    assert np.array_equal(found.tally(7, first, RUNS), generic(found, 7, first))
+    assert calls[0] == first
+    calls.clear()
+    found.tally(7, second, 0)
+    assert all(job.num_runs == 1 for job in calls)  # runs that left the bounds
+
+
+def counted(calls: list[Job]):
+    def generic(self: Switch, seed: int, job: Job) -> np.ndarray:
+        calls.append(job)
+        return numba_engine.tally_of(self.model, self.points, seed, job)
+
+    return generic
+
+
+def test_a_sweep_goes_over_to_kernels_and_nobody_sees_it(monkeypatch):
+    model, point = losing()
+    points = pack(model, [point, point._replace(max_steps=20)])
+    jobs = [Job(0, 0, 70_000), Job(1, 5, 40_000), Job(0, 1 << 40, 20_000)]
+    expected = numba_engine.simulate(model, points, jobs, 8)
+    monkeypatch.setattr(switch, "WORTH_COMPILING_S", 0.0)
+    monkeypatch.setattr(switch, "WORTH_LOADING_S", 0.0)
+    for _ in range(2):  # the second time there are kernels at hand
+        assert np.array_equal(lanes.simulate(model, points, jobs, 8, threads=2), expected)
+        for thread in threading.enumerate():
+            if thread.name == "compile":
+                thread.join()
+    assert lanes.switch_of(model, points, 0).kernel is not None
+    records = lanes.record(model, points, Job(0, 3, 500), 8)
+    assert np.array_equal(records, numba_engine.record(model, points, Job(0, 3, 500), 8))
+
+
+def test_short_runs_stay_with_the_generic_engine():
+    model, point = losing()
+    points, jobs = pack(model, [point]), [Job(0, 0, 1000)]
+    assert np.array_equal(lanes.simulate(model, points, jobs, 8), numba_engine.simulate(model, points, jobs, 8))
+    assert lanes.switch_of(model, points, 0).kernel is None
+
+
+def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path):
+    job = Job(0, 0, RUNS)
+    expected = prepared().tally_all(7, job)
+    (kept,) = tmp_path.iterdir()
+    monkeypatch.setattr(build, "_compile", lambda *given: pytest.fail("it was at hand"))
+    prepared()
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "folder", lambda: tmp_path)
+    content = kept.read_bytes()
+    kept.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+    assert np.array_equal(prepared().tally_all(7, job), expected)
+    assert kept.read_bytes() == content
+
+
+def test_why_there_is_no_kernel(monkeypatch):
+    model, point = losing()
+
+    def why(timed=True, width=build.SCALAR, **changed) -> str | None:
+        found = Switch(model, pack(model, [point._replace(**changed)]), 0)
+        found.prepare(timed=timed, lanes=width)
+        assert found.kernel is None
+        return found.why_not
+
+    assert why(timed=False, horizon=1.0) == "a run with a horizon needs the time"
+    assert why(width=8, max_steps=1 << 40) == "max_steps of lanes: 1 to 1073741824"
+    assert why(rates={action.name: 0.0 for action in model.actions}) == "all rates are 0"
+
+    def untraceable(*given):
+        raise TypeError("a branch on a traced value")
+
+    monkeypatch.setattr(build, "_observed", untraceable)
+    assert why() == "compaction cannot be traced: a branch on a traced value"
+
+
+def test_observation_is_the_same_each_time():
+    model, point = losing()
+    points = pack(model, [point])
+    given = model, switch.params_at(model, points, 0), points.weights[0, :-1].tolist(), 0.0
+    assert observe(*given) == observe(*given)
+
+
+def test_losing_runs_are_timed_where_there_are_many():
+    model, point = losing()
+    found = Switch(model, pack(model, [point]), 0)
+    found.prepare()
+    assert found.kernel is not None
+    assert found.kernel.timed
+    tally = numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, RUNS))
+    assert tally[LOST] > RUNS / 64
+    assert math.isinf(found.points.horizons[0])
