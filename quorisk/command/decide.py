@@ -15,7 +15,7 @@ STARTERS = Path(__file__).absolute().parents[1] / "configs" / "starters"
 
 @app.command("init")
 def init_verb(
-    protocol: Annotated[Literal["bookkeeper", "kafka", "compaction"], typer.Argument(show_default=False)],
+    protocol: Annotated[Literal["bookkeeper", "kafka", "kraft", "compaction"], typer.Argument(show_default=False)],
     out: Annotated[Path | None, typer.Option(help="file to write (PROTOCOL.toml if not given)", dir_okay=False)] = None,
     as_json: Json = False,
 ) -> None:
