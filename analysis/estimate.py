@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from quorisk.analysis import rare
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings
 from quorisk.analysis.experiment.identity import dotted_values
@@ -16,10 +17,14 @@ from quorisk.analysis.sums import run_sums
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points, pack
+from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
+from quorisk.kernels.states.head import Exits, Solved
 
+HEAD_BYTES = 1 << 30
+"""Memory for a head and its exits, if nothing else is said."""
 FEWEST_TICKS = 1000
 """A mean of fewer ticks is not told: each time is cut down to a whole number of them."""
 
@@ -28,12 +33,14 @@ class Risk(NamedTuple):
     """How often something was lost, and how often it may be."""
 
     losses: int
-    """Runs in which it was."""
+    """Runs in which it was; with a head, of those from its exits."""
     p: float
-    """losses / runs."""
+    """losses / runs; with a head, L + F losses / runs."""
     low: float
     high: float
     """Of `Estimate.method`, unfinished runs counted as unknown."""
+    bounds: bool = False
+    """high is more than ten times low: these are bounds, and `p` is no estimate."""
 
 
 class Estimate(NamedTuple):
@@ -48,13 +55,14 @@ class Estimate(NamedTuple):
     seed: int
     runs: int
     steps: int
-    mean_steps: float
+    mean_steps: float | None
+    """None if there were no runs."""
     outcomes: dict[str, int]
     confidence: float
     method: str
     stopped: str
-    """Why there were no more runs: `runs` (their number was fixed), `precision` (it was reached) or `budget` (it was
-    not, and the runs were spent)."""
+    """Why there were no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was
+    not, and the runs were spent) or `certain` (none were needed)."""
     data_loss: Risk
     """Of breaking any invariant whose breach is data loss; such runs end there."""
     invariants: dict[str, Risk]
@@ -67,6 +75,8 @@ class Estimate(NamedTuple):
     """Of the runs, without `compile_s`."""
     steps_per_s: float
     runs_per_s: float
+    head: rare.HeadPart | None
+    """What was solved exactly; None if all was counted. The runs are then those from its exits."""
     assumptions: list[str]
 
 
@@ -86,21 +96,33 @@ def only_point(experiment: Experiment) -> GridPoint:
     return experiment.points[0]
 
 
-def estimate(experiment: Experiment, threads: int, progress: Callable[[int], None] | None = None) -> Estimate:
+def estimate(
+    experiment: Experiment,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+    memory_bytes: int = HEAD_BYTES,
+) -> Estimate:
     """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
+    `run.method` says whether all is counted, or the likeliest paths are solved exactly, for which `memory_bytes` are.
     `progress` is called with the number of runs that ended since its last call. Raises ConfigError if there are several
-    points.
+    points, or if `run.method` cannot be used.
     """
     point_id, point = only_point(experiment).point_id, only_point(experiment).point
     model, run = experiment.model, experiment.run
     points = pack(model, [point])
     start = time.perf_counter()
-    engine = registry.choose(run.engine)
+    engine = registry.choose(run.engine if run.method == "count" else "numba")  # JAX starts at the beginning alone
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
-    tally, stopped = _run(engine, model, points, run, threads, progress)
+    solved, exits = _head(engine, experiment, points, memory_bytes, threads)
+    if exits:
+        points = points._replace(starts=starts(exits.states, exits.flows))
+    parts = rare.parts(model, solved, exits) if solved else {}
+    runs = run if not solved or exits else run._replace(runs=0)
+    tally, stopped = _run(engine, model, points, runs, threads, progress, parts.get(run.precision_of))
     seconds = time.perf_counter() - compiled
+    losses, _ = judged(tally.outcomes, tally.broken, run._replace(precision_of=DATA_LOSS))
     return Estimate(
         protocol=experiment.protocol,
         point_id=point_id,
@@ -110,21 +132,55 @@ def estimate(experiment: Experiment, threads: int, progress: Callable[[int], Non
         seed=run.seed,
         runs=tally.runs,
         steps=tally.steps,
-        mean_steps=tally.steps / tally.runs,
+        mean_steps=tally.steps / tally.runs if tally.runs else None,
         outcomes=tally.outcomes,
         confidence=run.confidence,
-        method=estimator_of(run).method,
+        method=rare.method_of(solved, exits, estimator_of(run)) if solved else estimator_of(run).method,
         stopped=stopped,
-        data_loss=_risk(DATA_LOSS, tally, run),
-        invariants={name: _risk(name, tally, run) for name in tally.broken},
+        data_loss=_risk(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
+        invariants={name: _risk(name, tally, run, parts.get(name)) for name in tally.broken},
         data_loss_invariants=data_loss_invariants(model),
-        mean_time_to_loss=_mean_time_to_loss(tally),
+        mean_time_to_loss=None if solved else _mean_time_to_loss(tally),
         compile_s=compiled - start,
         seconds=seconds,
         steps_per_s=tally.steps / seconds,
         runs_per_s=tally.runs / seconds,
-        assumptions=assumptions(model, point, run.at_any_time),
+        head=rare.head_part(solved, exits, losses, tally.runs, run.confidence) if solved else None,
+        assumptions=assumptions(model, point, run.at_any_time) + ([rare.ASSUMPTION] if solved else []),
     )
+
+
+def _head(
+    engine: registry.Engine, experiment: Experiment, points: Points, memory_bytes: int, threads: int
+) -> tuple[Solved | None, Exits | None]:
+    """The head by which a point is estimated, None if it is counted; and its exits, None if nothing is sampled."""
+    model, run, point = experiment.model, experiment.run, experiment.points[0].point
+    if run.method == "count":
+        return None, None
+    if not rare.applies(point):
+        if run.method == "auto":
+            return None, None
+        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, as runs have a horizon")
+    most = rare.MOST_TRANSITIONS
+    if run.method != "exact":
+        job = Job(0, run.first_run, min(run.runs, rare.PILOT_RUNS))
+        pilot = read(model, run_sums(engine, model, points, job, run.seed, threads))
+        if run.method == "auto" and judged(pilot.outcomes, pilot.broken, run)[0] >= rare.ENOUGH_LOSSES:
+            return None, None
+        most = rare.most_transitions(run.runs, pilot.steps / pilot.runs)
+    rule = rule_of(run)
+    certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
+    found = rare.solve(model, point, memory_bytes // 2, most, certain=certain)
+    if found is None or (run.method == "exact" and not found[1].complete):
+        if run.method == "auto":
+            return None, None
+        why = "runs move to and fro among too many states" if found is None else "its chain does not fit in memory"
+        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; auto or count")
+    head, solved = found
+    if solved.leaves <= certain * solved.lost:
+        return solved, None
+    exits = head.exits(solved, memory_bytes // 2)
+    return solved, exits if len(exits.flows) else None
 
 
 def _run(
@@ -134,10 +190,13 @@ def _run(
     run: RunSettings,
     threads: int,
     progress: Callable[[int], None] | None,
+    part: rare.Part | None,
 ) -> tuple[Tally, str]:
     """What the runs add up to, and why there were no more. It does not depend on `threads`: nor do the looks."""
     rule = rule_of(run)
     sums = [0] * num_columns(model)
+    if run.runs == 0:
+        return read(model, sums), "certain"
     runs = 0
     for look in sequential.looks(run.runs) if rule else [run.runs]:
         job = Job(0, run.first_run + runs, look - runs)
@@ -146,7 +205,7 @@ def _run(
         runs = look
         tally = read(model, sums)
         losses, hidden = judged(tally.outcomes, tally.broken, run)
-        if is_precise(run, losses, runs, hidden):
+        if part.is_precise(run, losses, runs, hidden) if part else is_precise(run, losses, runs, hidden):
             return tally, "precision"
     return tally, "budget" if rule else "runs"
 
@@ -163,9 +222,14 @@ def _mean_time_to_loss(tally: Tally) -> float | None:
     return None if lost == 0 or late or too_coarse else tally.loss_time_ticks * TIME_TICK / lost
 
 
-def _risk(invariant: str, tally: Tally, run: RunSettings) -> Risk:
+def _risk(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:
     losses, hidden = judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
-    return Risk(losses, losses / tally.runs, *estimator_of(run).interval(losses, tally.runs, hidden))
+    estimator = estimator_of(run)
+    if part:
+        p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
+    else:
+        p, (low, high) = losses / tally.runs, estimator.interval(losses, tally.runs, hidden)
+    return Risk(losses, p, low, high, high > rare.BOUNDS * low)
 
 
 def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:

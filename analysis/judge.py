@@ -26,8 +26,17 @@ def is_precise(run: RunSettings, losses: int, runs: int, hidden: int, num_points
     return rule is not None and rule.is_met(losses, runs, *interval)
 
 
+def all_counted(experiment: Experiment) -> None:
+    """Raises ConfigError if the experiment asks for more than counted runs, for what has no other method."""
+    if experiment.run.method != "count":
+        raise ConfigError(
+            f"{experiment.path}: run.method = {experiment.run.method}: count, as only `quorisk estimate` has others"
+        )
+
+
 def fixed_runs(experiment: Experiment) -> int:
     """The number of runs, for what has no stopping rule. Raises ConfigError if the experiment asks for one."""
+    all_counted(experiment)
     for name in ("precision", "relative_precision"):
         value = getattr(experiment.run, name)
         if value < math.inf:

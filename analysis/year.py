@@ -39,7 +39,7 @@ class Year(NamedTuple, Generic[Result]):
             name
             for name, result in self.scenarios.items()
             if isinstance(result, Estimate)
-            and result.data_loss.losses == 0
+            and result.data_loss.low == 0.0
             and self.per_year[name] * result.data_loss.high > self.losses.p
         ]
 

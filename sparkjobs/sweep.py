@@ -19,6 +19,7 @@ from rich.console import Console
 from quorisk.analysis import results
 from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.judge import all_counted
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
@@ -81,6 +82,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     RunError if the runs cannot go on; what is there by then is kept.
     """
     deadline = time.monotonic() + options.budget_s
+    all_counted(experiment)
     folder.check(out, experiment, options.resume)
     conf = settings.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
@@ -107,6 +109,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
 
 def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -> Expected:
     """Plans, writes the plan to `out`, and shows what it would take. Raises ConfigError and RunError as `sweep`."""
+    all_counted(experiment)
     folder.check(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)

@@ -34,6 +34,8 @@ class RunSettings(NamedTuple):
     confidence: float
     engine: str
     """`auto`, `numba` or `jax`."""
+    method: str
+    """Of keys.METHODS."""
     precision: float
     """Half-width of the interval at which an estimate stops; infinite for none."""
     relative_precision: float

@@ -111,6 +111,8 @@ def step_cost(model: Model, points: Points) -> tuple[int, int]:
 
 def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
     """Tables of MAX_JOBS rows. The settings of rows without a job are never read."""
+    if len(points.starts.cumulative):
+        raise EngineError("run.engine = jax: its runs start at the beginning; numba's alone start elsewhere")
     point = np.zeros(MAX_JOBS, np.int64)
     first_runs = np.zeros(MAX_JOBS, np.int64)
     starts = np.full(MAX_JOBS, 2**62, np.int64)

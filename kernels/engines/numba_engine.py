@@ -47,6 +47,7 @@ from quorisk.kernels.model import (
     Model,
     data_loss_mask,
     instance_words,
+    leaves,
     num_words,
     smallest_params,
 )
@@ -128,7 +129,8 @@ def _split(job: Job) -> Iterator[Job]:
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
     like, word_action, word_first = _tables(model)
     scalars = points.losses[point], points.max_steps[point], points.horizons[point], points.time_units[point]
-    return like, points.params[point], points.weights[point], points.accepts[point], word_action, word_first, *scalars
+    weights = points.weights[point], points.accepts[point]
+    return like, points.params[point], *weights, word_action, word_first, *scalars, points.starts
 
 
 @cache
@@ -150,8 +152,13 @@ def engine(model: Model) -> Any:
         take=_taker(model),
         broken=steps.broken,
         max_sends=model.max_sends,
-        initial=model.initial,
-        initial_choices=model.initial_choices,
+        begin=bind(
+            _begin,
+            model.name,
+            initial=model.initial,
+            initial_choices=model.initial_choices,
+            num_integers=len(leaves(model.widths)),
+        ),
         outcome=model.outcome,
         data_loss=data_loss_mask(model),
         **sizes,
@@ -199,6 +206,7 @@ def _run(
     loss,
     max_steps,
     horizon,
+    starts,
     seed,
     run,
     masks,
@@ -207,12 +215,7 @@ def _run(
     draws,
 ):
     """One run: its outcome, the mask of invariants that it broke, steps, messages sent, time in the engines' unit."""
-    choice = 0
-    choices = initial_choices(params)
-    if choices > 1:
-        draw, _ = draw_pair(seed, run, as_uint64(0), as_uint64(0))
-        choice = as_int64(multiply_high(draw, as_uint64(choices)))
-    state = initial(params, choice)
+    state = begin(params, starts, seed, run)
     broken_mask, step, messages, time = 0, 0, 0, 0.0
     while True:
         newly_broken = broken(state, params) & ~broken_mask
@@ -270,6 +273,19 @@ def _run(
         messages += sent
 
 
+def _begin(params, starts, seed, run):
+    """The state in which a run starts: one of `starts` if there are any, else an initial one."""
+    choices = initial_choices(params)
+    choice = 0
+    if choices > 1 or len(starts.cumulative) > 0:
+        to_choose, to_start = draw_pair(seed, run, as_uint64(0), as_uint64(0))
+        if len(starts.cumulative) > 0:
+            row = np.searchsorted(starts.cumulative, as_int64(to_start >> as_uint64(2)), "right")
+            return load_words(initial(params, 0), starts.states, row * num_integers)
+        choice = as_int64(multiply_high(to_choose, as_uint64(choices)))
+    return initial(params, choice)
+
+
 @jitable_apart
 def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fates, source):
     """The word of instances and the instance in it that the draws lead to if all their bits count, the time by then,
@@ -315,6 +331,7 @@ def _batch(
     max_steps,
     horizon,
     time_unit,
+    starts,
     seed,
     first_run,
     num_runs,
@@ -338,6 +355,7 @@ def _batch(
             loss,
             max_steps,
             horizon,
+            starts,
             seed,
             run,
             masks,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.engines.philox import LOG2_UNIT
+from quorisk.kernels.engines.starts import NO_STARTS, Starts
 from quorisk.kernels.model import Model, leaves, num_words
 
 LOSS_UNIT = 2.0**-63
@@ -47,6 +48,7 @@ class Points(NamedTuple):
     max_steps: np.ndarray  # int64
     horizons: np.ndarray  # float64, in the engines' unit of time
     time_units: np.ndarray  # float64, model time of the engines' unit: 2**-32 ln 2 by the weight of rate 1
+    starts: Starts = NO_STARTS  # where the runs of all of them start
 
 
 class RateError(ValueError):

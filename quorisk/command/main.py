@@ -21,19 +21,27 @@ FAILED, INTERRUPTED = 1, 130
 
 
 @app.command("estimate")
-def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
+def estimate_verb(
+    file: File,
+    overrides: Overrides,
+    memory: Annotated[str, typer.Option(help="memory for the likeliest paths, unless all is counted")] = "1GiB",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
     """Estimate one configuration's risk by random runs.
 
     How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Of a file
-    with scenarios: how many losses a year, and in which of them?
+    with scenarios: how many losses a year, and in which of them? With --set run.method=auto, losses too rare for runs
+    are solved along the likeliest paths.
 
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
     experiment = load(file, overrides)
-    from quorisk.analysis import estimate, year
+    from quorisk.analysis import estimate, explore, year
     from quorisk.command import show, show_year
 
+    memory_bytes = explore.parse_memory(memory)
     cores = threads or estimate.num_cores()
     if year.has_year(experiment):
         with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
@@ -41,7 +49,7 @@ def estimate_verb(file: File, overrides: Overrides, threads: Threads = None, as_
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
     with show.run_bar(experiment.run.runs) as progress:
-        result = estimate.estimate(experiment, cores, progress)
+        result = estimate.estimate(experiment, cores, progress, memory_bytes)
     if as_json:
         print_json(result)
     else:

@@ -18,13 +18,19 @@ from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.experiment.units import say_time
 from quorisk.analysis.explore import NOTE
+from quorisk.analysis.rare import HeadPart
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
 from quorisk.kernels.states.search import Search
 from quorisk.plots import numbers
 
 PIPED_WIDTH = 120
-STOPPED = {"runs": "", "precision": " (the precision is reached)", "budget": " (spent without reaching the precision)"}
+STOPPED = {
+    "runs": "",
+    "precision": " (the precision is reached)",
+    "budget": " (spent without reaching the precision)",
+    "certain": "",
+}
 
 
 def console(stderr: bool = False) -> Console:
@@ -76,6 +82,8 @@ def estimate(result: Estimate, out: Console) -> None:
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
         table.add_row(name, f"{risk.losses:,}", probability(risk), escape(numbers.span(risk.low, risk.high)))
     out.print(table)
+    if result.head:
+        _head(result.method, result.head, out)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
     out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     if result.mean_time_to_loss is not None:
@@ -86,19 +94,32 @@ def estimate(result: Estimate, out: Console) -> None:
         )
     elif result.outcomes["lost"]:
         out.print("mean model time to data loss: not known: times are counted in 2^-20 up to 2^22; scale the rates")
-    out.print(
-        f"{result.mean_steps:.4g} steps a run; {result.steps_per_s:.3g} steps/s and {result.runs_per_s:.3g} runs/s "
-        f"in {result.seconds:.3g} s on {result.threads} threads; compiled or loaded in {result.compile_s:.3g} s",
-        soft_wrap=True,
-    )
+    if result.mean_steps is not None:
+        out.print(
+            f"{result.mean_steps:.4g} steps a run; {result.steps_per_s:.3g} steps/s and {result.runs_per_s:.3g} runs/s "
+            f"in {result.seconds:.3g} s on {result.threads} threads; compiled or loaded in {result.compile_s:.3g} s",
+            soft_wrap=True,
+        )
     if result.outcomes["unfinished"]:
         _warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
     out.print(" ".join(["* data loss.", *result.assumptions]), style="dim", soft_wrap=True)
 
 
+def _head(method: str, head: HeadPart, out: Console) -> None:
+    """Says how much of the answer is solved, and how much is sampled."""
+    known = f"{numbers.plain(head.lost, 4)} on the likeliest paths, of cost {head.cost} at most"
+    out.print(f"{method}: {known}; {numbers.plain(head.leaves, 4)} leaves them", soft_wrap=True)
+    size = f"{head.states:,} states and {head.transitions:,} transitions"
+    out.print(f"solved with {size}; {head.exits:,} states to sample from", soft_wrap=True)
+    if head.needed_runs:
+        out.print(f"10 % either side takes about {head.needed_runs:.2g} runs from there", soft_wrap=True)
+
+
 def probability(risk: Risk) -> str:
-    """A probability; an upper bound if nothing was lost."""
-    return numbers.plain(risk.p, 4) if risk.losses else numbers.bound(risk.high, numbers.plain)
+    """A probability; an upper bound if only that is known; marked if its bounds lie far apart."""
+    if risk.low == 0.0 and risk.losses == 0:
+        return numbers.bound(risk.high, numbers.plain)
+    return f"{numbers.plain(risk.p, 4)}{' (bounds only)' if risk.bounds else ''}"
 
 
 def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:

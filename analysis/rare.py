@@ -1,0 +1,175 @@
+"""Losses too rare to be counted: the likeliest paths solved exactly, the others sampled (docs/rare-events.md).
+
+With L, the probability of loss inside a head (`kernels.states.head`), F, that of leaving it, and q, that of loss from
+where it is left, P = L + F q. Runs from the head's exits are ordinary runs, each of them lost with probability q, so an
+interval for q makes one for P: [L + F q_low, L + F q_high]. Where F is small beside L nothing needs to be sampled.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.judge import estimator_of, rule_of
+from quorisk.analysis.statistics.estimator import Estimator
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.engines.starts import UNIT
+from quorisk.kernels.model import Model
+from quorisk.kernels.states.head import Exits, Head, Solved
+
+ENOUGH_LOSSES = 30
+"""Among the pilot's runs: then losses are not rare, and counting them is best."""
+PILOT_RUNS = 1 << 14
+CERTAIN = 0.02
+"""F by L at which nothing is sampled."""
+PRECISION = 4e-10
+"""How far L, F and the flows of exits may be off, relative to them, all together."""
+FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 18, 1 << 27
+STEPS_A_TRANSITION = 8
+"""A transition of a head costs as much as so many steps of runs: it may take as long as all of the runs."""
+BOUNDS = 10.0
+"""An interval whose high end is more than so many times its low end holds bounds, and no estimate."""
+ASSUMPTION = "Runs of any length are counted in the head; those from its exits end after run.max_steps."
+EXACT = "exact"
+CERTIFIED = "exact head, tail bounded"
+SAMPLED = "exact head, sampled tail"
+
+
+class HeadPart(NamedTuple):
+    """What is known without sampling, and from what."""
+
+    cost: int
+    """Of the paths in the head, at the most, in decades."""
+    states: int
+    transitions: int
+    lost: float
+    """L, the probability of losing data inside it."""
+    leaves: float
+    """F, the probability of leaving it."""
+    exits: int
+    """States in which it is left, from which the runs start; 0 if none were needed."""
+    left_out: float
+    """The part of F that leads to exits for which there was no room: upper bounds count all of it as loss."""
+    needed_runs: int | None
+    """From the exits, for an interval of 10 % either side, by what was seen; None if there were as many, or no loss."""
+
+
+class Part(NamedTuple):
+    """P = inside + leaves x (the share of the runs from the exits that are lost)."""
+
+    inside: float
+    leaves: float
+    left_out: float
+    """The part of `leaves` that no run starts with."""
+    num_exits: int
+    is_sampled: bool
+    """Whether runs from the exits tell of it."""
+
+    def p(self, losses: int, runs: int) -> float:
+        """The estimate; the middle of what is possible if nothing was sampled."""
+        return self.inside + self.leaves * (losses / runs if self.is_sampled else 0.5)
+
+    def interval(self, estimator: Estimator, losses: int, runs: int, hidden: int) -> tuple[float, float]:
+        """The interval that follows from that of q, rounded outwards by all that L, F and the exits may be off."""
+        q_low, q_high = estimator.interval(losses, runs, hidden) if self.is_sampled else (0.0, 1.0)
+        sampled = max(0.0, self.leaves - self.left_out)
+        low = self.inside + sampled * max(0.0, q_low - 2.0 * self.num_exits / UNIT)
+        high = self.inside + sampled * min(1.0, q_high + 2.0 * self.num_exits / UNIT) + self.left_out
+        return low * (1.0 - PRECISION), min(1.0, high * (1.0 + PRECISION))
+
+    def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int) -> bool:
+        """Whether the interval is as narrow as an experiment asks for; never if it does not ask."""
+        low, high = self.interval(estimator_of(run), losses, runs, hidden)
+        half_width = (high - low) / 2.0
+        rule = rule_of(run)
+        return rule is not None and half_width <= min(rule.half_width, rule.relative * self.p(losses, runs))
+
+
+def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
+    """By invariant, and for DATA_LOSS. Of an invariant whose breach does not end a run, what comes after the head is
+    not sampled: an exit does not tell whether it was broken before."""
+    found = {DATA_LOSS: _part(solved.lost, solved.leaves, exits)}
+    for invariant in model.invariants:
+        inside, leaves = solved.broken[invariant.name]
+        found[invariant.name] = _part(inside, leaves, exits if invariant.data_loss else None)
+    return found
+
+
+def _part(inside: float, leaves: float, exits: Exits | None) -> Part:
+    if exits is None:
+        return Part(inside, leaves, 0.0, 0, False)
+    return Part(inside, leaves, exits.left_out, len(exits.flows), True)
+
+
+def applies(point: Point) -> bool:
+    """Whether a head of this point can be solved: time plays no part in how its runs go."""
+    return point.horizon == math.inf and getattr(point, "lifetime", math.inf) == math.inf
+
+
+def most_transitions(runs: int, mean_steps: float) -> int:
+    """The size at which a head stops growing, for an experiment of so many runs of so many steps."""
+    return max(FEWEST_TRANSITIONS, min(MOST_TRANSITIONS, int(runs * mean_steps / STEPS_A_TRANSITION)))
+
+
+def solve(
+    model: Model,
+    point: Point,
+    memory_bytes: int,
+    most: int,
+    progress: Callable[[int, int], None] | None = None,
+    certain: float = CERTAIN,
+) -> tuple[Head, Solved] | None:
+    """The head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L.
+
+    None if not even the likeliest paths can be solved: runs move to and fro among too many states.
+    """
+    head = Head(model, point, memory_bytes)
+    best: Solved | None = None
+    while head.grow(most, progress) or head.is_full:
+        solved = head.solve()
+        if solved is None:
+            break
+        best = solved
+        if head.is_full or solved.leaves <= certain * solved.lost:
+            return head, solved
+    if best is None:
+        return None
+    if best.complete:
+        return head, best
+    head = Head(model, point, memory_bytes)  # grown beyond what can be solved: as far as it could be, once more
+    while head.cost < best.cost:
+        head.grow(most, progress)
+    return head, best
+
+
+def method_of(solved: Solved, exits: Exits | None, estimator: Estimator) -> str:
+    """What results call it."""
+    if exits is None:
+        return CERTIFIED if solved.leaves else EXACT
+    return f"{SAMPLED}: {estimator.method}"
+
+
+def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confidence: float) -> HeadPart:
+    """What results say of a head of whose exits `losses` of `runs` runs were lost."""
+    return HeadPart(
+        cost=solved.cost,
+        states=solved.states,
+        transitions=solved.transitions,
+        lost=solved.lost,
+        leaves=solved.leaves,
+        exits=len(exits.flows) if exits else 0,
+        left_out=exits.left_out if exits else 0.0,
+        needed_runs=_needed_runs(solved, losses, runs, confidence) if losses else None,
+    )
+
+
+def _needed_runs(solved: Solved, losses: int, runs: int, confidence: float) -> int | None:
+    """For 10 % either side: with q (1 - q) / n the variance of q, half-width z F sqrt(q (1 - q) / n) = P / 10."""
+    from scipy.special import ndtri
+
+    q = losses / runs
+    p = solved.lost + solved.leaves * q
+    z = float(ndtri((1.0 + confidence) / 2.0))
+    needed = math.ceil((10.0 * z * solved.leaves / p) ** 2 * q * (1.0 - q))
+    return needed if needed > runs else None

@@ -1,0 +1,121 @@
+"""Losses too rare to count, held against exact answers."""
+
+import math
+
+import pytest
+
+from quorisk.analysis import estimate, rare
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment import config
+from quorisk.analysis.judge import estimator_of
+from quorisk.analysis.statistics.estimator import Estimator
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.numba_engine import simulate
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.starts import starts
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import LOST
+from quorisk.kernels.states.head import Head
+
+MEMORY = 1 << 28
+MODEL = {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1}
+VARIANT = {"persist_cursor_before_delete": False}
+RUN = {"runs": 20_000, "seed": 5}
+
+
+def experiment(*overrides, **rates):
+    document = {"protocol": "compaction", "model": MODEL, "variant": VARIANT, "rates": rates, "run": RUN}
+    return config.build(document, "topic", overrides)
+
+
+def probability(given):
+    return exact(given, MEMORY).data_loss.p
+
+
+RATES = [
+    {"broker_crash": rate, "compactor_phase_two_write": slow, "compactor_phase_one": first}
+    for rate in (1e-3, 1e-5, 1e-8, 1e-11, 1e-14)
+    for slow, first in ((1.0, 1.0), (1e-2, 1.0), (1.0, 1e-3))
+]
+
+
+@pytest.mark.parametrize(("method", "most"), [("head", 1 << 20), ("auto", 1 << 20), ("head", 300), ("exact", 1 << 20)])
+def test_every_interval_holds_the_exact_answer(method, most, monkeypatch):
+    """Problems that nothing was tuned to, also with heads that are too small."""
+    if method == "head":
+        monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", most)
+        monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
+    for rates in RATES:
+        given = experiment(f"run.method={method}", **rates)
+        found = estimate.estimate(given, 2, memory_bytes=MEMORY)
+        truth = exact(given, MEMORY)
+        assert found.data_loss.low <= truth.data_loss.p <= found.data_loss.high
+        assert found.data_loss.bounds == (found.data_loss.high > 10.0 * found.data_loss.low)
+        assert found.data_loss.low <= found.data_loss.p <= found.data_loss.high
+        assert (found.head is None) == (found.data_loss.losses > rare.ENOUGH_LOSSES and method == "auto")
+        assert most == 300 or found.data_loss.high < 2 * truth.data_loss.p
+        for name, risk in found.invariants.items():
+            assert risk.low <= truth.invariants[name].p <= risk.high
+
+
+def test_what_is_not_rare_is_counted():
+    counted = estimate.estimate(experiment(broker_crash=0.1), 2)
+    chosen = estimate.estimate(experiment("run.method=auto", broker_crash=0.1), 2)
+    assert counted.data_loss.losses > rare.ENOUGH_LOSSES
+    assert (chosen.method, chosen.head, chosen.outcomes) == (counted.method, None, counted.outcomes)
+    assert chosen.data_loss == counted.data_loss
+
+
+def shallow(given):
+    """A head of the likeliest paths alone, and its exits."""
+    (point,) = given.points
+    head = Head(given.model, point.point, MEMORY)
+    assert head.grow(rare.MOST_TRANSITIONS)
+    solved = head.solve()
+    assert solved is not None
+    exits = head.exits(solved, MEMORY)
+    return solved, exits, pack(given.model, [point.point])._replace(starts=starts(exits.states, exits.flows))
+
+
+def test_intervals_cover_as_often_as_they_say():
+    given = experiment(broker_crash=1e-6)
+    solved, exits, points = shallow(given)
+    part = rare.parts(given.model, solved, exits)["data loss"]
+    p, runs, replicates = probability(given), 500, 1000
+    covered = losses = 0
+    for replicate in range(replicates):
+        k = int(simulate(given.model, points, [Job(0, replicate * runs, runs)], 11)[0][LOST])
+        low, high = part.interval(Estimator(0.95), k, runs, 0)
+        covered += low <= p <= high
+        losses += k
+    assert 0.0 < part.inside + part.leaves * losses / (runs * replicates) == pytest.approx(p, rel=0.1)
+    assert covered >= replicates * (0.95 - 4.0 * math.sqrt(0.95 * 0.05 / replicates))
+
+
+def test_runs_from_exits_are_the_same_on_any_number_of_threads():
+    given = experiment(broker_crash=1e-6)
+    _, _, points = shallow(given)
+    jobs = [Job(0, 0, 70_000)]
+    assert (simulate(given.model, points, jobs, 3, 1) == simulate(given.model, points, jobs, 3, 2)).all()
+
+
+def test_an_exit_for_which_there_is_no_room_counts_as_loss():
+    given = experiment(broker_crash=1e-6)
+    solved, exits, _ = shallow(given)
+    all_of_them = rare.parts(given.model, solved, exits)["data loss"]
+    half = rare.parts(given.model, solved, exits._replace(left_out=solved.leaves / 2.0))["data loss"]
+    given_counts = (estimator_of(given.run), 3, 100, 0)
+    assert half.interval(*given_counts)[0] <= all_of_them.interval(*given_counts)[0]
+    assert half.interval(*given_counts)[1] >= solved.lost + solved.leaves / 2.0 > all_of_them.interval(*given_counts)[1]
+
+
+def test_time_that_ends_runs_is_not_for_a_head():
+    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, as runs have a horizon"):
+        estimate.estimate(experiment("run.method=head", "run.horizon=5"), 1)
+    assert estimate.estimate(experiment("run.method=auto", "run.horizon=5"), 1).head is None
+
+
+def test_a_chain_that_does_not_fit_is_said_to(monkeypatch):
+    monkeypatch.setattr(rare, "MOST_TRANSITIONS", 60)
+    with pytest.raises(ConfigError, match="its chain does not fit"):
+        estimate.estimate(experiment("run.method=exact"), 1)

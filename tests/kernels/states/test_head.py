@@ -1,0 +1,134 @@
+"""Heads of small problems, held against their chains: what is inside, what leaves, and from where it goes on."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import spsolve
+
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.model import LOST, UNFINISHED, leaves
+from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
+from quorisk.kernels.states import absorption, chain, head, paths
+from quorisk.kernels.states.paths import Step
+from tests.external import retransmission, tandem
+from tests.support import point_of
+
+MEMORY = 1 << 28
+UNBOUNDED = 10**12
+PROBLEMS = {
+    "tandem": (tandem.MODEL, Point({"capacity": 6}, {"arrive": 0.05}, 0.0, 10**6, math.inf)),
+    "retransmission": (
+        retransmission.MODEL,
+        Point({"frames": 1, "max_retries": 2}, retransmission.RATES, retransmission.FRAME_LOSS, 10**6, math.inf),
+    ),
+    "compaction": (
+        COMPACTION,
+        point_of(
+            COMPACTION,
+            rates={"broker_crash": 1e-3, "compactor_phase_two_write": 1e-2},
+            persist_cursor_before_delete=False,
+        ),
+    ),
+}
+
+
+@cache
+def hopes(name):
+    """By state (its integers), the probability that a run from it loses data: in plain Python, and a sparse solver."""
+    model, point = PROBLEMS[name]
+    params = model.make_params(point.values)
+    data_loss = sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss)
+    states = [model.initial(params, choice) for choice in range(model.initial_choices(params))]
+    places = {state: place for place, state in enumerate(states)}
+    odds: dict[tuple[int, int], float] = {}
+    ends: list[bool] = []
+    for here, state in enumerate(states):
+        ends.append(paths.broken(model, state, params) & data_loss != 0)
+        if ends[-1]:
+            continue
+        moves = list(paths.instances(model, state, params))
+        rate = {a: point.rates.get(model.actions[a].name, 1.0) for a, _ in moves}
+        total = sum(rate[a] for a, _ in moves)
+        for action, instance in moves if total else ():
+            sent = paths.sends(model, state, params, Step(action, instance, 0))
+            for subset in paths.subsets(sent):
+                n, k = sent.bit_count(), subset.bit_count()
+                p = rate[action] / total * point.message_loss**k * (1 - point.message_loss) ** (n - k)
+                after = paths.after(model, state, params, Step(action, instance, subset))
+                if p and after not in places:
+                    places[after] = len(states)
+                    states.append(after)
+                if p:
+                    odds[here, places[after]] = odds.get((here, places[after]), 0.0) + p
+    rows, columns = np.array(list(odds)).T
+    matrix = csr_array((list(odds.values()), (rows, columns)), (len(states), len(states)))
+    found = spsolve((eye_array(len(states)) - matrix).tocsc(), np.array(ends, float))
+    return {leaves(state): p for state, p in zip(states, found, strict=True)}
+
+
+@cache
+def grown(name, cost):
+    model, point = PROBLEMS[name]
+    found = head.Head(model, point, MEMORY)
+    while found.next_cost <= cost and found.grow(UNBOUNDED):
+        pass
+    return found
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("cost", [-1, 0, 1, 2, 4])
+def test_what_is_inside_and_what_goes_on_from_the_exits_is_the_whole(name, cost):
+    """L + the sum of flows x P(loss from there) = P(loss), whatever the head."""
+    _check(name, grown(name, cost))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("most_transitions", [10, 20])
+def test_a_level_that_does_not_fit_is_left_unfinished(name, most_transitions, monkeypatch):
+    monkeypatch.setattr(head, "SLICE", 3)
+    model, point = PROBLEMS[name]
+    found = head.Head(model, point, MEMORY)
+    while found.grow(most_transitions):
+        pass
+    assert found.is_full
+    assert found.transitions < 4 * most_transitions
+    _check(name, found)
+
+
+def _check(name, found):
+    solved = found.solve()
+    exits = found.exits(solved, MEMORY)
+    values = hopes(name)
+    tail = math.fsum(flow * values[tuple(row)] for row, flow in zip(exits.states.tolist(), exits.flows, strict=True))
+    model, point = PROBLEMS[name]
+    params = model.make_params(point.values)
+    choices = range(model.initial_choices(params))
+    p = np.mean([values[leaves(model.initial(params, choice))] for choice in choices])
+    assert solved.lost + tail == pytest.approx(p, rel=1e-9)
+    assert p > 0.0
+    assert math.fsum(exits.flows) == pytest.approx(solved.leaves, rel=1e-12)
+    assert exits.left_out == 0.0
+    assert solved.outcomes[:UNFINISHED].sum() + solved.leaves == pytest.approx(1.0, rel=1e-12)
+    assert (np.diff(exits.flows) <= 0.0).all()
+    assert len(np.unique(exits.states, axis=0)) == len(exits.states)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_head_that_nothing_leaves_is_the_chain(name):
+    found = grown(name, head.NEVER - 1)
+    solved = found.solve()
+    whole = chain.build(*PROBLEMS[name], MEMORY)
+    visits = absorption.visits(whole, absorption.components(whole))
+    assert solved.complete
+    assert (solved.states, solved.leaves) == (len(whole.ends), 0.0)
+    assert solved.lost == pytest.approx(visits[whole.ends == LOST].sum(), rel=1e-12)
+
+
+def test_heads_nest():
+    solved = [grown("compaction", cost).solve() for cost in range(6)]
+    assert [each.lost for each in solved] == sorted(each.lost for each in solved)
+    assert [each.leaves for each in solved] == sorted((each.leaves for each in solved), reverse=True)
+    assert solved[0].leaves > solved[5].leaves
