@@ -160,7 +160,7 @@ def _head(
     if not rare.applies(point):
         if run.method == "auto":
             return None, None
-        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, as runs have a horizon")
+        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, as time ends runs")
     most = rare.MOST_TRANSITIONS
     if run.method != "exact":
         job = Job(0, run.first_run, min(run.runs, rare.PILOT_RUNS))

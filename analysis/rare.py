@@ -103,8 +103,8 @@ def _part(inside: float, leaves: float, exits: Exits | None) -> Part:
 
 
 def applies(point: Point) -> bool:
-    """Whether a head of this point can be solved: time plays no part in how its runs go."""
-    return point.horizon == math.inf and getattr(point, "lifetime", math.inf) == math.inf
+    """Whether a head of this point can be solved: no time ends its runs."""
+    return point.horizon == math.inf and point.lifetime == math.inf
 
 
 def most_transitions(runs: int, mean_steps: float) -> int:

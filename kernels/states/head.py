@@ -25,7 +25,7 @@ from numba import njit
 
 from quorisk.kernels.compiled import bind, stepper, store_words
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, leaves
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask, leaves
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.chain import Chain, fates, start_function
@@ -104,7 +104,7 @@ class Head:
         params = model.make_params(point.values)
         self._store = Store(model, params, memory_bytes, STATE_BYTES)
         self._arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
-        rates = np.array([point.rates.get(action.name, 1.0) for action in model.actions])
+        rates = np.array([float(point.rates.get(action.name, 1.0)) for action in model.actions])
         decades = np.log10(rates, out=np.full(len(rates), -math.inf), where=rates > 0.0)
         loss_cost = round(-math.log10(point.message_loss)) if point.message_loss > 0.0 else 0
         self._constants = params, rates, decades, fates(model, point.message_loss), loss_cost
@@ -277,7 +277,7 @@ def _functions(model: Model) -> tuple[Any, Any, Any]:
         cached=True,
         broken=steps.broken,
         outcome=model.outcome,
-        data_loss=sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss),
+        data_loss=data_loss_mask(model),
         **moves,
         **states._asdict(),
         **word_tables(model),

@@ -110,7 +110,7 @@ def test_an_exit_for_which_there_is_no_room_counts_as_loss():
 
 
 def test_time_that_ends_runs_is_not_for_a_head():
-    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, as runs have a horizon"):
+    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, as time ends runs"):
         estimate.estimate(experiment("run.method=head", "run.horizon=5"), 1)
     assert estimate.estimate(experiment("run.method=auto", "run.horizon=5"), 1).head is None
 
