@@ -36,6 +36,8 @@ def simulate(
     `progress` is called in this thread with the number of runs that have ended since its last call. The result does
     not depend on `threads`, nor on when a kernel takes over from the generic engine.
     """
+    if len(points.starts.cumulative):  # kernels start at the beginning
+        return numba_engine.simulate(model, points, jobs, seed, threads, progress)
     left = Counter[int]()
     for job in jobs:
         left[job.point] += job.num_runs
@@ -51,16 +53,19 @@ def simulate(
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
+    if len(points.starts.cumulative):
+        return numba_engine.record(model, points, job, seed)
     return switch_of(model, points, job.point).record(seed, job)
 
 
 def switch_of(model: Model, points: Points, point: int) -> Switch:
     """What runs a point in this process."""
-    key = model.name, *(np.asarray(column[point]).tobytes() for column in points)
+    columns = points[: Points._fields.index("starts")]
+    key = model.name, *(np.asarray(column[point]).tobytes() for column in columns)
     with _lock:
         if key not in _switches:
             if len(_switches) >= _MOST_SWITCHES:
                 _switches.pop(next(iter(_switches)))
-            own = Points(*(column[point : point + 1] for column in points))
+            own = Points(**{name: getattr(points, name)[point : point + 1] for name in Points._fields[: len(columns)]})
             _switches[key] = Switch(model, own, 0)
         return _switches[key]
