@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.model import INSTANCE_BITS, Action, Model, leaves, num_words
 from quorisk.kernels.tracing.demand import leaf_names
-from quorisk.kernels.tracing.expressions import Graph, bits, same, signed, trailing_zeros
+from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, signed, trailing_zeros
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 
 CHOICE = "choice"
@@ -160,7 +160,7 @@ class _Tracer:
         places = [i for i, mask in enumerate(now.masks) if not same(mask, 0)]
         words = self._words(state, now.masks, places)
         now, at_first = (seen._replace(masks=tuple(seen.masks[i] for i in places)) for seen in (now, at_first))
-        needed = _needed(now, words)
+        needed = self._needed(now, words)
 
         def kept(values: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(value if i in needed else 0 for i, value in enumerate(values))
@@ -169,6 +169,14 @@ class _Tracer:
         initial = kept(initial)
         at_first = at_first._replace(unbounded=make("or", at_first.unbounded, strays(initial, self.bounds)))
         return TracedModel(kept(state), words, now, num_choices, initial, at_first, self.bounds, self.graph)
+
+    def _needed(self, now: Seen, words: Sequence[Word]) -> set[int]:
+        """Places of the leaves on which runs depend, bounds or not: what bounds fold away may matter beyond them."""
+        everything = widest(self.model)
+        if self.bounds == everything:
+            return _needed(now, words)
+        whole = trace(self.model, self.params, self.weights, everything)
+        return {i for i, leaf in enumerate(whole.state) if isinstance(leaf, Node)}
 
     def _initial(self, num_choices: int) -> tuple[Any, ...]:
         choice: Any = 0

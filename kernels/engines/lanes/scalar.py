@@ -279,7 +279,9 @@ class ScalarKernel:
             return cache[name]
 
         changed = [i for i in self.leaves if not same(word.after[i], traced.state[i])]
-        astray = strays([word.after[i] if i in changed else 0 for i in range(len(word.after))], traced.bounds)
+        astray = strays(
+            [0 if same(new, old) else new for new, old in zip(word.after, traced.state, strict=True)], traced.bounds
+        )
         emitter = self._emitter(before, [*(word.after[i] for i in changed), word.sent, astray])
         after = {("state", i): emitter.get(word.after[i], 64) for i in changed}
         sent = Value(builder, emitter.get(word.sent, 64)).popcount().value if not is_constant(word.sent, 0) else _int(0)

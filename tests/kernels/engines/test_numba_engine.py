@@ -50,7 +50,7 @@ def test_records_are_what_the_tally_adds_up(alone):
     assert list(sums.outcomes.values()) == np.bincount(columns["outcome"], minlength=5).tolist()
     assert (sums.steps, sums.messages) == (columns["steps"].sum(), columns["messages"].sum())
     assert sums.steps_squared == (columns["steps"] ** 2).sum()
-    assert list(sums.broken.values()) == [(columns["broken_mask"] >> i & 1).sum() for i in range(5)]
+    assert list(sums.broken.values()) == [(columns["broken_mask"] >> i & 1).sum() for i in range(len(MODEL.invariants))]
     bins = np.floor(np.log2(np.maximum(columns["steps"], 0.5))).astype(int) + 1
     assert sums.step_histogram == np.bincount(bins, minlength=tally.STEP_BINS).tolist()
 
