@@ -145,7 +145,7 @@ def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
         show.estimate(found, Console())
         assert "mean model time to data loss: not known: times are counted in 2^-20 up to" in capsys.readouterr().out
     for engine in (numba_engine, jax_engine):
-        runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 2000), 5)
+        runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 20_000), 5)
         assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
 
 
@@ -207,7 +207,8 @@ def test_the_defects_break_what_their_files_say_and_their_mechanisms_prevent_it(
     assert off.invariants[broken].low > 1e-4
     assert off.data_loss.losses > 0
     on = estimate.estimate(load(CONFIGS / file, [runs, f"{switch}=true"]), 2)
-    assert [risk.losses for risk in on.invariants.values()] == [0] * 5
+    measured = {each.name for each in load(CONFIGS / file).model.invariants if each.about}
+    assert not any(risk.losses for name, risk in on.invariants.items() if name not in measured)
 
 
 def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_search(monkeypatch):
@@ -221,20 +222,22 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
     assert [(row.model, row.engine, row.threads) for row in rows] == [
         ("compaction", "numba", 1),
         ("compaction", "numba", 2),
+        ("compaction", "scalar", 1),
+        ("compaction", "lanes", 1),
         ("compaction", "jax", estimate.num_cores()),
         ("compaction", "search", 1),
     ]
     assert all(row.steps_per_s > 1e3 for row in rows)
-    assert [row.runs_per_s is None for row in rows] == [False, False, False, True]
-    assert told == ["compaction (numba)", "compaction (jax)", "compaction (search)"]
-    assert (rows[2].device, rows[2].bytes_per_step, rows[2].steps_per_s_by_bytes) == ("1 x cpu", 168, None)
+    assert [row.runs_per_s is None for row in rows] == [False, False, False, False, False, True]
+    assert told == ["compaction (numba)", "compaction (lanes)", "compaction (jax)", "compaction (search)"]
+    assert (rows[4].device, rows[4].bytes_per_step, rows[4].steps_per_s_by_bytes) == ("1 x cpu", 176, None)
     assert {row.engine for row in bench.bench("search", 1)} == {"search"}
 
 
 def test_the_benchmark_tells_what_a_known_device_could_do_at_most(monkeypatch):
     monkeypatch.setattr(bench, "REPETITION_S", 0.01)
     monkeypatch.setattr(registry, "names", lambda: ["compaction"])
-    monkeypatch.setitem(bench.LIMITS, "cpu", bench.Limits(bytes_per_s=168e9, operations_per_s=1e12))
+    monkeypatch.setitem(bench.LIMITS, "cpu", bench.Limits(bytes_per_s=176e9, operations_per_s=1e12))
     [row] = bench.bench("jax", 1)
     assert row.operations_per_step is not None
     assert 300 < row.operations_per_step < 1000  # the step of this model by itself has 627 in JAX's own terms

@@ -230,7 +230,7 @@ ERRORS = [
     ("", ["horizon=0"], f"run.horizon = 0: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
     ("", ["horizon=1e101"], f"run.horizon = 1e+101: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
     ("", ["confidence=1"], "run.confidence = 1: a number between 0 and 1"),
-    ("", ["engine=cuda"], 'run.engine = "cuda": one of "auto", "numba", "jax"'),
+    ("", ["engine=cuda"], 'run.engine = "cuda": one of "auto", "numba", "lanes", "jax"'),
     ("", ["ack_quorum"], '--set "ack_quorum": written as section.key=value'),
     ("", ["ack_quorum=1 2"], '"1 2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
     ("", ["ack_quorum=1\nb=2"], r'"1\nb=2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
@@ -249,7 +249,7 @@ ERRORS = [
         "zzz = 1",
         [],
         "model.zzz = 1: there is no key model.zzz; "
-        "[model] has bookies, clients, write_quorum, ack_quorum, entries, inflight",
+        "[model] has bookies, clients, write_quorum, ack_quorum, entries, inflight, racks",
     ),
     ("[fault]\nmessage_loss = 0.1", [], f"fault: no such table; there are {', '.join(TABLES)}"),
     ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),
@@ -263,7 +263,7 @@ ERRORS = [
         [],
         "grid.model.ack_quorum = [2]: [grid] lists model.ack_quorum already",
     ),
-    ("[grid]\nacks = [1]", [], "grid.acks = [1]: there is no key acks; use table.key, such as run.runs"),
+    ("[grid]\nzzz = [1]", [], "grid.zzz = [1]: there is no key zzz; use table.key, such as run.runs"),
     (
         "[grid]\nwrite_quorum = [3, 1]",
         [],
