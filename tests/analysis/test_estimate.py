@@ -145,7 +145,9 @@ def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
         show.estimate(found, Console())
         assert "mean model time to data loss: not known: times are counted in 2^-20 up to" in capsys.readouterr().out
     for engine in (numba_engine, jax_engine):
-        runs = engine.record(experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 20_000), 5)
+        runs = engine.record(
+            experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 20_000), 5
+        )
         assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
 
 
