@@ -50,7 +50,7 @@ def test_estimate_as_json(quorisk, file):
     assert result["steps"] == pytest.approx(result["mean_steps"] * 5000)
     assert {"seconds", "steps_per_s", "runs_per_s", "compile_s", "point_id", "assumptions"} < set(result)
     leak = result["invariants"]["CompactedLedgerLeak"]
-    assert leak.keys() == {"losses", "p", "low", "high"}
+    assert leak.keys() == {"losses", "p", "low", "high", "bounds"}
     assert leak["low"] < leak["p"] == leak["losses"] / 5000 < leak["high"]
     assert result["data_loss"]["losses"] == result["outcomes"]["lost"] == 0
 
