@@ -141,7 +141,8 @@ def test_one_compiled_program_serves_every_queue(caplog):
 
 TWO_DEVICES = """
 import jax
-from tests.kernels.engines.test_jax_engine import JOBS, by_jax, by_numba, jax_engine, numba_engine, points, CRASHES, TOPIC, SEED
+from tests.kernels.engines.test_jax_engine import CRASHES, JOBS, SEED, TOPIC
+from tests.kernels.engines.test_jax_engine import by_jax, by_numba, jax_engine, numba_engine, points
 assert len(jax_engine.devices()) == 2
 assert (by_jax(JOBS) == by_numba(JOBS)).all()
 packed = points.pack(TOPIC, CRASHES)
