@@ -42,7 +42,7 @@ def test_it_is_of_the_configuration_that_loses_most_and_can_be_run_again(experim
     for key, value in worst.varied.items():
         assert f"{key}={str(value).lower()}" in caption
     command = shlex.split(caption.partition("unshortened: quorisk ")[2])
-    seed, run = command[-1].split(":")
+    seed, run = command[command.index("--run") + 1].split(":")
     assert (seed, 100_000 <= int(run) < 100_300) == ("5", True)
     code, out, err = quorisk(*command)
     assert (code, err) == (0, "")

@@ -143,7 +143,7 @@ def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     other = leave("b", PART, "--set=rates.broker_crash=2.0")
     older = [row | {"model_version": 0} for row in results.read(other / folder.RESULTS).to_pylist()]
     write(pa.Table.from_pylist(older, schema=results.SCHEMA), other / folder.RESULTS)
-    assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 1 in a and 0 here\n")
+    assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 2 in a and 0 here\n")
 
 
 def test_folders_without_results_or_that_have_some_already_are_refused(leave, quorisk, tmp_path):

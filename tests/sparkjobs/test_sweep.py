@@ -362,7 +362,7 @@ def test_a_setting_of_spark_that_is_none_is_refused(load, console, tmp_path, con
 
 @pytest.mark.parametrize("master", ["foo", "local[2]x", "spark:/host", "local[2]\n"])
 def test_a_master_that_is_none_is_refused_before_anything_is_written(load, console, tmp_path, master):
-    with pytest.raises(ConfigError, match=r'--master ".*": local'):
+    with pytest.raises(ConfigError, match=r'^master ".*": local'):
         sweep(load(), tmp_path / "out", Options(master), console)
     assert not (tmp_path / "out").exists()
 
