@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,15 @@ def values_of(model: Model, **given: Any) -> dict[str, Any]:
     """All parameters of a model: those given, else the small configuration, else the defaults."""
     defaults = {p.name: p.default_value for p in model.parameters}
     return {**defaults, **registry.cases(model.name).small, **given}
+
+
+def tables_of(model: Model, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables of an experiment file that give these parameters."""
+    tables: dict[str, dict[str, Any]] = {"model": {}, "variant": {}, "faults": {}}
+    for parameter in model.parameters:
+        if parameter.name in values:
+            tables[parameter.table][parameter.name] = values[parameter.name]
+    return tables
 
 
 def any_values(model: Model, chance: random.Random) -> dict[str, Any]:

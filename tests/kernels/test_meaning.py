@@ -13,7 +13,7 @@ from quorisk.kernels.engines.tally import TIME_TICK
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun
-from tests.support import point_of
+from tests.support import point_of, tables_of
 
 RUNS, AGAIN, SEED = 40_000, 60, 11
 
@@ -21,7 +21,7 @@ RUNS, AGAIN, SEED = 40_000, 60, 11
 @pytest.mark.parametrize("name", registry.names())
 def test_a_run_means_the_same_wherever_it_is_made(name):
     """Numba, JAX and plain Python on the same draws, run by run; the Markov chain by its probabilities."""
-    model, small = registry.load(name), registry.cases(name).small
+    model = registry.load(name)
     point, loss = point_of(model), 0.1 if model.max_sends else 0.0
     packed = points.pack(model, [point])
     records = numba_engine.record(model, packed, Job(0, 0, RUNS), SEED)
@@ -34,7 +34,8 @@ def test_a_run_means_the_same_wherever_it_is_made(name):
         assert len(ran.path.steps) == record["steps"]
         assert record["time_ticks"] == int(ran.time / TIME_TICK)
 
-    tables = {"model": small, "faults": {"message_loss": loss}}
+    tables = tables_of(model, registry.cases(name).small)
+    tables["faults"]["message_loss"] = loss
     solved = exact(build({"protocol": name, **tables}, name), 4 << 30)
     counts = np.bincount(records[:, RECORD.index("outcome")], minlength=len(OUTCOMES))
     for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):

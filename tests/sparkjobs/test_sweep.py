@@ -346,7 +346,7 @@ def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
     for out in ("file", "file/below"):
         with pytest.raises(ConfigError, match=r"^[^\n]*file is not a directory$"):
             sweep(load(), tmp_path / out, Options(), console)
-    with pytest.raises(ConfigError, match="--out /proc/self/fdinfo/out: cannot be"):
+    with pytest.raises(ConfigError, match="out /proc/self/fdinfo/out: cannot be"):
         sweep(load(), Path("/proc/self/fdinfo/out"), Options(), console)
     assert (tmp_path / "file").read_text() == "x"
 
@@ -355,7 +355,7 @@ def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
 def test_a_setting_of_spark_that_is_none_is_refused(load, console, tmp_path, conf):
     with pytest.raises(ConfigError, match=r"conf \".*\": written as spark.KEY=VALUE"):
         sweep(load(), tmp_path / "out", Options(conf=[conf]), console)
-    with pytest.raises(ConfigError, match=r'--conf "spark.a=2": .*each key once'):
+    with pytest.raises(ConfigError, match=r'conf "spark.a=2": .*each key once'):
         sweep(load(), tmp_path / "out", Options(conf=["spark.a=1", "spark.a=2"]), console)
     assert not (tmp_path / "out").exists()
 
