@@ -106,6 +106,8 @@ class Model(NamedTuple):
     """A state whose integers are the bits that each field needs: how the search packs states."""
     max_sends: int
     """Messages that one action instance sends at most: bits 0 to max_sends - 1 of `sends`."""
+    limits: tuple[str, ...] = ()
+    """What the model leaves out, a sentence each: it stands wherever a number of the model's does."""
 
 
 def smallest_params(model: Model) -> Any:

@@ -10,6 +10,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.ops import jitable
 from quorisk.kernels.protocols.bookkeeper import bookies, faults, invariants, recovery, writer
 from quorisk.kernels.protocols.bookkeeper.layout import INITIAL, MAX_BOOKIES, WIDTHS
+from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, make_params
 
 
@@ -38,4 +39,5 @@ MODEL = Model(
     outcome=invariants.outcome,
     widths=WIDTHS,
     max_sends=MAX_BOOKIES,
+    limits=LIMITS,
 )

@@ -22,6 +22,7 @@ from quorisk.kernels.ops import jitable, popcount, where
 from quorisk.kernels.protocols.compaction.actions import ACTIONS
 from quorisk.kernels.protocols.compaction.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.compaction.layout import IN_PHASE_ONE, MAX_MESSAGES, WIDTHS, State
+from quorisk.kernels.protocols.compaction.limits import LIMITS
 from quorisk.kernels.protocols.compaction.params import PARAMETERS, make_params
 
 
@@ -60,4 +61,5 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=0,
+    limits=LIMITS,
 )

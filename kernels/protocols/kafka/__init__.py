@@ -11,6 +11,7 @@ from quorisk.kernels.ops import jitable
 from quorisk.kernels.protocols.kafka import kip320, kip320_first_try, replication, truncation
 from quorisk.kernels.protocols.kafka.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kafka.layout import INITIAL, WIDTHS
+from quorisk.kernels.protocols.kafka.limits import LIMITS
 from quorisk.kernels.protocols.kafka.params import CONDITIONS, PARAMETERS, make_params
 
 
@@ -62,4 +63,5 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=0,
+    limits=LIMITS,
 )

@@ -11,6 +11,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metadata, replication
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kraft.layout import WIDTHS, initial, initial_choices
+from quorisk.kernels.protocols.kraft.limits import LIMITS
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, make_params
 
 MODEL = Model(
@@ -45,4 +46,5 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=0,
+    limits=LIMITS,
 )

@@ -42,6 +42,8 @@ def test_every_protocol_has_cases(name):
     assert set(cases.small) <= {p.name for p in model.parameters}
     assert sizes <= set(cases.small), "small has every parameter that a file must give"
     assert cases.variants
+    assert model.limits, "every model leaves something out"
+    assert all(limit.endswith(".") for limit in model.limits)
     assert cases.walks
     for given in (*cases.variants, *cases.walks, *cases.ladder):
         values = values_of(model, **{key: value for key, value in given.items() if key not in LIMITS})
