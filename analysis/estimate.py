@@ -21,7 +21,8 @@ from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
-from quorisk.kernels.states.head import Exits, Solved
+from quorisk.kernels.states.exits import Exits, exits_of
+from quorisk.kernels.states.head import Solved
 
 HEAD_BYTES = 1 << 30
 """Memory for a head and its exits, if nothing else is said."""
@@ -157,10 +158,10 @@ def _head(
     model, run, point = experiment.model, experiment.run, experiment.points[0].point
     if run.method == "count":
         return None, None
-    if not rare.applies(point):
+    if not rare.applies(point, run):
         if run.method == "auto":
             return None, None
-        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, as time ends runs")
+        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, as a fixed time ends runs")
     most = rare.MOST_TRANSITIONS
     if run.method != "exact":
         job = Job(0, run.first_run, min(run.runs, rare.PILOT_RUNS))
@@ -179,7 +180,7 @@ def _head(
     head, solved = found
     if solved.leaves <= certain * solved.lost:
         return solved, None
-    exits = head.exits(solved, memory_bytes // 2)
+    exits = exits_of(head, solved, memory_bytes // 2)
     return solved, exits if len(exits.flows) else None
 
 

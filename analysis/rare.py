@@ -16,7 +16,8 @@ from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.starts import UNIT
 from quorisk.kernels.model import Model
-from quorisk.kernels.states.head import Exits, Head, Solved
+from quorisk.kernels.states.exits import Exits
+from quorisk.kernels.states.head import Head, Solved
 
 ENOUGH_LOSSES = 30
 """Among the pilot's runs: then losses are not rare, and counting them is best."""
@@ -102,9 +103,9 @@ def _part(inside: float, leaves: float, exits: Exits | None) -> Part:
     return Part(inside, leaves, exits.left_out, len(exits.flows), True)
 
 
-def applies(point: Point) -> bool:
-    """Whether a head of this point can be solved: no time ends its runs."""
-    return point.horizon == math.inf and point.lifetime == math.inf
+def applies(point: Point, run: RunSettings) -> bool:
+    """Whether a head answers what is asked: it knows no fixed time, nor what would come after a lifetime."""
+    return point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
 
 
 def most_transitions(runs: int, mean_steps: float) -> int:

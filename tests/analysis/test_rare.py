@@ -15,6 +15,7 @@ from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST
+from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
 
 MEMORY = 1 << 28
@@ -73,7 +74,7 @@ def shallow(given):
     assert head.grow(rare.MOST_TRANSITIONS)
     solved = head.solve()
     assert solved is not None
-    exits = head.exits(solved, MEMORY)
+    exits = exits_of(head, solved, MEMORY)
     return solved, exits, pack(given.model, [point.point])._replace(starts=starts(exits.states, exits.flows))
 
 

@@ -1,0 +1,134 @@
+"""Where runs leave a head: the first states outside it, and how often each is come to."""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.compiled import bind, stepper, store_words
+from quorisk.kernels.model import Model, leaves
+from quorisk.kernels.ops import lowest_bit, popcount
+from quorisk.kernels.states.costs import cost_functions
+from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.store import (
+    ENDED,
+    FULL,
+    MOST_SUCCESSORS,
+    NO_ROW,
+    TABLE_FULL,
+    WIDER,
+    Store,
+    store_functions,
+    word_tables,
+)
+
+
+class Exits(NamedTuple):
+    """The first states outside a head."""
+
+    states: np.ndarray
+    """int64, [exit, integer]: the integers of its state, as `compiled.load_words` takes them."""
+    flows: np.ndarray
+    """float64 by exit, the probability that a run leaves the head by it, in descending order."""
+    left_out: float
+    """The probability that a run leaves the head by an exit for which there was no room."""
+
+
+def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
+    """Where runs leave a head, as it was when it was solved; those with the highest flows if memory is short."""
+    leave, read = _functions(head.model)
+    num_integers = len(leaves(head.model.widths))
+    store = Store(head.model, head.odds.params, memory_bytes // 2, 8)
+    flows = np.zeros(len(store.kept.rows))
+    order = np.argsort(-solved.flows, kind="stable")[: np.count_nonzero(solved.flows)]
+    i, count, status = 0, 0, ENDED
+    while i < len(order) and status != FULL:
+        status, i, count = leave(head.odds, head.kept, head.arrays, solved.flows, order, i, store.kept, flows, count)
+        status = store.make_room(status, count)
+    best = np.argsort(-flows[:count], kind="stable")[: memory_bytes // (2 * 8 * (num_integers + 2))]
+    states = np.empty((len(best), num_integers), np.int64)
+    read(store.kept, best, states)
+    all_there = i == len(order) and len(best) == count
+    left_out = 0.0 if all_there else max(0.0, solved.leaves - math.fsum(flows[best]))
+    return Exits(states, flows[best], left_out)
+
+
+@cache
+def _functions(model: Model) -> tuple[Any, Any]:
+    """Compiled `leave` and `read`."""
+    steps, states = stepper(model), store_functions(model)
+    leave = bind(
+        _leave,
+        model.name,
+        cached=True,
+        guards=steps.guards,
+        sends=steps.sends,
+        effect=steps.effect,
+        **cost_functions(model)._asdict(),
+        **states._asdict(),
+        **word_tables(model),
+    )
+    return leave, bind(_read, model.name, cached=True, state=states.state)
+
+
+# Templates. The names that they use and this module lacks are bound by `_functions`.
+# ruff: noqa: F821
+
+
+def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
+    """Adds the exits of states order[i] and on. Returns why it stopped, the next i, the number of exits.
+
+    A state of which no path was followed yet is an exit itself. Flows are added to only when all exits of a state are
+    kept, so that a state in which it stopped can be taken anew.
+    """
+    masks = np.empty(num_words, np.int64)
+    while i < len(order):
+        place = order[i]
+        if count + MOST_SUCCESSORS > len(exits.rows):
+            return FULL, i, count
+        if 2 * (count + MOST_SUCCESSORS) > len(exits.table):
+            return TABLE_FULL, i, count
+        before = state(kept, place)
+        due = arrays.due[place]
+        if due == arrays.cost[place]:
+            found = keep(before, exits, count)
+            if found == NO_ROW:
+                return WIDER, i, count
+            exit_flows[found] += flows[place]
+            count += found == count
+            i += 1
+            continue
+        guards(before, odds.params, masks)
+        total, top = enabled(masks, odds)
+        share = flows[place] / arrays.leaves[place]
+        for adding in range(2):
+            for word in range(num_words):
+                mask = masks[word]
+                action = word_action[word]
+                chance = odds.rates[action] / total
+                step_cost = arrays.cost[place] + decades_below(top, odds.decades[action])
+                while mask != 0 and chance > 0.0:
+                    instance = word_first[word] + lowest_bit(mask)
+                    mask &= mask - 1
+                    sent = sends(before, odds.params, action, instance)
+                    lost = sent
+                    while True:
+                        p = chance * odds.fates[popcount(sent), popcount(lost)]
+                        if p > 0.0 and step_cost + odds.loss_cost * popcount(lost) >= due:
+                            found = keep(effect(before, odds.params, action, instance, lost), exits, count)
+                            if found == NO_ROW:
+                                return WIDER, i, count
+                            count += found == count
+                            if adding == 1:
+                                exit_flows[found] += share * p
+                        if lost == 0:
+                            break
+                        lost = (lost - 1) & sent
+        i += 1
+    return ENDED, i, count
+
+
+def _read(kept, places, states):
+    for i in range(len(places)):
+        store_words(state(kept, places[i]), states[i], 0)
