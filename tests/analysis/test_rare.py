@@ -110,8 +110,37 @@ def test_an_exit_for_which_there_is_no_room_counts_as_loss():
     assert half.interval(*given_counts)[1] >= solved.lost + solved.leaves / 2.0 > all_of_them.interval(*given_counts)[1]
 
 
-def test_time_that_ends_runs_is_not_for_a_head():
-    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, as time ends runs"):
+@pytest.mark.parametrize("unit", [1.0, 1e-13, 1e13])
+def test_a_head_ends_lifetimes_as_the_chain_does(unit):
+    """Rates that span thirteen decades, whatever the unit of time."""
+    all_of_them = {action.name: 1.0 for action in experiment().model.actions}
+    rates = all_of_them | {"broker_crash": 1e-9, "compactor_phase_one": 1e4, "compactor_phase_two_write": 1e-4}
+    rates = {name: rate * unit for name, rate in rates.items()}
+    given = experiment(f"run.lifetime={2e4 / unit}", **rates)
+    (point,) = given.points
+    head, truth = Head(given.model, point.point, MEMORY), probability(given)
+    assert truth > 0.0
+    while head.grow(rare.MOST_TRANSITIONS):
+        solved = head.solve()
+        assert solved is not None
+        assert solved.lost * (1.0 - 1e-9) <= truth <= (solved.lost + solved.leaves) * (1.0 + 1e-9)
+    assert solved.complete
+    assert solved.lost == pytest.approx(truth, rel=1e-9)
+    assert probability(experiment(**rates)) > 1.1 * truth
+
+
+def test_runs_from_exits_have_all_of_their_lifetime_before_them():
+    given = experiment("run.lifetime=5", broker_crash=1e-4)
+    solved, exits, points = shallow(given)
+    runs = 100_000
+    losses = int(simulate(given.model, points, [Job(0, 0, runs)], 7)[0][LOST])
+    low, high = rare.parts(given.model, solved, exits)["data loss"].interval(Estimator(0.9999), losses, runs, 0)
+    assert losses > 100
+    assert low <= probability(given) <= high
+
+
+def test_a_fixed_time_that_ends_runs_is_not_for_a_head():
+    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, as a fixed time ends runs"):
         estimate.estimate(experiment("run.method=head", "run.horizon=5"), 1)
     assert estimate.estimate(experiment("run.method=auto", "run.horizon=5"), 1).head is None
 
