@@ -124,6 +124,7 @@ def test_a_head_ends_lifetimes_as_the_chain_does(unit):
         solved = head.solve()
         assert solved is not None
         assert solved.lost * (1.0 - 1e-9) <= truth <= (solved.lost + solved.leaves) * (1.0 + 1e-9)
+    assert solved
     assert solved.complete
     assert solved.lost == pytest.approx(truth, rel=1e-9)
     assert probability(experiment(**rates)) > 1.1 * truth
