@@ -92,6 +92,9 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     With scenarios: `run.scenario`, and `per_year`, how many times a year it happens. The grid's parameters come first.
     """
     frame = promises.with_promises(frame, experiment)
+    if "about" not in frame:
+        about = {each.name: each.about for each in experiment.model.invariants}
+        frame = frame.assign(about=[about.get(name, "") for name in frame["invariant"]])
     names = {point.point_id: point.scenario for point in experiment.points}
     if experiment.scenarios and set(frame["point_id"]) <= names.keys():  # else points of another experiment are merged
         scenarios = [names[point_id] for point_id in frame["point_id"]]

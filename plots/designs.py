@@ -2,20 +2,18 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.plots import choose, numbers, text
+from quorisk.plots import choose, numbers, text, years
 from quorisk.plots.judging import FAILS, UNDECIDED, judge, runs_to_settle
 
-_COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
-_SUMMED = ("p", "low", "high")
 _TOLD = (
-    "method", "sequential", "per_year", text.SCENARIO,
+    "point_id", "method", "sequential", "per_year", text.SCENARIO,
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
-    "write_p50_ms", "write_p99_ms", "write_p999_ms", "write_p99_low_ms", "write_p99_high_ms",
+    *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones",
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
@@ -25,9 +23,7 @@ def estimate(case: Mapping[str, Any]) -> str:
     """What is known of a case's losses, for people: in a run, or in a year."""
     if case["high"] == 0.0:
         return "0, proved"
-    if "parts" not in case:
-        return numbers.probability(case)
-    return numbers.number(case["p"]) if case["losses"] else f"< {numbers.number(numbers.above(case['high']))}"
+    return numbers.probability(case)
 
 
 class Design(NamedTuple):
@@ -119,26 +115,21 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     design_keys = choose.design(keys)
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    columns = dict.fromkeys([*design_keys, *fault_keys, *_COUNTED, *_SUMMED, *(name for name in _TOLD if name in rows)])
+    told = [name for name in _TOLD if name in rows]
+    columns = dict.fromkeys([*design_keys, *fault_keys, *years.COUNTED, *years.SUMMED, *told])
     for row in rows[list(columns)].to_dict("records"):
         faults = groups[tuple(row[key] for key in design_keys)]
         faults[tuple(row[key] for key in fault_keys)].append(row)
     found = []
     for cases in groups.values():
-        points = [_year(case) if "per_year" in columns else case[0] for case in cases.values()]
+        yearly = "per_year" in columns
+        points = [years.added(case) | {"parts": case} if yearly else case[0] for case in cases.values()]
         worst = max(points, key=lambda point: point["high"])
         differ = any(point["high"] < worst["high"] for point in points)
         for point in points:
             point["at"] = text.settings(point, fault_keys) if differ else ""
         found.append(Design(text.design(worst, design_keys), points, worst))
     return _ranked(found)
-
-
-def _year(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the scenarios of a design add up to in a year; ends of intervals that hold together add up as they are."""
-    summed = {name: math.fsum(part["per_year"] * part[name] for part in parts) for name in _SUMMED}
-    counted = {name: sum(part[name] for part in parts) for name in _COUNTED}
-    return {**parts[0], **counted, **summed, "parts": parts}
 
 
 def place(design: Design) -> tuple[Any, ...]:

@@ -8,14 +8,16 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from quorisk.plots import canvas, text
+from quorisk.plots import canvas, text, years
+from quorisk.plots.budget import budget_figure
 from quorisk.plots.cost import cost_figure
 from quorisk.plots.distribution import distribution_figure
+from quorisk.plots.frontier import frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.outcomes import outcomes_figure
 
-FIGURES = ("loss", "heat_map", "cost", "outcomes", "distribution")
+FIGURES = ("frontier", "budget", "loss", "heat_map", "cost", "outcomes", "distribution")
 """The kinds of figures, in their order."""
 
 
@@ -32,19 +34,27 @@ class Wish(NamedTuple):
     frame: canvas.Frame = canvas.Frame()
 
 
-def figures(frame: pd.DataFrame, histograms: pd.DataFrame, wish: Wish | None = None) -> Iterator[tuple[str, Figure]]:
+def figures(
+    frame: pd.DataFrame,
+    histograms: pd.DataFrame,
+    wish: Wish | None = None,
+    losses_by_faults: pd.DataFrame | None = None,
+) -> Iterator[tuple[str, Figure]]:
     """Names that are safe as file names, and figures, of a sweep's frames (`analysis.tidy.Sweep`).
 
     Every invariant has its figure of losses, the first also a heat map and one of costs, if the grid varies what they
-    compare.
+    compare. Where there are scenarios, losses are those of a year, and there is no figure of a run's costs.
     """
     wish = wish or Wish()
     invariants = wish.invariants or text.shown(frame)
-    first = invariants[0]
+    first, is_yearly = invariants[0], text.is_yearly(frame)
+    whole = years.of(frame) if is_yearly else frame
     draw: list[tuple[str, str, Callable[[], Figure | None]]] = [
-        *(("loss", each, partial(loss_figure, frame, each, wish.x, wish.hue)) for each in invariants),
-        ("heat_map", first, partial(heat_map_figure, frame, first, wish.x, wish.hue)),
-        ("cost", first, partial(cost_figure, frame, first)),
+        ("frontier", "", partial(frontier_figure, frame)),
+        ("budget", "", partial(budget_figure, frame, losses_by_faults)),
+        *(("loss", each, partial(loss_figure, whole, each, wish.x, wish.hue)) for each in invariants),
+        ("heat_map", first, partial(heat_map_figure, whole, first, wish.x, wish.hue)),
+        ("cost", first, (lambda: None) if is_yearly else partial(cost_figure, frame, first)),
         ("outcomes", "", partial(outcomes_figure, frame)),
         ("distribution", "", partial(distribution_figure, frame, histograms)),
     ]

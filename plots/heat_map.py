@@ -69,7 +69,7 @@ def heat_map_figure(
     num_rows = -(-len(shown) // abreast)
     num_shown = sum(len(_cells(choose.where(rows, panel), rows, pair)) for panel in shown)
     left_out = choose.left_out(num_shown, len(rows), "first points of the grid")
-    title = f"Probability that a run {text.event(invariant)}, by {text.name(pair[0])} and {text.name(pair[1])}"
+    title = f"{text.question(rows, invariant)}, by {text.name(pair[0])} and {text.name(pair[1])}"
     with quorisk_style():
         size_in = max(panel_in[0] * abreast + 1.2, 5.5), panel_in[1] * num_rows + 0.8
         figure, canvas = framed(title, caption(rows) + left_out, *size_in)

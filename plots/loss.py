@@ -55,7 +55,7 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
     configurations = text.configurations(rows, keys)[:MOST_LINES]
     looks, rows = Looks(rows), _thinned(rows, axis_keys[0])
     _panel(axes, rows, axis_keys, _places(rows[axis_keys[0]], len(configurations)), configurations, looks)
-    axes.set(xlabel=_axis_label(axis_keys), ylabel="probability in a run", ylim=_limits(rows))
+    axes.set(xlabel=_axis_label(axis_keys), ylabel=text.measure(rows), ylim=_limits(rows))
     log_ticks(axes.yaxis)
     if len(configurations) > 1:
         axes.legend()
@@ -115,7 +115,7 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str], h
         axes.set_xlabel(_axis_label(axis_keys))
         axes.tick_params(labelbottom=True)
     for axes in grid[:, 0]:
-        axes.set_ylabel("probability in a run")
+        axes.set_ylabel(text.measure(rows))
     handles, labels = grid[0, 0].get_legend_handles_labels()
     if len(handles) > 1:
         canvas.legend(handles, labels, loc="outside lower left", ncols=legend_columns(labels, width), handlelength=3.5)
@@ -190,7 +190,7 @@ def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
     bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, **_BARS, **_marks(hollow))
     bounds.lines[0].set_gid(UPPER_BOUND)
     axes.set_yticks(y, choose.labels(rows, keys))
-    axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="probability in a run")
+    axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel=text.measure(rows))
     axes.set_xlim(_limits(rows))
     log_ticks(axes.xaxis)
 
@@ -235,13 +235,13 @@ def _ticks(axes: Axes, places: Mapping[float, float]) -> None:
 def _limits(rows: pd.DataFrame) -> tuple[float, float]:
     """An axis with room for all intervals and arrows, two decades at least."""
     seen = rows["losses"] > 0
-    lowest = np.nanmin([rows["low"][seen].min(), _ARROW * rows["high"][~seen].min()])
-    highest = rows["high"].max()
-    return min(lowest / 2, highest / 50), min(2 * highest, 1.5)
+    ends = [*rows["low"][seen], *(_ARROW * rows["high"][~seen])]
+    lowest, highest = min((end for end in ends if end > 0), default=1.0), rows["high"].max() or 1.0
+    return min(lowest / 2, highest / 50), 2 * highest if text.is_yearly(rows) else min(2 * highest, 1.5)
 
 
 def _framed(rows: pd.DataFrame, width_in: float, height_in: float, left_out: str) -> tuple[Figure, SubFigure]:
-    title = f"Probability that a run {text.event(rows['invariant'].iloc[0])}"
+    title = text.question(rows, rows["invariant"].iloc[0])
     return framed(title, caption(rows) + left_out, width_in, height_in)
 
 

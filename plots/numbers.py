@@ -61,13 +61,14 @@ def _last_place(value: float) -> int:
 
 
 def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
-    """The estimate; without losses its upper bound, since nothing seen is not nothing there."""
-    return write(risk["p"]) if risk["losses"] else bound(risk["high"], write)
+    """The estimate; without losses its upper bound, since nothing seen is not nothing there. It is at most 1, unless
+    the risk is `yearly`."""
+    return write(risk["p"]) if risk["losses"] else bound(risk["high"], write, math.inf if risk.get("yearly") else 1.0)
 
 
-def bound(high: float, write: Callable[[float], str] = number) -> str:
-    """The upper bound of what was not seen."""
-    return f"< {write(above(high))}" if high < 1 else "at most 1"
+def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0) -> str:
+    """The upper bound of what was not seen, of what is `most` at most."""
+    return f"< {write(above(high))}" if high < most else "at most 1"
 
 
 def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
@@ -96,6 +97,14 @@ def short(value: float) -> str:
     whole = math.floor(exponent + 1e-9)
     mantissa = "" if math.isclose(exponent, whole, abs_tol=1e-9) else f"{value / 10.0**whole:g} × "
     return f"{mantissa}10{str(whole).translate(_SUPERSCRIPTS)}"
+
+
+def size(num_bytes: float) -> str:
+    """Bytes in powers of 1024: 512 B, 3 KiB, 1.44 TiB."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min(max(int(math.log2(num_bytes) // 10), 0), len(units) - 1)
+    amount = num_bytes / 1024.0**power
+    return f"{amount:.3g} {units[power]}" if amount < 1000 else f"{amount:,.0f} {units[power]}"
 
 
 def percent(confidence: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.plots import choose, numbers, text, verdict
+from quorisk.plots import choose, flips, numbers, text, verdict
 from quorisk.plots.designs import Design, designs, estimate
 from quorisk.plots.judging import FAILS, MEETS, UNDECIDED, tail
 
@@ -19,6 +19,8 @@ class Recommendation(NamedTuple):
     headline: str
     sentences: list[str]
     """What the headline rests on, and what qualifies it."""
+    flips: list[str]
+    """What would change the choice, as far as these results tell."""
 
 
 def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
@@ -34,7 +36,7 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
         headline, sentences = _with_target(found, tail(rows), target)
     if without_runs:
         sentences.insert(0, f"{without_runs:,} configurations have no runs yet: nothing said here covers them.")
-    return Recommendation(headline, sentences + _qualified(rows, found))
+    return Recommendation(headline, sentences + _qualified(rows, found), flips.told(rows, found, target))
 
 
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
@@ -110,6 +112,8 @@ def _promised(design: Design) -> str:
         said.append(f"{numbers.number(stuck)} of its runs get stuck")
     if "write_p99_ms" in promised:
         said.append(f"p99 of a write {numbers.number(promised['write_p99_ms'])} ms")
+    if "stored_bytes" in promised:
+        said.append(f"stores {numbers.size(promised['stored_bytes'])}")
     lost = f"{estimate(promised)}{', none seen' if design.is_clean else ''}"
     said.append(f"{lost} losses a year" if "parts" in promised else f"P(data loss) {lost}")
     return "; ".join(said)

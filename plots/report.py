@@ -16,6 +16,7 @@ from quorisk.plots import choose, interactive, judging, numbers, tables, text, v
 from quorisk.plots.designs import Design, designs, estimate
 from quorisk.plots.judging import UNDECIDED
 from quorisk.plots.recommend import recommend
+from quorisk.plots.scope import Scope
 
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""
@@ -23,6 +24,14 @@ _MOST_NAMED, _MOST_VALUES = 6, 12
 OUT_OF_TIME, SPENT = "time", "budget"
 """In `stopped` of a result frame: how many runs there are depends on the machines' speed; they were all made, and the
 interval is wider than was asked for."""
+LEVELS = ("p50", "p99", "p999")
+"""Of write latency, in names of columns."""
+_ABOUT = {
+    "": "",
+    "exposure": "Exposure: nothing is lost, but the next fault may take the last copies",
+    "availability": "Availability: nothing is lost, but something cannot go on",
+}
+"""Headings of findings, by what a breach is; those of losses and errors need none."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -37,6 +46,9 @@ class Provenance(NamedTuple):
     """What goes on with the runs, to which `--set run.runs=N` may be added; empty if nothing does."""
     date: str = ""
     """When it was drawn: 2026-11-21."""
+    ask: str = ""
+    """What says more of what would change the choice; empty if nothing does."""
+    scope: Scope = Scope()
 
 
 class Picture(NamedTuple):
@@ -92,6 +104,7 @@ def report(
         **_pictures(pictures),
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
+        scope=provenance.scope,
         **_designs(frame),
         **_results(frame),
     )
@@ -125,6 +138,7 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
         "controls": interactive.controls(shown, target),
         "yearly": text.is_yearly(rows),
         "some_latency": "write_p99_ms" in rows,
+        "some_bytes": "stored_bytes" in rows,
         "target": numbers.short(target) if target < math.inf else "",
         "num_designs": len(found),
         "settling_runs": _settling_runs(found, tail, target),
@@ -155,8 +169,9 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "settings": design.settings,
         "copies": _copies(design.worst),
         "survives": design.worst.get("survives"),
-        "p99": numbers.number(design.worst.get("write_p99_ms", 0.0)),
-        "p99_sort": design.worst.get("write_p99_ms", 0.0),
+        "latencies": [_latency(design.worst, level) for level in LEVELS],
+        "stored_bytes": numbers.size(design.worst["stored_bytes"]) if "stored_bytes" in design.worst else "",
+        "stored_sort": design.worst.get("stored_bytes", 0.0),
         "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",
         "stuck_sort": design.p_stuck(),
         "verdict": said,
@@ -169,6 +184,16 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "messages": _cost(design, "messages"),
         "steps": _cost(design, "steps"),
     }
+
+
+def _latency(point: Mapping[str, Any], level: str) -> dict[str, Any]:
+    """A quantile of the write latency; its interval, if it is of measurements."""
+    names = f"write_{level}_ms", f"write_{level}_low_ms", f"write_{level}_high_ms"
+    if names[0] not in point:
+        return {"ms": "", "interval": "", "sort": 0.0}
+    ms, low, high = (point[name] for name in names)
+    interval = numbers.between(low, high) if math.isfinite(high) else f"from {numbers.number(low)}"
+    return {"ms": numbers.number(ms), "interval": interval if low < high else "", "sort": ms}
 
 
 def _settling_runs(found: Sequence[Design], tail: float, target: float) -> int:
@@ -220,7 +245,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "confidence": numbers.percent(frame["confidence"].iloc[0]),
         "varied": {text.name(key): _values(frame[key].unique()) for key in text.varied(frame)},
         "fixed": text.fixed(frame),
-        "findings": [_finding(frame, invariant) for invariant in shown],
+        "found": _found(frame, shown),
         "unbroken": [name for name, losses in frame.groupby("invariant", sort=False)["losses"] if not losses.any()],
         "headings": [text.humps(invariant) for invariant in shown],
         "data_loss": [name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
@@ -255,6 +280,15 @@ def _digest(content: str) -> str:
 
 def _uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
+
+
+def _found(frame: pd.DataFrame, shown: Sequence[str]) -> list[tuple[str, list[Finding]]]:
+    """The findings on these invariants, by what a breach is: a heading, and those under it."""
+    about = dict(zip(frame["invariant"], frame["about"], strict=True)) if "about" in frame else {}
+    groups = {what: [each for each in shown if about.get(each, "") == what] for what in _ABOUT}
+    return [
+        (heading, [_finding(frame, each) for each in groups[what]]) for what, heading in _ABOUT.items() if groups[what]
+    ]
 
 
 def _finding(frame: pd.DataFrame, invariant: str) -> Finding:

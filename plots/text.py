@@ -147,6 +147,20 @@ def event(invariant: str) -> str:
     return "loses data" if invariant == ANY_LOSS else f"breaks {_clean(invariant)}"
 
 
+def measure(frame: pd.DataFrame) -> str:
+    """What `p` is: the label of an axis."""
+    if not is_yearly(frame):
+        return "probability in a run"
+    return "losses a year" if frame["invariant"].iloc[0] == ANY_LOSS else "times a year"
+
+
+def question(frame: pd.DataFrame, invariant: str) -> str:
+    """What is asked of an invariant: the title of a figure."""
+    if is_yearly(frame):
+        return "Losses a year" if invariant == ANY_LOSS else f"How often a year a run {event(invariant)}"
+    return f"Probability that a run {event(invariant)}"
+
+
 def scheduler(frame: pd.DataFrame) -> str:
     """How runs go: a sentence for a caption."""
     lost = "; messages are lost independently of each other" if loses_messages(frame) else ""

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from quorisk.analysis import tidy
+from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.plots import canvas, text
@@ -41,7 +42,8 @@ def draw(
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     run_it = experiment.command("run", "--out", str(out))
     resume = "" if command else f"{run_it} --resume"
-    provenance = Provenance(command or run_it, source, versions, resume, today)
+    ask = "" if command else experiment.command("recommend", "--break-even", "all")
+    provenance = Provenance(command or run_it, source, versions, resume, today, ask, scope_of(experiment))
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)

@@ -4,7 +4,6 @@ A figure is scaled by more and more until the choice is another one; the factor 
 between two that have both been run, one with either choice.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -12,11 +11,7 @@ from typing import NamedTuple
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.kernels.engines.points import RateError
-
-STEP, MOST = 10.0**0.5, 100.0
-"""By how much a figure is scaled from one try to the next, and at the most, up and down."""
-NARROW = 1.05
-"""The two sides of a break-even point are no further apart than this, relatively."""
+from quorisk.plots.flips import STEP, flip
 
 
 class Lever(NamedTuple):
@@ -71,7 +66,7 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
 
 
 def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experiment], str]) -> Iterator[BreakEven]:
-    """The nearest flip above and below, where there is one within a factor of MOST.
+    """The nearest flip above and below, where there is one within a factor of `flips.MOST`.
 
     `choose` names the design that is chosen of an experiment, or none (an empty text). The search on a side ends where
     rates get too different to be drawn exactly.
@@ -79,19 +74,5 @@ def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experimen
     chosen = choose(experiment)
     for step in (STEP, 1.0 / STEP):
         with suppress(RateError):
-            yield from _flip(experiment, lever, choose, chosen, step)
-
-
-def _flip(
-    experiment: Experiment, lever: Lever, choose: Callable[[Experiment], str], chosen: str, step: float
-) -> Iterator[BreakEven]:
-    before, beyond = 1.0, step
-    while (instead := choose(scaled(experiment, lever, beyond))) == chosen:
-        before, beyond = beyond, beyond * step
-        if max(beyond, 1.0 / beyond) > 1.001 * MOST:
-            return
-    while max(beyond / before, before / beyond) > NARROW:
-        middle = math.sqrt(before * beyond)
-        other = choose(scaled(experiment, lever, middle))
-        before, beyond, instead = (middle, beyond, instead) if other == chosen else (before, middle, other)
-    yield BreakEven(lever, instead, before, beyond)
+            if found := flip(lambda factor: choose(scaled(experiment, lever, factor)), chosen, step):
+                yield BreakEven(lever, found.instead, found.before, found.beyond)

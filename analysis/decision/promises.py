@@ -51,8 +51,8 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
 
     Columns: each field of `Promise`, if the protocol has them; `changed`, the mechanisms that are off and the versions
     that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`, `write_p99_ms`
-    and `write_p999_ms`, and `write_p99_low_ms` and `write_p99_high_ms` of the interval; `wants_` and each of `Targets`
-    but the losses, which are in `target`.
+    and `write_p999_ms`, each with the ends of its interval (`write_p50_low_ms`, `write_p50_high_ms`); with [cost]
+    `stored_bytes`; `wants_` and each of `Targets` but the losses, which are in `target`.
     """
     points = frame.drop_duplicates("point_id")
     found: dict[str, dict[str, Any]] = {}
@@ -61,6 +61,8 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
         fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
             fields |= promised._asdict() | _latency(experiment, promised)
+            if cost := experiment.tables.get("cost"):
+                fields["stored_bytes"] = cost.stored_bytes(promised.stored)
         found[values["point_id"]] = fields
     every = [set(fields["changed"].items()) for fields in found.values()]
     given = set.intersection(*every)
@@ -82,9 +84,12 @@ def _latency(experiment: Experiment, promised: Promise) -> dict[str, float]:
         return {}
     from quorisk.analysis.decision.latency import write_latency  # here, since scipy.stats takes its time to load
 
-    p50, p99, p999 = write_latency(settings.replica, promised.stored, promised.waits_for, settings.cut_ms)
-    ends = {"write_p99_low_ms": p99.low_ms, "write_p99_high_ms": p99.high_ms}
-    return {"write_p50_ms": p50.ms, "write_p99_ms": p99.ms, "write_p999_ms": p999.ms} | ends
+    found: dict[str, float] = {}
+    quantiles = write_latency(settings.replica, promised.stored, promised.waits_for, settings.cut_ms)
+    for name, each in zip(("p50", "p99", "p999"), quantiles, strict=True):
+        ends = {f"write_{name}_low_ms": each.low_ms, f"write_{name}_high_ms": each.high_ms}
+        found |= {f"write_{name}_ms": each.ms, **ends}
+    return found
 
 
 def _bookkeeper(values: Mapping[str, Any]) -> Promise:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.decision import breakeven
 from quorisk.analysis.decision.breakeven import BreakEven
+from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
@@ -14,6 +15,7 @@ from quorisk.plots import verdict
 from quorisk.plots.designs import Design, designs
 from quorisk.plots.judging import MEETS
 from quorisk.plots.recommend import Recommendation, recommend
+from quorisk.plots.scope import Scope
 
 
 class Advice(NamedTuple):
@@ -29,6 +31,7 @@ class Advice(NamedTuple):
     break_even: list[BreakEven]
     levers: list[str]
     """Keys of the figures that were scaled."""
+    scope: Scope
 
     @property
     def has_targets(self) -> bool:
@@ -57,7 +60,8 @@ def advise(
     scale = [lever for lever in levers if (keys is None or lever.key in keys) and len(found) > 1]
     for lever in scale:
         flips += breakeven.break_even(experiment, lever, partial(_name, weigher, lever.key))
-    return Advice(found, verdict.choice(found, target), target, recommend(rows), flips, [lever.key for lever in scale])
+    choice, scaled = verdict.choice(found, target), [lever.key for lever in scale]
+    return Advice(found, choice, target, recommend(rows), flips, scaled, scope_of(experiment))
 
 
 def _name(weigher: Weigher, key: str, experiment: Experiment) -> str:
@@ -76,7 +80,9 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "runner_up": runner_up or None,
         "headline": advice.words.headline,
         "reasons": advice.words.sentences,
+        "changes_it": advice.words.flips,
         "break_even": [_break_even(each) for each in advice.break_even],
+        "scope": advice.scope.as_json(),
     }
 
 
@@ -95,7 +101,8 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         what: {name: worst[name] for name in ("p", "low", "high")},
         "proved_zero": design.is_proved,
         "survives": worst.get("survives"),
-        "write_p99_ms": worst.get("write_p99_ms"),
+        **{f"write_{level}_ms": worst.get(f"write_{level}_ms") for level in ("p50", "p99", "p999")},
+        "stored_bytes": worst.get("stored_bytes"),
         "copies": worst.get("copies"),
         "stored": worst.get("stored"),
         "changed": worst.get("changed", ""),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
 READERS: Mapping[str, str] = {
+    "cost": "quorisk.analysis.decision.cost_table",
     "latency": "quorisk.analysis.decision.latency_table",
     "targets": "quorisk.analysis.decision.targets",
 }

@@ -109,7 +109,7 @@ def plot_verb(
         list[str],
         typer.Option(
             metavar="FIGURE",
-            help="loss, heat_map, cost, outcomes or distribution; may be given several times (default: all)",
+            help="frontier, budget, loss, heat_map, cost, outcomes, distribution; may be given again (default: all)",
             default_factory=list,
             show_default=False,
         ),

@@ -3,14 +3,14 @@
 from rich.markup import escape
 from rich.table import Table
 
-from quorisk.analysis.decision.breakeven import MOST, BreakEven
+from quorisk.analysis.decision.breakeven import BreakEven
 from quorisk.analysis.decision.diff import NOT_SHOWN, Diff, Side
-from quorisk.analysis.decision.latency import LEFT_OUT
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
 from quorisk.plots import numbers, text
 from quorisk.plots.designs import Design
+from quorisk.plots.flips import MOST
 
 MOST_LINES = 40
 
@@ -29,7 +29,7 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
         worst = design.worst
         interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
         last = design.verdict(advice.target) if advice.has_targets else numbers.plain(design.p_stuck())
-        cells = [_cell(worst[name]) for name in promised]
+        cells = [numbers.size(worst[name]) if name == "stored_bytes" else _cell(worst[name]) for name in promised]
         table.add_row(f"{design.rank}.", design.settings, _losses(design), escape(interval), *cells, last)
     out.print(table)
     if len(advice.designs) > MOST_LINES:
@@ -37,21 +37,22 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
     out.print(advice.words.headline, style="bold", soft_wrap=True)
     for sentence in advice.words.sentences:
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
+    for sentence in advice.words.flips:
+        out.print(f"- {sentence}", soft_wrap=True, markup=False)
     for each in advice.break_even:
         out.print(f"- {_flip(each)}", soft_wrap=True, markup=False)
     if advice.levers and not advice.break_even:
         out.print(f"- No figure tried changes the choice within a factor of {MOST:g} either way.", soft_wrap=True)
-    for name, scenario in experiment.scenarios.items():
-        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications]
-        out.print(" ".join(f"{each.rstrip('.')}." for each in words), style="dim", soft_wrap=True, markup=False)
-    if "latency" in experiment.tables:
-        source = f"Write latency from {experiment.tables['latency'].source}."
-        out.print(" ".join([source, *LEFT_OUT]), style="dim", soft_wrap=True, markup=False)
+    for scenario in advice.scope.scenarios:
+        words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
+        out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)
+    out.print("Left out:", *advice.scope.limits, *advice.scope.latency, style="dim", soft_wrap=True, markup=False)
 
 
 _PROMISED = {
     "copies": "copies when acknowledged",
     "stored": "stored",
+    "stored_bytes": "stores",
     "survives": "survives",
     "write_p99_ms": "p99 of a write, ms",
 }

@@ -277,7 +277,7 @@ def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "pie"], "--only pie: one of loss, heat_map, cost, outcomes, distribution"),
+        (["--only", "pie"], "--only pie: one of frontier, budget, loss, heat_map, cost, outcomes, distribution"),
         (["--x", "key"], "--x key: one of model.keys, model.values"),
         (["--x", "keys", "--hue", "keys"], "--hue keys: another one than --x"),
         (["--size", "wide"], "--size wide: width and height in inches from 1 to 100, such as 8x4.5"),

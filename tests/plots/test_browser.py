@@ -190,7 +190,8 @@ def year():
     stored, copies = (place.map(dict(enumerate(each))) for each in zip(*quorums, strict=True))
     given = given.assign(stored=stored, copies=copies, on_disk=True, survives="a bookie", changed="", together=2)
     p99_ms = stored * 1.0 + copies * 10.0
-    given = given.assign(write_p50_ms=1.0, write_p99_ms=p99_ms, write_p999_ms=99.0, write_p99_high_ms=p99_ms)
+    for name, ms in (("p50", p99_ms / 2), ("p99", p99_ms), ("p999", 2 * p99_ms)):
+        given = given.assign(**{f"write_{name}_{end}ms": ms for end in ("", "low_", "high_")})
     return given.assign(per_year=given["run.scenario"].map({"entry": 1.0, "failover": 10.0}), target=1.0)
 
 

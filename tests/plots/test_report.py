@@ -12,6 +12,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.plots import choose, numbers, text
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
+from quorisk.plots.scope import Scope, Told
 from quorisk.plots.style import save
 from quorisk.sparkjobs import screen
 from quorisk.sparkjobs.draw import draw
@@ -260,3 +261,43 @@ def test_a_summary_on_screen_ends_before_it_fills_the_screen():
     table = screen.summary(frame([1] * 50, model__keys=range(50)))
     assert table.row_count == screen.MOST_LINES
     assert table.caption == "10 more configurations in results.parquet"
+
+
+def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_inside_and_beside_its_recommendation():
+    told = Told("failover", 2000.0, "a broker dies", ("One entry is in flight.",))
+    scope = Scope(("The metadata store never fails.",), (told,), ("Round trips are independent.",), "ssd: disks")
+    given = PROVENANCE._replace(scope=scope, ask="quorisk recommend x.toml --break-even all")
+    html = " ".join(report(frame([0, 30], **LOST_AT), [], given).split())
+    [box] = re.findall('<div class="box" id="recommendation">.*?</div>', html)
+    assert (
+        '<ul id="limits"> <li>The metadata store never fails.</li> <li>Round trips are independent.</li> </ul>' in box
+    )
+    assert "<code>quorisk recommend x.toml --break-even all</code>" in box
+    assert "<dd>2000 times a year: a broker dies. One entry is in flight.</dd>" in html
+    assert 'id="limits"' not in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+
+
+def test_exposure_and_availability_stand_apart_from_losses():
+    given = frame([0, 30], **LOST_AT)
+    others = ("DuplicateNullKeyMessage", "CompactedLedgerLeak")
+    given.loc[given["invariant"].isin(others), ["losses", "p"]] = 7, 0.007
+    about = dict(zip(others, ("exposure", "availability"), strict=True))
+    given["about"] = given["invariant"].map(about).fillna("")
+    html = report(given, [], PROVENANCE)
+    headings = re.findall(r"<h3>((?:Exposure|Availability).*?): nothing is lost", html)
+    assert headings == ["Exposure", "Availability"]
+    places = [html.index(f"A run {text.event(each)}") for each in (text.ANY_LOSS, *others)]
+    assert places == sorted(places)
+    assert html.index("<h3>Exposure") < places[1] < html.index("<h3>Availability") < places[2]
+
+
+def test_a_report_tells_three_quantiles_of_the_write_latency_and_what_is_stored():
+    levels = {
+        f"write_{name}_{end}ms": ms * by
+        for name, ms in (("p50", 1.0), ("p99", 10.0), ("p999", 20.0))
+        for end, by in (("", 1.0), ("low_", 0.9), ("high_", 1.1))
+    }
+    given = frame([0, 30], model__keys=[1, 2]).assign(**levels, stored_bytes=3 * 1024.0, wants_write_p99_ms=15.0)
+    html = report(given.assign(target=0.1), [], PROVENANCE)
+    assert '<td data-value="20.0">20.0<small>18.0 to 22.0</small></td>' in html
+    assert '<td data-value="3072.0">3 KiB</td>' in html

@@ -183,7 +183,7 @@ def test_decades_are_ten_at_the_most():
 
 def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     given = frame([0, 0, 30, 30, 9, 9], model__keys=[1, 2, 3], **FAULTS)
-    headline, said = recommend(given.assign(target=0.01))
+    headline, said, _ = recommend(given.assign(target=0.01))
     assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 0.01 a run."
     assert said[:2] == ["Meeting it: keys 1.", "To choose: keys 1; P(data loss) < 0.00369, none seen."]
     assert said[2].startswith("Not meeting it: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
@@ -212,7 +212,7 @@ def chosen(given):
 
 def test_no_design_is_chosen_for_fewer_copies_because_nothing_was_lost():
     assert chosen(designs_of([0, 0, 0, 0])) == ["WQ 3 AQ 3"]
-    _, said = recommend(designs_of([0, 0, 0, 0]))
+    _, said, _ = recommend(designs_of([0, 0, 0, 0]))
     assert said[1].startswith(
         "To choose: design WQ 3 AQ 3; 3 of 3 copies on disk when acknowledged; survives 2 bookies"
     )
@@ -224,10 +224,10 @@ def test_no_design_is_chosen_for_fewer_copies_because_nothing_was_lost():
 
 def test_no_design_is_chosen_that_has_a_mechanism_off():
     assert chosen(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05)) == ["WQ 2 AQ 2", "WQ 2 AQ 1"]
-    headline, said = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
+    headline, said, _ = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
     assert headline.startswith("2 of 4 designs meet")
     assert said[1] == "Each of them has a mechanism off, or is of an older version: none is recommended."
-    _, said = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
+    _, said, _ = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
     assert any(each.startswith("design WQ 3 AQ 3; design WQ 3 AQ 2: not recommended") for each in said)
 
 
@@ -260,7 +260,7 @@ def test_the_runs_that_settle_are_those_of_the_hardest_to_settle():
 
 
 def test_without_a_target_nothing_passes():
-    headline, said = recommend(frame([0, 30], model__keys=[1, 2]).assign(target=math.inf))
+    headline, said, _ = recommend(frame([0, 30], model__keys=[1, 2]).assign(target=math.inf))
     assert headline.startswith("No target was set (run.target)")
     assert said[0] == "No run of keys 1 lost data: at most 0.00369, no more is known."
     assert said[1].startswith("The highest: keys 2: 0.0300")
@@ -268,18 +268,18 @@ def test_without_a_target_nothing_passes():
 
 
 def test_hidden_runs_are_told_of():
-    _, said = recommend(frame([0, 30], unfinished=7, model__keys=[1, 2]).assign(target=0.01))
+    _, said, _ = recommend(frame([0, 30], unfinished=7, model__keys=[1, 2]).assign(target=0.01))
     assert any(each.startswith("14 runs ended before it was known") for each in said)
 
 
 def test_a_single_design_reads_well():
-    headline, said = recommend(frame([0]).assign(target=0.01))
+    headline, said, _ = recommend(frame([0]).assign(target=0.01))
     assert headline.startswith("The one design meets the target")
     assert said == ["In its worst case, the one design: < 0.00369."]
     assert recommend(frame([30]).assign(target=math.inf)).sentences == [
         "The lowest upper end: the one design: 0.0300, interval 0.0203 to 0.0426."
     ]
-    headline, said = recommend(frame([0]).assign(target=1e-6))
+    headline, said, _ = recommend(frame([0]).assign(target=1e-6))
     assert headline.startswith("No design is shown to meet the target")
     assert said[1].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
 
@@ -287,7 +287,7 @@ def test_a_single_design_reads_well():
 def test_where_all_runs_may_hide_a_loss_nothing_is_known():
     for unfinished, horizon in ((RUNS, 0), (0, RUNS)):
         given = frame_of(table([0], unfinished, horizon), 0.95, at_any_time=True)
-        _, said = recommend(given.assign(target=0.5))
+        _, said, _ = recommend(given.assign(target=0.5))
         assert said[0] == "In its worst case, the one design: at most 1."
         assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
         assert (
@@ -326,7 +326,7 @@ def test_a_design_s_year_is_the_sum_of_its_scenarios():
 
 
 def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
-    headline, said = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
+    headline, said, _ = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
     assert headline == "1 of 2 designs meets the target: at most 10 losses a year."
     assert said[1].startswith("To choose: design 0; 0.00600 losses a year")
     assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]

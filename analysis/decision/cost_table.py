@@ -1,0 +1,38 @@
+"""The table [cost] of an experiment file: how many bytes a design's copies take.
+
+[cost]
+entry_bytes = 1024     # of an entry, without copies
+entries = 1e9          # that are kept at a time; 1 if not given, and bytes are those of one entry
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quorisk.analysis.experiment.keys import show
+from quorisk.kernels.errors import ConfigError
+
+_MOST = 1e30
+
+
+class CostSettings(NamedTuple):
+    """What [cost] says."""
+
+    entry_bytes: float
+    entries: float = 1.0
+
+    def stored_bytes(self, copies: int) -> float:
+        """What so many copies of all entries take."""
+        return copies * self.entry_bytes * self.entries
+
+
+def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
+    """The settings of a table [cost]. Raises ConfigError."""
+    for key, value in table.items():
+        if key not in CostSettings._fields:
+            raise ConfigError(f"cost.{key}: no such key; [cost] has {', '.join(CostSettings._fields)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
+            raise ConfigError(f"cost.{key} = {show(value)}: a number above 0")
+    if "entry_bytes" not in table:
+        raise ConfigError("cost.entry_bytes: missing; how large an entry is")
+    return CostSettings(**{key: float(value) for key, value in table.items()})

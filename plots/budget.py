@@ -1,0 +1,132 @@
+"""Figure: what losses are made of, a stacked bar for each design: by scenario, and by the kinds of faults met."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from quorisk.plots import choose, text
+from quorisk.plots.canvas import framed, legend_columns
+from quorisk.plots.designs import Design, designs, estimate
+from quorisk.plots.style import INK, MOST_ROWS, quorisk_style
+
+_LOOKS = (
+    ("#0072b2", ""), ("#e69f00", "////"), ("#9fb4c4", "...."), ("#d55e00", "xxxx"),
+    ("#ffffff", "\\\\\\\\"), ("#56b4e9", "++++"), ("#3c4650", ""),
+)  # fmt: skip
+"""Faces and hatches, in the order of the largest share; what is left over has the last."""
+NO_FAULT, THE_REST = "no fault", "other sets"
+_WIDTH_IN, _ROW_IN = 8.5, 0.26
+
+
+class Part(NamedTuple):
+    """A share of a design's losses."""
+
+    of: str
+    share: float
+
+
+def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = None) -> Figure | None:
+    """The figure of a result frame and of its losses by kinds of faults (`by_faults`). None if nothing was lost, or
+    there are neither scenarios nor faults to tell losses apart by.
+    """
+    rows = choose.of(frame, text.ANY_LOSS)
+    found = [each for each in designs(rows) if each.worst["losses"]]
+    shown = sorted(found, key=lambda each: -each.worst["high"])[:MOST_ROWS]
+    panels = {}
+    if text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1:
+        panels["by scenario"] = {each.settings: by_scenario(each) for each in shown}
+    if losses_by_faults is not None and len(losses_by_faults):
+        panels["by the faults that were met"] = {each.settings: by_faults(each, losses_by_faults) for each in shown}
+    panels = {title: parts for title, parts in panels.items() if any(parts.values())}
+    if not panels:
+        return None
+    left_out = choose.left_out(len(shown), len(found), "designs that lose most")
+    with quorisk_style():
+        height_in = _ROW_IN * len(shown) + 1.5
+        figure, canvas = framed("What losses are made of", caption(rows) + left_out, _WIDTH_IN, height_in)
+        grid = canvas.subplots(1, len(panels), squeeze=False, sharey=True)
+        for axes, (title, parts) in zip(grid[0], panels.items(), strict=True):
+            _stack(axes, parts)
+            axes.set_title(title)
+            handles, labels = axes.get_legend_handles_labels()
+            columns = legend_columns(labels, _WIDTH_IN / len(panels)) if labels else 1
+            axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, -0.55 / height_in - 0.1), ncols=columns,
+                        fontsize=7)  # fmt: skip
+        grid[0, 0].set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
+        _amounts(grid[0, -1], shown)
+    return figure
+
+
+def by_scenario(design: Design) -> list[Part]:
+    """What the scenarios add to a design's losses a year."""
+    parts = [(part[text.SCENARIO], part["per_year"] * part["p"]) for part in design.worst.get("parts", ())]
+    return _shares(dict(parts))
+
+
+def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
+    """What the sets of kinds of faults add to a design's losses, under the faults that are worst for it.
+
+    `losses_by_faults` has a row for each point and set that came up: `point_id`, `faults` (names of kinds, none if the
+    run met no fault) and `losses`, the lost runs that met just these.
+    """
+    amounts: dict[str, float] = defaultdict(float)
+    for row in design.worst.get("parts", [design.worst]):
+        met = losses_by_faults[losses_by_faults["point_id"] == row["point_id"]]
+        for faults, losses in zip(met["faults"], met["losses"], strict=True):
+            amounts[" + ".join(faults) or NO_FAULT] += row.get("per_year", 1.0) * losses / row["runs"]
+    return _shares(amounts)
+
+
+def _shares(amounts: Mapping[str, float]) -> list[Part]:
+    total = math.fsum(amounts.values())
+    return [Part(of, amount / total) for of, amount in amounts.items() if amount > 0]
+
+
+def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]]) -> None:
+    """A bar for each design, from the top; what is small everywhere is put together."""
+    weights: dict[str, float] = defaultdict(float)
+    for each in parts.values():
+        for part in each:
+            weights[part.of] += part.share
+    names = sorted(weights, key=lambda of: -weights[of])
+    kept = names if len(names) <= len(_LOOKS) else names[: len(_LOOKS) - 1]
+    left = np.zeros(len(parts))
+    for of, (face, hatch) in zip([*kept, *([THE_REST] if kept != names else [])], _LOOKS, strict=False):
+        share = np.array([_of(each, (of,) if of in kept else names[len(kept) :]) for each in parts.values()])
+        axes.barh(range(len(parts)), share, 0.7, left, label=of, color=face, hatch=hatch, edgecolor=INK, linewidth=0.5)
+        left += share
+    for y, each in enumerate(parts.values()):
+        if not each:
+            axes.annotate("not told apart", (0, y), (4, 0), textcoords="offset points", va="center", size=7)
+    axes.set(xlim=(0, 1), ylim=(len(parts) - 0.5, -0.5), xlabel="share of the losses")
+    axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
+    axes.grid(visible=False)
+
+
+def _of(parts: Sequence[Part], names: Sequence[str]) -> float:
+    return math.fsum(part.share for part in parts if part.of in names)
+
+
+def _amounts(axes: Axes, shown: Sequence[Design]) -> None:
+    """To the right of each bar, what it is of."""
+    beside = axes.twinx()
+    beside.set_ylim(axes.get_ylim())
+    beside.set_yticks(range(len(shown)), [estimate(each.worst) for each in shown], fontsize=7.5)
+    beside.tick_params(length=0)
+    beside.grid(visible=False)
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """What is drawn, and of what."""
+    what = "losses a year" if text.is_yearly(rows) else "the probability of data loss"
+    return (
+        f"{text.terms(rows)} Each design that lost data, under its worst faults; to the right {what}, as estimated. "
+        "A run that lost data met the faults named, each once or more often, and no others, before it did. "
+        f"{text.scheduler(rows)}"
+    )

@@ -1,0 +1,96 @@
+"""Where a choice flips: how far a figure has to be off for another design to be chosen."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from quorisk.plots import choose, numbers, text, verdict
+from quorisk.plots.designs import Design, designs
+
+STEP, MOST = 10.0**0.5, 100.0
+"""By how much a figure is scaled from one try to the next, and at the most, up and down."""
+NARROW = 1.05
+"""The two sides of a flip are no further apart than this, relatively."""
+_MOST_ROWS, _MOST_SETTINGS = 2_000, 12
+_NONE = "none meets the targets"
+
+
+class Flip(NamedTuple):
+    """The nearest flip on a side; both of its ends have been tried."""
+
+    instead: str
+    """What is chosen beyond; empty if no design meets the targets there."""
+    before: float
+    beyond: float
+    """Factors of the figure: with the first the choice is as it is, with the second another one."""
+
+
+def flip(choose: Callable[[float], str], chosen: str, step: float) -> Flip | None:
+    """The nearest factor on the side of `step` at which `choose` names another design; None within a factor of MOST."""
+    before, beyond = 1.0, step
+    while (instead := choose(beyond)) == chosen:
+        before, beyond = beyond, beyond * step
+        if max(beyond, 1.0 / beyond) > 1.001 * MOST:
+            return None
+    while max(beyond / before, before / beyond) > NARROW:
+        middle = math.sqrt(before * beyond)
+        other = choose(middle)
+        before, beyond, instead = (middle, beyond, instead) if other == chosen else (before, middle, other)
+    return Flip(instead, before, beyond)
+
+
+def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
+    """What would change the choice among these designs, as far as their own rows tell: sentences.
+
+    Tried are the target, how often a year each scenario happens, and each setting of the faults alone.
+    """
+    chosen = _chosen(found, target)
+    if len(found) < 2 or len(rows) > _MOST_ROWS or not chosen:
+        return []
+    said: list[str] = []
+    if math.isfinite(target):
+        what = "a target of" if text.is_yearly(rows) else "a target (run.target) of"
+        said += _sides(what, target, chosen, lambda factor: _chosen(found, factor * target))
+    for scenario, per_year in _scenarios(rows):
+
+        def by(factor: float, scenario: str = scenario) -> str:
+            scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
+            return _chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target)
+
+        said += _sides(f"{scenario} happening", per_year, chosen, by, " times a year")
+    return said + list(_settings(rows, chosen, target))
+
+
+def _chosen(found: Sequence[Design], target: float) -> str:
+    picks = verdict.choice(list(found), target)
+    return picks[0].settings if picks else ""
+
+
+def _scenarios(rows: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    if text.is_yearly(rows):
+        first = rows.drop_duplicates(text.SCENARIO)
+        yield from zip(first[text.SCENARIO], first["per_year"], strict=True)
+
+
+def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], unit: str = "") -> Iterator[str]:
+    for step in (STEP, 1.0 / STEP):
+        if found := flip(by, chosen, step):
+            beyond, before = (numbers.number(value * factor) for factor in (found.beyond, found.before))
+            yield f"With {what} {beyond}{unit} {found.instead or _NONE}; with {before} it is not so."
+
+
+def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
+    """What would be chosen under one setting of the faults alone, where that is another design."""
+    faults = text.independent(rows, [key for key in choose.faults(text.varied(rows)) if key != text.SCENARIO])
+    if not faults:
+        return
+    by_choice: dict[str, list[dict[str, Any]]] = {}
+    for setting in text.configurations(rows, faults)[:_MOST_SETTINGS]:
+        alone = _chosen(designs(choose.where(rows, setting)), target)
+        by_choice.setdefault(alone, []).append(setting)
+    for instead, settings in by_choice.items():
+        if instead != chosen:
+            named = " or ".join(text.settings(setting, faults) for setting in settings)
+            yield f"If there were {named} alone: {instead or _NONE}."

@@ -1,0 +1,140 @@
+"""Figure: the frontier of designs: what each loses, how long its writes take, and what it stores."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from quorisk.plots import choose, numbers, text
+from quorisk.plots.canvas import framed, given_or_current, log_ticks
+from quorisk.plots.designs import Design, designs
+from quorisk.plots.looks import Looks
+from quorisk.plots.style import FAINT, INK, MOST_LINES, Style, quorisk_style
+
+LATENCY, STORED = "write_p99_ms", "stored"
+UPPER_BOUND, PROVED, FRONTIER = "upper bound", "proved", "frontier"
+"""Group ids: of marks of designs that lost nothing in their runs, of those that cannot, and of what no other beats."""
+_OTHERS = Style("#8a949e", ".")
+_ARROW = 0.6
+"""An upper bound's arrow goes down to this part of it."""
+_SIZE, _A_COPY, _RING = 3.0, 1.5, 6.0
+"""The diameter of a mark in points: of any, more for each copy stored, and more for the ring around it."""
+_TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 2))}
+
+
+def frontier_figure(frame: pd.DataFrame) -> Figure | None:
+    """The figure of a result frame, about any data loss: losses down, the 99th percentile of writes across (without
+    [latency], the copies stored), and what is stored as the size of the mark. None if that says nothing: for one
+    design, or for a protocol without copies.
+    """
+    rows = choose.of(frame, text.ANY_LOSS)
+    found = designs(rows)
+    if len(found) < 2 or STORED not in rows:
+        return None
+    height_in = max(3.4, 0.5 + 0.36 * len(_named(found)))
+    with quorisk_style():
+        figure, canvas = framed("The frontier: losses, latency and storage", caption(rows, found), 8.5, height_in)
+        axes = frontier(frame, canvas.subplots())
+        handles, labels = axes.get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside right upper", fontsize=7.5, labelspacing=0.9)
+    return figure
+
+
+def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draws a mark for each design, those with a mechanism off small and grey, and a ring around those that no other
+    one beats in all of losses, latency and storage at once; dashed lines are the targets.
+    """
+    axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
+    found, keys = designs(rows), choose.design(text.varied(rows))
+    looks, across, floor = Looks(rows), LATENCY if LATENCY in rows else STORED, _floor(found)
+    for design in (each for each in found if each not in _named(found)):
+        _mark(axes, design, design.worst[across], floor, _OTHERS, 4.0)
+    for design in _named(found):
+        x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
+        _mark(axes, design, x, floor, looks.of({key: design.worst[key] for key in keys}), size, _label(design))
+        if not any(_beats(other, design, across) for other in found):
+            ring: dict[str, Any] = {"color": INK, "mfc": "none", "markersize": size + _RING, "linewidth": 0.8}
+            axes.plot(x, _height(design, floor), "o", gid=FRONTIER, **ring)
+    axes.set(yscale="log", ylabel=text.measure(rows), xlabel="copies stored")
+    if across == LATENCY:
+        axes.set(xscale="log", xlabel="p99 of a write, ms")
+        log_ticks(axes.xaxis)
+        if math.isfinite(wanted := rows["wants_write_p99_ms"].iloc[0]):
+            axes.axvline(wanted, **_TARGET)
+    target = float(rows["target"].iloc[0])
+    if math.isfinite(target):
+        axes.axhline(target, **_TARGET)
+    if any(each.is_proved for each in found):
+        axes.axhspan(floor / 4, 2 * floor, color=FAINT, alpha=0.35, linewidth=0)
+    highest = max([_height(each, floor) for each in found] + [target] * math.isfinite(target))
+    axes.set_ylim(floor / 4, 4 * highest if text.is_yearly(rows) else min(4 * highest, 1.5))
+    log_ticks(axes.yaxis)
+    return axes
+
+
+def _named(found: Sequence[Design]) -> list[Design]:
+    """The designs that have a mark of their own: those that may be chosen, as many as can be told apart."""
+    return [each for each in found if not each.is_changed][:MOST_LINES]
+
+
+def _height(design: Design, floor: float) -> float:
+    """Where a design's mark is."""
+    worst = design.worst
+    return max(worst["p"] if worst["losses"] else worst["high"], floor)
+
+
+def _floor(found: Sequence[Design]) -> float:
+    """Below all intervals and arrows; what is proved to lose nothing stands there."""
+    ends = [each.worst["low"] or _ARROW * each.worst["high"] for each in found]
+    return min((end for end in ends if end > 0), default=1.0) / 10.0
+
+
+def _mark(
+    axes: Axes, design: Design, x: float, floor: float, look: Style, size: float, label: str | None = None
+) -> None:
+    worst = design.worst
+    drawn: dict[str, Any] = {
+        "color": look.colour, "marker": look.marker, "markersize": size, "fillstyle": look.fill,
+        "markerfacecoloralt": "white", "linestyle": "none", "label": label,
+    }  # fmt: skip
+    bars: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9}
+    if design.is_proved:
+        axes.plot(x, floor, gid=PROVED, **drawn)
+    elif worst["losses"]:
+        reach = [[max(worst["p"] - worst["low"], 0.0)], [max(worst["high"] - worst["p"], 0.0)]]
+        axes.errorbar(x, worst["p"], yerr=reach, **bars, **drawn)
+    else:
+        drawn |= {"fillstyle": "full", "mfc": "none"}
+        bound = axes.errorbar(x, worst["high"], yerr=(1 - _ARROW) * worst["high"], uplims=True, **bars, **drawn)
+        bound.lines[0].set_gid(UPPER_BOUND)
+
+
+def _label(design: Design) -> str:
+    worst = design.worst
+    stores = numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else f"{worst[STORED]} copies"
+    return f"{design.settings}\nstores {stores}"
+
+
+def _beats(one: Design, other: Design, across: str) -> bool:
+    """Whether one design is as good as another one in losses (upper ends), latency and storage, and better in one."""
+    mine, theirs = ([each.worst["high"], each.worst[across], each.worst[STORED]] for each in (one, other))
+    return not one.is_changed and mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+
+
+def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
+    """What is drawn, and of what."""
+    said = [
+        text.terms(rows),
+        f"Each design under its worst faults. Bars: {text.intervals(rows)}.",
+        "Hollow marks with an arrow: no loss seen, upper end of the interval. The larger a mark, the more is stored.",
+        "Ringed: no other design is as good in the upper end of the interval, in latency and in storage, and better in "
+        "one of them. Dashed lines: targets.",
+    ]
+    if any(each.is_proved for each in found):
+        said.append("On the grey ground: proved to lose nothing.")
+    if len(_named(found)) < len(found):
+        said.append("Small and grey: a mechanism is off, or there is no room for a name.")
+    return " ".join([*said, text.scheduler(rows)])

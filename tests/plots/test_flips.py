@@ -1,0 +1,94 @@
+"""What would change a choice, as results alone tell: every flip has another choice on its other side."""
+
+import itertools
+import math
+import re
+
+import pytest
+
+from quorisk.plots import choose, flips, text
+from quorisk.plots.designs import designs
+from quorisk.plots.flips import MOST, NARROW, STEP, flip
+from quorisk.plots.recommend import recommend
+from quorisk.plots.verdict import choice
+from tests.plots.tables import frame
+from tests.plots.test_frontier import year
+
+
+@pytest.mark.parametrize("at", [1.5, 40.0, 0.7, 0.02])
+def test_a_flip_is_narrowed_down_between_two_sides_that_were_both_tried(at):
+    tried = {}
+
+    def by(factor):
+        tried[factor] = "other" if (factor > at) == (at > 1) else "this"
+        return tried[factor]
+
+    found = flip(by, "this", STEP if at > 1 else 1 / STEP)
+    assert found is not None
+    assert found.instead == tried[found.beyond] == "other"
+    assert found.before == 1.0 or tried[found.before] == "this"
+    assert sorted([found.before, found.beyond])[0] <= at <= sorted([found.before, found.beyond])[1]
+    assert max(found.before / found.beyond, found.beyond / found.before) <= NARROW
+    assert flip(by, "this", 1 / STEP if at > 1 else STEP) is None
+    assert flip(lambda factor: "other" if factor > 1.1 * MOST else "this", "this", STEP) is None
+
+
+def chosen(rows, target):
+    picks = choice(designs(rows), target)
+    return picks[0].settings if picks else "none meets the targets"
+
+
+def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
+    rows = choose.of(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 0, 0, 5]).frame, text.ANY_LOSS)
+    said = flips.told(rows, designs(rows), 1.0)
+    now, found = chosen(rows, 1.0), 0
+    for line in said:
+        told = re.fullmatch(r"With (\w+) happening ([\d.]+) times a year (.*); with ([\d.]+) it is not so\.", line)
+        if told:
+            scenario, beyond, instead, before = told.groups()
+
+            def at(per_year, scenario=scenario):
+                return rows.assign(per_year=rows["per_year"].where(rows["run.scenario"] != scenario, float(per_year)))
+
+            assert chosen(at(beyond), 1.0) == instead != now
+            assert chosen(at(before), 1.0) == now
+            found += 1
+        elif told := re.fullmatch(r"With a target of ([\d.]+) (.*); with ([\d.]+) it is not so\.", line):
+            beyond, instead, before = told.groups()
+            assert chosen(rows, float(beyond)) == instead != now == chosen(rows, float(before))
+            found += 1
+    assert found == len(said) > 1
+    assert recommend(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 0, 0, 5]).frame).flips == said
+
+
+def test_what_would_be_chosen_under_some_of_the_faults_alone_is_told():
+    given = frame([0, 30, 0, 0], model__keys=[1, 2], faults__message_loss=[0.01, 0.2])
+    keys = given["model.keys"]
+    given = given.assign(target=0.01, stored=keys, copies=keys, on_disk=True, survives="1 bookie")
+
+    def alone(rows):
+        return [each for each in recommend(rows).flips if each.startswith("If")]
+
+    assert alone(given) == []  # fewer copies are not chosen because runs cannot tell them apart
+    assert alone(given.assign(wants_copies=1)) == ["If there were message loss 0.01 alone: keys 1."]
+
+
+def test_nothing_is_told_of_one_design_or_where_none_is_chosen():
+    assert recommend(frame([0]).assign(target=0.01)).flips == []
+    assert recommend(frame([30, 30], model__keys=[1, 2]).assign(target=1e-6)).flips == []
+
+
+@pytest.mark.parametrize("target", [math.inf, 0.1, 0.01])
+def test_the_order_of_a_grid_changes_no_rank_and_no_choice(target):
+    given = frame([0, 30, 9, 2, 0, 0, 60, 1], model__keys=[1, 2, 3, 4], faults__message_loss=[0.01, 0.2])
+    given = given.assign(target=target)
+    rows = choose.of(given, text.ANY_LOSS)
+    ranks = [(each.rank, each.settings) for each in designs(rows)]
+    words = recommend(given)
+    for seed in range(5):
+        other = given.sample(frac=1.0, random_state=seed)
+        assert [(each.rank, each.settings) for each in designs(choose.of(other, text.ANY_LOSS))] == ranks
+        assert recommend(other).headline == words.headline
+        assert recommend(other).flips == words.flips
+    for one, other in itertools.combinations(designs(rows), 2):
+        assert one.worst["high"] <= other.worst["high"] or not one.worst["losses"]

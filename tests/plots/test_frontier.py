@@ -1,0 +1,109 @@
+"""The frontier and the loss budget, drawn from made-up sweeps with scenarios; years in the figures of losses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quorisk.plots import choose, text, years
+from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults, by_scenario
+from quorisk.plots.designs import designs
+from quorisk.plots.figures import figures
+from quorisk.plots.frontier import FRONTIER, LATENCY, PROVED, UPPER_BOUND, frontier_figure
+from quorisk.plots.heat_map import heat_map_figure
+from quorisk.plots.loss import loss_figure
+from tests.plots import tables
+from tests.plots.drawn import all_axes, xy
+
+PER_YEAR = {"entry": 100.0, "failover": 3.0}
+LOSSES = (0, 0, 40, 10, 0, 2, 0, 0, 200, 0, 0, 5)
+
+
+def year(losses=LOSSES, target=1.0, latency=True):
+    """A sweep of WQ 2, 3 and AQ 1, 2, 3 under two scenarios; a write waits for AQ of WQ."""
+    varied = {"model__write_quorum": [2, 3], "model__ack_quorum": [1, 2, 3], "run__scenario": list(PER_YEAR)}
+    sweep = tables.sweep(list(losses), target, **varied)
+    frame = sweep.frame
+    stored, acks = frame["model.write_quorum"], frame["model.ack_quorum"]
+    promised = {"stored": stored, "copies": acks, "nodes": 0, "zones": 0, "on_disk": True, "survives": "1 bookie"}
+    delay = {LATENCY: 3.0 * acks / stored, "wants_write_p99_ms": 2.5} if latency else {}
+    per_year = frame["run.scenario"].map(PER_YEAR)
+    return sweep._replace(frame=frame.assign(per_year=per_year, changed="", given="", **promised, **delay))
+
+
+def drawn(figure, group):
+    [axes] = all_axes(figure)
+    return sorted(tuple(map(float, xy(line)[0])) for line in axes.lines if line.get_gid() == group)
+
+
+def test_the_frontier_has_what_no_other_design_beats_in_losses_latency_and_storage():
+    given = year()
+    found = {each.settings: each.worst for each in designs(choose.of(given.frame, text.ANY_LOSS))}
+    figure = frontier_figure(given.frame)
+    # WQ 2, AQ 1 lost nothing and stores least; WQ 3, AQ 1 is quicker; WQ 3, AQ 2 no better than either
+    best = [found["WQ 3, AQ 1"], found["WQ 2, AQ 1"]]
+    assert drawn(figure, FRONTIER) == [(each[LATENCY], pytest.approx(each["high"])) for each in best]
+    clean = [each for each in found.values() if not each["losses"]]
+    assert len(drawn(figure, UPPER_BOUND)) == len(clean) == 2
+    assert 1.0 in [xy(line)[0][1] for line in all_axes(figure)[0].lines if len(xy(line)) == 2]  # the target
+
+
+def test_what_is_proved_to_lose_nothing_stands_below_all_that_is_not():
+    given = year().frame
+    proved = given["model.ack_quorum"] == 3
+    given.loc[proved, ["p", "low", "high", "losses"]] = 0
+    figure = frontier_figure(given)
+    assert len(drawn(figure, PROVED)) == 2
+    assert max(y for _, y in drawn(figure, PROVED)) < min(y for _, y in drawn(figure, UPPER_BOUND)) / 5
+
+
+def test_without_latencies_copies_go_across_and_without_copies_there_is_no_frontier():
+    figure = frontier_figure(year(latency=False).frame)
+    assert all_axes(figure)[0].get_xlabel() == "copies stored"
+    assert frontier_figure(tables.frame([0, 3], model__keys=[1, 2])) is None
+
+
+def test_a_budget_s_shares_are_those_of_the_counts():
+    given = year()
+    rows = choose.of(given.frame, text.ANY_LOSS)
+    one = next(each for each in designs(rows) if each.settings == "WQ 2, AQ 2")
+    entry, failover = (part["point_id"] for part in one.worst["parts"])
+    met = pd.DataFrame(
+        [(entry, ("lost bookie",), 30), (entry, ("lost bookie", "lost message"), 10), (failover, (), 10)],
+        columns=["point_id", "faults", "losses"],
+    )
+    # 100 a year x 40 / 1000, and 3 x 10 / 1000
+    assert {part.of: part.share for part in by_scenario(one)} == pytest.approx(
+        {"entry": 4.0 / 4.03, "failover": 0.03 / 4.03}
+    )
+    assert {part.of: part.share for part in by_faults(one, met)} == pytest.approx(
+        {"lost bookie": 3.0 / 4.03, "lost bookie + lost message": 1.0 / 4.03, NO_FAULT: 0.03 / 4.03}
+    )
+    figure = budget_figure(given.frame, met)
+    by, faults = (axes for axes in all_axes(figure) if axes.get_title("left"))
+    assert (by.get_title("left"), faults.get_title("left")) == ("by scenario", "by the faults that were met")
+    place = [label.get_text() for label in by.get_yticklabels()].index("WQ 2, AQ 2")
+    bars = [container[place] for container in faults.containers]
+    assert np.array([bar.get_width() for bar in bars]) == pytest.approx(np.array([3.0, 1.0, 0.03]) / 4.03)
+    assert [text.get_text() for text in faults.texts].count("not told apart") == 3
+
+
+def test_there_is_no_budget_of_what_lost_nothing_or_cannot_be_told_apart():
+    assert budget_figure(year([0] * 12).frame) is None
+    assert budget_figure(tables.frame([3, 5], model__keys=[1, 2])) is None
+
+
+def test_with_scenarios_figures_are_of_losses_a_year():
+    given = year()
+    assert [name for name, _ in figures(*given)] == [
+        "frontier", "budget", "loss_data_loss", "heat_map_data_loss", "outcomes", "distribution",
+    ]  # fmt: skip
+    whole = choose.of(years.of(given.frame), text.ANY_LOSS)
+    assert len(whole) == 6
+    assert "run.scenario" not in whole
+    at = whole[(whole["model.write_quorum"] == 2) & (whole["model.ack_quorum"] == 2)].iloc[0]
+    assert at["p"] == pytest.approx(100.0 * 40 / tables.RUNS + 3.0 * 10 / tables.RUNS)
+    heat = heat_map_figure(whole)
+    cells = [text.get_text() for axes in all_axes(heat) for text in axes.texts]
+    assert "4.03" in cells
+    assert "at most 1" not in cells
+    assert all_axes(loss_figure(whole))[0].get_xlabel() == "losses a year"
