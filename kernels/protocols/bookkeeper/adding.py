@@ -11,14 +11,18 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     ROWS,
     append_fragment,
     current_ensemble,
-    earliest_responses,
     ensembles_by_entry,
     entries_up_to,
     entry_row,
-    forget_lost,
     nonzero_rows,
+)
+from quorisk.kernels.protocols.bookkeeper.messages import (
+    FENCED_RESPONSE,
+    add_requests,
+    add_requests_to,
+    earliest_responses,
+    forget_lost,
     processed,
-    request_row,
     send,
     surely_lost,
     timed_out,
@@ -125,7 +129,7 @@ def change_ensemble(state, params, client):
         fragments=where(first == (old.first_ids & 7), replaced, append_fragment(old, new, first)),
         confirmed=client.confirmed & (~(failed * EVERY_ROW) | entries_up_to(client.lac)),
         requests=forget_lost(client.requests, failed * EVERY_REQUEST_ROW),
-        responses=forget_lost(client.responses, failed * (EVERY_ROW | EVERY_ROW << 24)),
+        responses=forget_lost(client.responses, failed * (EVERY_ROW | EVERY_ROW << FENCED_RESPONSE)),
     )
 
 
@@ -157,7 +161,7 @@ def unsendable_ops(client):
         other_ensemble = client.op_ensembles ^ (client.op_ensembles << (6 * k))
         behind |= ~nonzero_rows(other_fragment | other_ensemble) & (client.pending << (6 * k))
     for i in range(MAX_ENTRIES):
-        again = (client.requests.sent >> request_row(i + 1, client.lac)) & new_bookies(client, i + 1)
+        again = add_requests_to(client.requests.sent, i + 1, client.lac) & new_bookies(client, i + 1)
         sent |= where(again != 0, 1 << (6 * i), 0)
     return behind | sent
 
@@ -180,5 +184,5 @@ def resend_pending_add_op(state, client, entry, lost):
 @jitable
 def send_requests(state, client, entry, bookies, lost):
     """SendMessagesToEnsemble of GetAddEntryRequests."""
-    row = request_row(entry, client.lac)
-    return send(client.requests, bookies << row, surely_lost(state, bookies, lost) << row)
+    unheard = surely_lost(state, bookies, lost)
+    return send(client.requests, add_requests(entry, client.lac, bookies), add_requests(entry, client.lac, unheard))

@@ -2,25 +2,26 @@
 
 from quorisk.kernels.model import Action, sends_one
 from quorisk.kernels.ops import jitable, when, where
-from quorisk.kernels.protocols.bookkeeper.layout import (
-    EVERY_REQUEST_ROW,
-    EVERY_ROW,
-    ROW,
-    ROWS,
+from quorisk.kernels.protocols.bookkeeper.layout import EVERY_REQUEST_ROW, EVERY_ROW, ROW, ROWS, entry_row
+from quorisk.kernels.protocols.bookkeeper.messages import (
+    FENCED_RESPONSE,
+    add_request_bookie,
+    add_request_lac,
+    add_requests_of,
+    answer_to,
     earliest_requests,
     processed,
-    request_entry,
-    requests_of,
+    read_entry,
     send,
 )
-from quorisk.kernels.protocols.bookkeeper.slots import recoverer, slot_field, with_recoverer, with_slot_field
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, recoverer, slot_field, with_recoverer, with_slot_field
 
 
 @jitable
 def answerable(client, bookies, answered, params):
     """Earliest add requests to these bookies; read literally, not those whose answer is in the message map."""
     requests = earliest_requests(client.requests.on_way) & (bookies * EVERY_REQUEST_ROW)
-    return requests & ~when(params.literal != 0, requests_of, answered & ROWS)
+    return requests & ~when(params.literal != 0, add_requests_of, answered & ROWS)
 
 
 @jitable
@@ -45,28 +46,19 @@ def requester(state, word):
 
 
 @jitable
-def add_response(instance):
-    """The success response to an add request: bit 6(e - 1) + b."""
-    bit = instance & 63
-    return 6 * (request_entry(bit // 6) - 1) + bit % 6
-
-
-@jitable
 def bookie_sends_add_confirmed_response_sends(state, params, instance):
     answered = requester(state, instance >> 6).responses.sent
-    return 1 - ((answered >> add_response(instance)) & 1)
+    return 1 - ((answered >> answer_to(instance & 63)) & 1)
 
 
 @jitable
 def bookie_sends_add_confirmed_response(state, params, instance, lost):
-    word, bit = instance >> 6, instance & 63
-    row, bookie = bit // 6, bit % 6
-    entry = request_entry(row)
-    lac = row - (entry * (entry - 1)) // 2
+    word, request = instance >> 6, instance & 63
+    bookie, lac = add_request_bookie(request), add_request_lac(request)
     client = requester(state, word)
-    response = 1 << add_response(instance)
+    response = 1 << answer_to(request)
     client = client._replace(
-        requests=processed(client.requests, 1 << bit),
+        requests=processed(client.requests, 1 << request),
         responses=send(client.responses, response & ~client.responses.sent, lost * response),
     )
     state = state._replace(b_entries=state.b_entries | response, b_lac=with_slot_field(state.b_lac, bookie, lac))
@@ -77,7 +69,7 @@ def bookie_sends_add_confirmed_response(state, params, instance, lost):
 @jitable
 def refusable(client, bookies, params):
     """The add requests that these fenced bookies may refuse."""
-    return answerable(client, bookies, client.responses.sent >> 24, params)
+    return answerable(client, bookies, client.responses.sent >> FENCED_RESPONSE, params)
 
 
 @jitable
@@ -88,12 +80,12 @@ def bookie_sends_add_fenced_response_enabled(state, params):
 
 @jitable
 def bookie_sends_add_fenced_response_sends(state, params, instance):
-    return 1 - ((state.writer.responses.sent >> (24 + add_response(instance))) & 1)
+    return 1 - ((state.writer.responses.sent >> (FENCED_RESPONSE + answer_to(instance))) & 1)
 
 
 @jitable
 def bookie_sends_add_fenced_response(state, params, instance, lost):
-    response = 1 << (24 + add_response(instance))
+    response = 1 << (FENCED_RESPONSE + answer_to(instance))
     writer = state.writer
     writer = writer._replace(
         requests=processed(writer.requests, 1 << instance),
@@ -116,7 +108,7 @@ def bookie_sends_fencing_read_lac_response_enabled(state, params):
 
 @jitable
 def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
-    bookie = instance % 6
+    bookie = bookie_of(instance)
     lac = slot_field(state.b_lac, bookie)
     return state._replace(
         b_fenced=fence(state, params, bookie),
@@ -133,8 +125,8 @@ def bookie_sends_read_response_enabled(state, params):
 
 @jitable
 def bookie_sends_read_response(state, params, instance, lost):
-    bookie = instance % 6
-    found = (state.b_entries >> (6 * (instance // 12) + bookie)) & 1
+    bookie = bookie_of(instance)
+    found = (entry_row(state.b_entries, read_entry(instance)) >> bookie) & 1
     return state._replace(
         b_fenced=where(params.fence_recovery_reads, fence(state, params, bookie), state.b_fenced),
         read_found=state.read_found | (found << instance),

@@ -4,8 +4,15 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import layout
-from quorisk.kernels.protocols.bookkeeper.layout import MAX_ENTRIES, entry_row
-from quorisk.kernels.protocols.bookkeeper.slots import slot_field
+from quorisk.kernels.protocols.bookkeeper.layout import MAX_ENTRIES, entry_of, entry_row
+from quorisk.kernels.protocols.bookkeeper.messages import (
+    FENCED_RESPONSE,
+    add_request_entry,
+    add_request_lac,
+    read_entry,
+    reads_of_slot,
+)
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, of_slot, slot_field, slot_row
 
 NIL = "Nil"
 OPEN, IN_RECOVERY, CLOSED = "STATUS_OPEN", "STATUS_IN_RECOVERY", "STATUS_CLOSED"
@@ -21,7 +28,6 @@ LOST, HANDLED, ON_ITS_WAY = -1, 0, 1
 Bookies = frozenset[int]
 _META_STATUS = (None, OPEN, IN_RECOVERY, CLOSED)
 _WRITER_STATUS = (None, OPEN, None, CLOSED, WITHDRAWN)
-_REQUEST_ROWS = [(entry, lac) for entry in range(1, MAX_ENTRIES + 1) for lac in range(entry)]
 
 
 class Entry(NamedTuple):
@@ -167,8 +173,8 @@ def _recoverer(state: layout.State, slot: int, blank: ClientState, params: Any) 
     def flag(mask: int) -> int:
         return mask >> slot & 1
 
-    def lanes(mask: int) -> Bookies:
-        return _bookies(mask >> 6 * slot & layout.ROW)
+    def own(mask: int) -> Bookies:
+        return _bookies(of_slot(mask, slot))
 
     status = IN_RECOVERY if flag(state.started) else None
     status = CLOSED if flag(state.closed) else ABORTED if flag(state.aborted) else status
@@ -176,12 +182,12 @@ def _recoverer(state: layout.State, slot: int, blank: ClientState, params: Any) 
     responses = [
         _read_response(b, blank.id, reading, code, params)
         for code, answered in ((NO_SUCH_ENTRY, state.negative_reads), (UNKNOWN, state.unknown_reads))
-        for b in lanes(answered)
+        for b in own(answered)
     ]
     return blank._replace(
         status=status,
-        fenced=lanes(state.fenced),
-        recovery_ensemble=lanes(state.recovery_ensembles),
+        fenced=own(state.fenced),
+        recovery_ensemble=own(state.recovery_ensembles),
         curr_read_entry=reading or None,
         read_responses=frozenset(responses),
         recovery_phase=flag(state.started) + flag(state.reading),
@@ -199,30 +205,30 @@ def _counted(messages: layout.Messages, bit: int) -> int:
 def _add_messages(packed: layout.Client, cid: int, recovery: bool) -> dict[Message, int]:
     found = {}
     for bit in bits(packed.requests.sent):
-        entry, lac = _REQUEST_ROWS[bit // 6]
-        message = Message(ADD_REQUEST, bit % 6, cid, Entry(entry, entry), lac, recovery)
+        entry = add_request_entry(bit)
+        message = Message(ADD_REQUEST, bookie_of(bit), cid, Entry(entry, entry), add_request_lac(bit), recovery)
         found[message] = _counted(packed.requests, bit)
     for bit in bits(packed.responses.sent):
-        entry = bit % 24 // 6 + 1
-        message = Message(ADD_RESPONSE, bit % 6, cid, Entry(entry, entry), 0, recovery, success=bit < 24)
+        entry, success = entry_of(bit % FENCED_RESPONSE), bit < FENCED_RESPONSE
+        message = Message(ADD_RESPONSE, bookie_of(bit), cid, Entry(entry, entry), 0, recovery, success)
         found[message] = _counted(packed.responses, bit)
     return found
 
 
 def _recovery_messages(state: layout.State, slot: int, cid: int, params: Any) -> dict[Message, int]:
     found = {}
-    for bit in bits(state.fence_requests.sent & layout.ROW << 6 * slot):
-        found[Message(FENCE_REQUEST, bit % 6, cid)] = _counted(state.fence_requests, bit)
-    for bit in bits(state.fence_responses.sent & layout.ROW << 6 * slot):
-        message = Message(FENCE_RESPONSE, bit % 6, cid, lac=slot_field(state.fence_lacs, bit))
+    own = slot_row(slot, layout.ROW)
+    for bit in bits(state.fence_requests.sent & own):
+        found[Message(FENCE_REQUEST, bookie_of(bit), cid)] = _counted(state.fence_requests, bit)
+    for bit in bits(state.fence_responses.sent & own):
+        message = Message(FENCE_RESPONSE, bookie_of(bit), cid, lac=slot_field(state.fence_lacs, bit))
         found[message] = _counted(state.fence_responses, bit)
-    lanes = (layout.ROW << 6 * slot) * layout.EVERY_SLOT_ROW
-    for bit in bits(state.read_requests.sent & lanes):
-        entry, fence = Entry(bit // 12 + 1, None), bool(params.fence_recovery_reads)
-        found[Message(READ_REQUEST, bit % 6, cid, entry, fence=fence)] = _counted(state.read_requests, bit)
-    for bit in bits(state.read_responses.sent & lanes):
+    for bit in bits(reads_of_slot(state.read_requests.sent, slot, layout.ROW)):
+        entry, fence = Entry(read_entry(bit), None), bool(params.fence_recovery_reads)
+        found[Message(READ_REQUEST, bookie_of(bit), cid, entry, fence=fence)] = _counted(state.read_requests, bit)
+    for bit in bits(reads_of_slot(state.read_responses.sent, slot, layout.ROW)):
         code = OK if state.read_found >> bit & 1 else UNKNOWN if state.read_unknown >> bit & 1 else NO_SUCH_ENTRY
-        message = _read_response(bit % 6, cid, bit // 12 + 1, code, params)
+        message = _read_response(bookie_of(bit), cid, read_entry(bit), code, params)
         found[message] = _counted(state.read_responses, bit)
     return found
 

@@ -21,9 +21,10 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     any_row,
     ensembles_by_entry,
     entries_up_to,
-    lose,
     nonzero_rows,
 )
+from quorisk.kernels.protocols.bookkeeper.messages import lose
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, slot_row
 
 
 @jitable
@@ -36,7 +37,7 @@ def without_requests(client, bookies):
 @jitable
 def emptied(state, bookies):
     """These bookies lose their entries, their LACs and, by BreakRequests, what is on its way to them."""
-    of_slots = bookies | (bookies << 6)
+    of_slots = slot_row(0, bookies) | slot_row(1, bookies)
     lacs = 0
     for b in range(MAX_BOOKIES):
         lacs |= where((bookies >> b) & 1, 7 << (3 * b), 0)
@@ -149,7 +150,7 @@ def replacement_for(state, params, ensemble, rest):
 def auditor_replicates_fragment(state, params, instance, lost):
     fragments, place = state.meta_fragments, instance // 6
     ensemble = (fragments.ensembles >> (6 * place)) & ROW
-    rest = ensemble & ~(1 << (instance % 6))
+    rest = ensemble & ~(1 << bookie_of(instance))
     replacement = replacement_for(state, params, ensemble, rest)
     first = (fragments.first_ids >> (3 * place)) & 7
     next_first = (fragments.first_ids >> (3 * where(place == 0, 0, place - 1))) & 7
@@ -166,7 +167,7 @@ def auditor_replicates_fragment(state, params, instance, lost):
 
 @jitable
 def losable_together(state, params, sets, size):
-    """Of these sets of so many bookies (bit S - 1) those that may be lost at the same moment."""
+    """Of these sets of `size` bookies (bit S - 1), those that may be lost at the same moment."""
     room = popcount(state.b_down) + size <= params.max_lost
     return where(room & (state.meta_status != STATUS_NIL), sets_without(sets, state.b_down), 0)
 
@@ -188,7 +189,7 @@ def bookies_are_lost_together(state, params, instance, lost):
 
 @jitable
 def restartable_racks(state, params):
-    """Bit r: so many bookies of rack r as are not down may restart empty."""
+    """Bit r: all bookies of rack r that are not down may restart empty."""
     racks = 0
     for r in range(MAX_BOOKIES):
         bookies = popcount((params.racks >> (6 * r)) & up(state, params))

@@ -16,7 +16,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     has_quorum_coverage,
     nonzero_rows,
 )
-from quorisk.kernels.protocols.bookkeeper.slots import in_recovery
+from quorisk.kernels.protocols.bookkeeper.slots import in_recovery, of_slot, slot_row
 
 
 @jitable
@@ -75,7 +75,7 @@ def acked_entries_survive(state, params):
 
 @jitable
 def below_quorum(state, quorum):
-    """Bit e - 1: entry e is within meta_last_entry and on fewer than so many bookies of its fragment's ensemble."""
+    """Bit e - 1: entry e is within meta_last_entry and on fewer than `quorum` bookies of its fragment's ensemble."""
     stored = state.b_entries & state.meta_ensembles
     below = 0
     for entry in range(1, MAX_ENTRIES + 1):
@@ -99,13 +99,13 @@ def all_committed_entries_reach_write_quorum(state, params):
 
 @jitable
 def cannot_be_covered(state, params):
-    """1 if so many bookies are down that no recovery can have quorum coverage of fenced bookies, and none has it."""
+    """1 if too many bookies are down for any recovery to reach quorum coverage of fenced bookies, and none has it."""
     up = ROW & ~state.b_down
     answered = state.fenced | state.fence_responses.on_way
     waiting = in_recovery(state) & ~state.reading
-    ensembles = state.recovery_ensembles & (up | (up << 6) | answered)
-    first = has_quorum_coverage(ensembles & ROW, params.write_quorum, params) & ((waiting & 1) != 0)
-    second = has_quorum_coverage(ensembles >> 6, params.write_quorum, params) & ((waiting & 2) != 0)
+    ensembles = state.recovery_ensembles & (slot_row(0, up) | slot_row(1, up) | answered)
+    first = has_quorum_coverage(of_slot(ensembles, 0), params.write_quorum, params) & ((waiting & 1) != 0)
+    second = has_quorum_coverage(of_slot(ensembles, 1), params.write_quorum, params) & ((waiting & 2) != 0)
     new = has_quorum_coverage(current_ensemble(state.meta_fragments) & up, params.write_quorum, params)
     reads = (in_recovery(state) & state.reading) != 0
     return where(first | second | new | reads, 0, 1)

@@ -8,7 +8,7 @@ a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
 
 from typing import Any, NamedTuple
 
-from quorisk.kernels.ops import jitable, popcount, when, where
+from quorisk.kernels.ops import jitable, popcount, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
 MAX_AMNESIAS = 15
@@ -101,81 +101,87 @@ def _messages(width):
     return Messages(width, width, width)
 
 
-_FRAGMENTS = Fragments(6 * MAX_FRAGMENTS, 3 * MAX_FRAGMENTS, 4)
-_CLIENT = Client(9, _FRAGMENTS, 3, 3, 24, 24, 24, 24, _messages(60), _messages(48))
-_widths: dict[str, Any] = (
-    dict.fromkeys(State._fields, 12)
-    | {
-        "meta_status": 2,
-        "meta_fragments": _FRAGMENTS,
-        "meta_ensembles": 24,
-        "meta_last_entry": 3,
-        "meta_version": 9,
-    }
-    | {"b_entries": 24, "b_fenced": 6, "b_lac": 18, "b_limbo": 6, "b_down": 6, "amnesias": 4}
-    | {"creator": 2, "writer_status": 3}
-    | dict.fromkeys(("writer", "recoverer_0", "recoverer_1"), _CLIENT)
-    | dict.fromkeys(("started", "reading", "closed", "aborted"), 2)
-    | {"curr_read_entries": 6, "last_recoverable": 6, "fence_lacs": 36, "read_found": 60, "read_unknown": 60}
-    | dict.fromkeys(("fence_requests", "fence_responses"), _messages(12))
-    | dict.fromkeys(("read_requests", "read_responses"), _messages(60))
+_BOOKIES, _BY_SLOT = MAX_BOOKIES, 2 * MAX_BOOKIES
+_BY_ENTRY = MAX_ENTRIES * MAX_BOOKIES
+_ADD_REQUESTS = MAX_ENTRIES * (MAX_ENTRIES + 1) // 2 * MAX_BOOKIES
+_READS = (MAX_ENTRIES + 1) * _BY_SLOT
+_FRAGMENTS = Fragments(ensembles=MAX_BOOKIES * MAX_FRAGMENTS, first_ids=3 * MAX_FRAGMENTS, num=4)
+_CLIENT = Client(
+    meta_version=9,
+    fragments=_FRAGMENTS,
+    lap=3,
+    lac=3,
+    confirmed=_BY_ENTRY,
+    pending=_BY_ENTRY,
+    op_fragments=_BY_ENTRY,
+    op_ensembles=_BY_ENTRY,
+    requests=_messages(_ADD_REQUESTS),
+    responses=_messages(2 * _BY_ENTRY),
 )
-WIDTHS = State(**_widths)
+WIDTHS = State(
+    meta_status=2,
+    meta_fragments=_FRAGMENTS,
+    meta_ensembles=_BY_ENTRY,
+    meta_last_entry=3,
+    meta_version=9,
+    b_entries=_BY_ENTRY,
+    b_fenced=_BOOKIES,
+    b_lac=3 * MAX_BOOKIES,
+    b_limbo=_BOOKIES,
+    b_down=_BOOKIES,
+    amnesias=4,
+    creator=2,
+    writer_status=3,
+    writer=_CLIENT,
+    recoverer_0=_CLIENT,
+    recoverer_1=_CLIENT,
+    started=2,
+    reading=2,
+    closed=2,
+    aborted=2,
+    fenced=_BY_SLOT,
+    recovery_ensembles=_BY_SLOT,
+    negative_reads=_BY_SLOT,
+    unknown_reads=_BY_SLOT,
+    curr_read_entries=6,
+    last_recoverable=6,
+    fence_requests=_messages(_BY_SLOT),
+    fence_responses=_messages(_BY_SLOT),
+    fence_lacs=3 * _BY_SLOT,
+    read_requests=_messages(_READS),
+    read_responses=_messages(_READS),
+    read_found=_READS,
+    read_unknown=_READS,
+)
 """Bits of every field."""
 
-_NO_MESSAGES = Messages(0, 0, 0)
-_NO_FRAGMENTS = Fragments(0, 0, 0)
-_NO_CLIENT = Client(0, _NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, _NO_MESSAGES, _NO_MESSAGES)
-_empty: dict[str, Any] = (
-    dict.fromkeys(State._fields, 0)
-    | {"meta_fragments": _NO_FRAGMENTS}
-    | dict.fromkeys(("writer", "recoverer_0", "recoverer_1"), _NO_CLIENT)
-    | dict.fromkeys(("fence_requests", "fence_responses", "read_requests", "read_responses"), _NO_MESSAGES)
+_NO_MESSAGES = Messages(**dict.fromkeys(Messages._fields, 0))
+_NO_FRAGMENTS = Fragments(**dict.fromkeys(Fragments._fields, 0))
+_NOBODY = Client(0, _NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, _NO_MESSAGES, _NO_MESSAGES)
+_NOTHING: dict[str, Any] = dict.fromkeys(State._fields, 0)
+INITIAL = State(**_NOTHING)._replace(
+    meta_fragments=_NO_FRAGMENTS,
+    writer=_NOBODY,
+    recoverer_0=_NOBODY,
+    recoverer_1=_NOBODY,
+    fence_requests=_NO_MESSAGES,
+    fence_responses=_NO_MESSAGES,
+    read_requests=_NO_MESSAGES,
+    read_responses=_NO_MESSAGES,
 )
-INITIAL = State(**_empty)
 """Nothing created, stored or sent."""
-
-
-@jitable
-def send(messages, mask, lost):
-    """SendMessagesToEnsemble and SendMessage: `mask` enters the map, of it `lost` as lost."""
-    return Messages(messages.sent | mask, messages.on_way | (mask & ~lost), messages.lost | lost)
-
-
-@jitable
-def reachable(state, bookies):
-    """Of these bookies those that a message may reach: the others' messages are lost, and no coin is thrown."""
-    return bookies & ~state.b_down
-
-
-@jitable
-def surely_lost(state, bookies, lost):
-    """What is lost of messages to these bookies: what the coins say, and all to bookies that are down."""
-    return lost | (bookies & state.b_down)
-
-
-@jitable
-def processed(messages, mask):
-    """MessageProcessed, for messages on their way."""
-    return messages._replace(on_way=messages.on_way & ~mask)
-
-
-@jitable
-def forget_lost(messages, mask):
-    """A loss that was acted on: delivery count -1 becomes 0."""
-    return messages._replace(lost=messages.lost & ~mask)
-
-
-@jitable
-def lose(messages, mask):
-    """Messages on their way that do not arrive: delivery count 1 becomes -1."""
-    return Messages(messages.sent, messages.on_way & ~mask, messages.lost | mask)
 
 
 @jitable
 def entry_row(rows, entry):
     """The bookies' bits of one entry."""
     return (rows >> (6 * (entry - 1))) & ROW
+
+
+@jitable
+def entry_of(bit):
+    """The entry in whose row a bit is, given its place."""
+    return bit // 6 + 1
 
 
 @jitable
@@ -203,66 +209,6 @@ def later_rows(rows):
 def entries_up_to(entry):
     """The rows of the entries 1 to `entry`, all bookies."""
     return (1 << (6 * entry)) - 1
-
-
-@jitable
-def request_row(entry, lac):
-    """First bit of the add requests for `entry` that carry `lac`."""
-    return 6 * ((entry * (entry - 1)) // 2 + lac)
-
-
-@jitable
-def request_entry(row):
-    """The entry of a row of add requests (rows 0; 1, 2; 3 to 5; 6 to 9)."""
-    return where(row >= 3, where(row >= 6, 4, 3), where(row >= 1, 2, 1))
-
-
-@jitable
-def request_entries(requests):
-    """Add requests folded over their LACs: bit 6(e - 1) + b."""
-    second = (requests >> 6) | (requests >> 12)
-    third = (requests >> 18) | (requests >> 24) | (requests >> 30)
-    fourth = (requests >> 36) | (requests >> 42) | (requests >> 48) | (requests >> 54)
-    return (requests & ROW) | (second & ROW) << 6 | (third & ROW) << 12 | (fourth & ROW) << 18
-
-
-@jitable
-def requests_of(rows):
-    """Unfolds bit 6(e - 1) + b over every LAC: the inverse of `request_entries`."""
-    second = ((rows >> 6) & ROW) * (0b1000001 << 6)
-    third = ((rows >> 12) & ROW) * (0b1000001000001 << 18)
-    return (rows & ROW) | second | third | ((rows >> 18) & ROW) * (EVERY_ROW << 36)
-
-
-@jitable
-def behind_requests(on_way):
-    """The add requests behind one of an earlier entry from the same client to the same bookie."""
-    return requests_of(later_rows(request_entries(on_way)))
-
-
-@jitable
-def earliest_requests(on_way):
-    """IsEarliestMsg for add requests on their way; those of entry 1 alone are behind none."""
-    return on_way & ~when(on_way > ROW, behind_requests, on_way)
-
-
-@jitable
-def behind_responses(on_way):
-    """The add responses behind one of an earlier entry from the same bookie to the same client."""
-    later = later_rows((on_way | (on_way >> 24)) & ROWS)
-    return later | (later << 24)
-
-
-@jitable
-def earliest_responses(on_way):
-    """IsEarliestMsg for add responses on their way, successful or fenced."""
-    return on_way & ~when((on_way & ~(ROW | ROW << 24)) != 0, behind_responses, on_way)
-
-
-@jitable
-def timed_out(client):
-    """WriteTimeoutForBookie: the bookies that lost an add message with this client."""
-    return any_row(client.requests.lost | client.responses.lost)
 
 
 @jitable

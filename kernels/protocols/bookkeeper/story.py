@@ -40,6 +40,7 @@ from quorisk.kernels.protocols.bookkeeper.names import (
     label_of,
     told_message,
 )
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.protocols.bookkeeper.story_faults import STRUCK, tell_of_bookies
 from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
 
@@ -96,7 +97,8 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     cid = [*changed, *(m.cid for m in fresh + handled)][0]
     if action == "client_receives_recovery_read_response":  # the one received; a read that it decides ignores others
         reading = before.clients[cid].curr_read_entry
-        handled = [m for m in handled if m.type == READ_RESPONSE and m.bookie == instance % 6 and m.entry.id == reading]
+        received = (READ_RESPONSE, bookie_of(instance), reading)
+        handled = [m for m in handled if (m.type, m.bookie, m.entry.id) == received]
     fields = _fields(then, cid, fresh, handled)
     words = WORDS[action].format(**fields)
     if action.startswith("bookie") and not fresh:

@@ -7,6 +7,7 @@ from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import describe, layout
 from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, SpecState
 from quorisk.kernels.protocols.bookkeeper.names import ZK, bookie_name, fragment_names, in_order, label_of
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.telling import Note, Told
 
 WORDS = {
@@ -29,7 +30,7 @@ def _set(state: layout.State, params: Any, instance: int) -> list[int]:
 
 
 def _of_fragment(state: layout.State, params: Any, instance: int) -> list[int]:
-    return [instance % 6]
+    return [bookie_of(instance)]
 
 
 def _of_rack(state: layout.State, params: Any, rack: int) -> list[int]:

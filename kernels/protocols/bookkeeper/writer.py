@@ -24,6 +24,10 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     STATUS_OPEN,
     append_fragment,
     current_ensemble,
+    entry_of,
+)
+from quorisk.kernels.protocols.bookkeeper.messages import (
+    FENCED_RESPONSE,
     earliest_responses,
     processed,
     reachable,
@@ -78,7 +82,9 @@ def client_receives_add_confirmed_response(state, params, instance, lost):
 @jitable
 def receivable_refusals(client):
     """Fenced responses that the writer may take: bit 6(e - 1) + b."""
-    return (earliest_responses(client.responses.on_way) >> 24) & (current_ensemble(client.fragments) * EVERY_ROW)
+    return (earliest_responses(client.responses.on_way) >> FENCED_RESPONSE) & (
+        current_ensemble(client.fragments) * EVERY_ROW
+    )
 
 
 @jitable
@@ -89,7 +95,7 @@ def client_receives_add_fenced_response_enabled(state, params):
 
 @jitable
 def client_receives_add_fenced_response(state, params, instance, lost):
-    writer = state.writer._replace(responses=processed(state.writer.responses, 1 << (24 + instance)))
+    writer = state.writer._replace(responses=processed(state.writer.responses, 1 << (FENCED_RESPONSE + instance)))
     return state._replace(writer=writer, writer_status=CLIENT_WITHDRAWN)
 
 
@@ -116,12 +122,12 @@ def client_resends_pending_add_op_enabled(state, params):
 
 @jitable
 def client_resends_pending_add_op_sends(state, params, instance):
-    return reachable(state, new_bookies(state.writer, instance // 6 + 1))
+    return reachable(state, new_bookies(state.writer, entry_of(instance)))
 
 
 @jitable
 def client_resends_pending_add_op(state, params, instance, lost):
-    return state._replace(writer=resend_pending_add_op(state, state.writer, instance // 6 + 1, lost))
+    return state._replace(writer=resend_pending_add_op(state, state.writer, entry_of(instance), lost))
 
 
 @jitable

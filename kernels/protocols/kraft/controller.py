@@ -24,6 +24,10 @@ from quorisk.kernels.protocols.kraft.layout import (
 )
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, nonempty, row, rows, spread, with_row
 
+_EVERY_SET = (1 << (1 << MAX_BROKERS)) - 1
+_CONTAINING = tuple(sum(1 << s for s in range(1 << MAX_BROKERS) if s >> b & 1) for b in range(MAX_BROKERS))
+"""Bit S for every set of brokers S that has broker b."""
+
 
 @jitable
 def apply_partition_change(state, params, partition):
@@ -297,28 +301,63 @@ def reassignment_of(state, params, brokers):
 
 
 @jitable
-def reassignments_to(state, params, c):
-    """Bit: a set of brokers to add and remove, after which broker c may lead; c = 0 also where the leader stays."""
-    con = state.con
-    found = 0
-    for brokers in range(1, 1 << MAX_BROKERS):
-        size = popcount(con.replicas ^ brokers)
-        isr = reassignment_of(state, params, brokers).isr
-        leaders = where(con.leader & isr != 0, 1, isr)
-        allowed = (size >= params.min_isr) & (brokers >> params.brokers == 0)
-        found |= where(allowed, (leaders >> c) & 1, 0) << brokers
+def sets_within(members):
+    """Bit S for every set of brokers S that has none but these."""
+    found = _EVERY_SET
+    for b in range(MAX_BROKERS):
+        found &= where((members >> b) & 1, _EVERY_SET, ~_CONTAINING[b])
     return found
 
 
 @jitable
+def sets_leaving(least, flipped, among):
+    """Bit S for every set of brokers S for which (S ^ flipped) & among has `least` members or more, 1 to 5."""
+    ones, twos, fours = 0, 0, 0  # the number of members, in binary, of all sets at once
+    for b in range(MAX_BROKERS):
+        has = where((flipped >> b) & 1, ~_CONTAINING[b], _CONTAINING[b])
+        has = where((among >> b) & 1, has, 0)
+        fours |= twos & ones & has
+        twos ^= ones & has
+        ones ^= has
+    three_or_more = where(least == 3, fours | (twos & ones), where(least == 4, fours, fours & ones))
+    return where(least == 1, ones | twos | fours, where(least == 2, twos | fours, three_or_more))
+
+
+@jitable
+def reassignments(state, params):
+    """Bit S: the set of brokers S may be added and removed."""
+    brokers = (1 << params.brokers) - 1
+    return sets_within(brokers) & sets_leaving(params.min_isr, state.con.replicas, brokers) & ~1
+
+
+@jitable
+def instant_reassignments(state, params):
+    """Bit S: to remove the brokers S is complete at once (`reassignment_of`)."""
+    return sets_within(state.con.replicas) & sets_leaving(params.min_isr, ALL_BROKERS, state.con.isr)
+
+
+@jitable
+def keeping(sets, instant, members, b):
+    """Of these reassignments those after which broker b still is one of `members`."""
+    return where((members >> b) & 1, sets & ~(instant & _CONTAINING[b]), 0)
+
+
+@jitable
 def perform_partition_reassignment_enabled(state, params):
-    allowed = (state.reassignments < params.max_reassignments) & (state.con.adding | state.con.removing == 0)
+    con = state.con
+    allowed = (state.reassignments < params.max_reassignments) & (con.adding | con.removing == 0)
+    sets = when(allowed, reassignments, state, params)
+    instant = when(sets != 0, instant_reassignments, state, params)
+    stays = 0
+    for b in range(MAX_BROKERS):
+        stays |= keeping(sets, instant, con.leader & con.isr, b)
+    moved = sets & ~stays
     return (
-        when(allowed, reassignments_to, state, params, 0),
-        when(allowed, reassignments_to, state, params, 1),
-        when(allowed, reassignments_to, state, params, 2),
-        when(allowed, reassignments_to, state, params, 3),
-        when(allowed, reassignments_to, state, params, 4),
+        stays | keeping(moved, instant, con.isr, 0),
+        keeping(moved, instant, con.isr, 1),
+        keeping(moved, instant, con.isr, 2),
+        keeping(moved, instant, con.isr, 3),
+        keeping(moved, instant, con.isr, 4),
     )
 
 
