@@ -1,13 +1,15 @@
 """A model's guards and effects chained into the few compiled functions that engine and search step it with.
 
-A chain calls one action and hands on to the rest of the chain; LLVM inlines it into straight code and one switch.
-Each link is a copy of a template with its names bound as globals: Numba caches a function on disk across processes
-only if it reaches its callees that way. Numba does not notice when a callee's file changes, so the cache lives in a
-folder named after a hash of every file in `kernels/`, and in other distributions' packages that have protocols.
+Each is a chain: a link calls its actions and hands on to the rest of the chain; LLVM inlines it into straight code and
+one switch. A link is a copy of a template with its names bound as globals: Numba caches a function on disk across
+processes only if it reaches its callees that way. Numba does not notice when a callee's file changes, so the cache
+lives in a folder named after a hash of every file in `kernels/`, and in other distributions' packages that have
+protocols.
 """
 
 import hashlib
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -123,18 +125,34 @@ class Stepper(NamedTuple):
 @cache
 def stepper(model: Model) -> Stepper:
     """The compiled functions of a model; compiled when first called."""
-    ends = _no_effect, _no_sends, _none_broken
-    effect, sends, broken = (bind(end, model.name) for end in ends)
     guards: list[Any] = []
     offsets = [sum(num_words(model)[:i]) for i in range(len(model.actions))]
-    for i, action in reversed(list(enumerate(model.actions))):
-        name = f"{model.name}.{action.name}"
-        guards.insert(0, bind(_guards, name, enabled=action.enabled, offset=offsets[i]))
-        effect = bind(_effect, name, index=i, apply=action.apply, rest=effect)
-        sends = bind(_sends, name, index=i, action_sends=action.sends, rest=sends)
+    for action, offset in zip(model.actions, offsets, strict=True):
+        guards.append(bind(_guards, f"{model.name}.{action.name}", enabled=action.enabled, offset=offset))
+    apply = switch(f"{model.name}.apply", [action.apply for action in model.actions], bind(_unchanged, model.name))
+    send = switch(f"{model.name}.sends", [action.sends for action in model.actions], bind(_nothing_sent, model.name))
+    broken = bind(_none_broken, model.name)
     for i, invariant in reversed(list(enumerate(model.invariants))):
         broken = bind(_broken, f"{model.name}.{invariant.name}", index=i, holds=invariant.holds, rest=broken)
-    return Stepper(_all_of(guards, model.name), effect, sends, broken)
+    return Stepper(
+        guards=_all_of(guards, model.name),
+        effect=bind(_effect, model.name, chosen=apply),
+        sends=bind(_sends, model.name, chosen=send),
+        broken=broken,
+    )
+
+
+def switch(name: str, functions: Sequence[Any], otherwise: Any) -> Any:
+    """Compiled `chosen(i, arguments)`: `functions[i](*arguments)`, or `otherwise(*arguments)` if there is none such.
+
+    Four to a link, since every link of a chain optimizes all that is behind it once more.
+    """
+    chosen = bind(_otherwise, name, otherwise=otherwise)
+    for i in reversed(range(0, len(functions), 4)):
+        four = [*functions[i : i + 4], *[otherwise] * 4][:4]
+        names = dict(zip(("first", "second", "third", "fourth"), four, strict=True))
+        chosen = bind(_four, f"{name}.{i}", index=i, rest=chosen, **names)
+    return chosen
 
 
 def _all_of(guards: list[Any], name: str) -> Any:
@@ -142,39 +160,55 @@ def _all_of(guards: list[Any], name: str) -> Any:
     if len(guards) == 1:
         return guards[0]
     middle = len(guards) // 2
-    return bind(_both, name, first=_all_of(guards[:middle], name), second=_all_of(guards[middle:], name))
+    return bind(_both, name, one=_all_of(guards[:middle], name), other=_all_of(guards[middle:], name))
 
 
-# Templates. The names that they use and this module lacks are bound by `stepper`.
+# Templates, with the names that `stepper` and `switch` bind in copies of them
+
+LATE: Any = None
+"""What a template's name is until `bind` gives it its value."""
+enabled = offset = one = other = index = first = second = third = fourth = rest = otherwise = chosen = holds = LATE
 
 
 def _guards(state, params, masks):
-    store_words(enabled(state, params), masks, offset)  # noqa: F821
+    store_words(enabled(state, params), masks, offset)
 
 
 def _both(state, params, masks):
-    first(state, params, masks)  # noqa: F821
-    second(state, params, masks)  # noqa: F821
+    one(state, params, masks)
+    other(state, params, masks)
 
 
-def _no_effect(state, params, action, instance, lost):
-    return state
+def _four(i, arguments):
+    if i == index:
+        return first(*arguments)
+    if i == index + 1:
+        return second(*arguments)
+    if i == index + 2:
+        return third(*arguments)
+    if i == index + 3:
+        return fourth(*arguments)
+    return rest(i, arguments)
+
+
+def _otherwise(i, arguments):
+    return otherwise(*arguments)
 
 
 def _effect(state, params, action, instance, lost):
-    if action == index:  # noqa: F821
-        return apply(state, params, instance, lost)  # noqa: F821
-    return rest(state, params, action, instance, lost)  # noqa: F821
+    return chosen(action, (state, params, instance, lost))
 
 
-def _no_sends(state, params, action, instance):
-    return 0
+def _unchanged(state, params, instance, lost):
+    return state
 
 
 def _sends(state, params, action, instance):
-    if action == index:  # noqa: F821
-        return action_sends(state, params, instance)  # noqa: F821
-    return rest(state, params, action, instance)  # noqa: F821
+    return chosen(action, (state, params, instance))
+
+
+def _nothing_sent(state, params, instance):
+    return 0
 
 
 def _none_broken(state, params):
@@ -182,5 +216,5 @@ def _none_broken(state, params):
 
 
 def _broken(state, params):
-    here = 0 if holds(state, params) else 1 << index  # noqa: F821
-    return here | rest(state, params)  # noqa: F821
+    here = 0 if holds(state, params) else 1 << index
+    return here | rest(state, params)

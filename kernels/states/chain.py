@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, stepper
+from quorisk.kernels.compiled import LATE, bind, stepper
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
@@ -163,8 +163,10 @@ def _expand_function(model: Model) -> Any:
     )
 
 
-# Templates. The names that they use and this module lacks are bound above.
-# ruff: noqa: F821
+# Templates, with the names that are bound above
+
+broken = data_loss = effect = guards = initial = keep = num_words = outcome = sends = state = LATE
+word_action = word_first = LATE
 
 
 def _start(params, choice, num_initial, kept, count, initial_p):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind
+from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
@@ -56,8 +56,9 @@ def cost_functions(model: Model) -> CostFunctions:
     )
 
 
-# Templates. The names that they use and this module lacks are bound by `cost_functions`.
-# ruff: noqa: F821
+# Templates, with the names that are bound by `cost_functions`
+
+num_words = word_action = LATE
 
 
 def _enabled(masks, odds):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, stepper, store_words
+from quorisk.kernels.compiled import LATE, bind, stepper, store_words
 from quorisk.kernels.model import Model, leaves
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states.costs import cost_functions
@@ -72,8 +72,10 @@ def _functions(model: Model) -> tuple[Any, Any]:
     return leave, bind(_read, model.name, cached=True, state=states.state)
 
 
-# Templates. The names that they use and this module lacks are bound by `_functions`.
-# ruff: noqa: F821
+# Templates, with the names that are bound by `_functions`
+
+decades_below = effect = enabled = guards = keep = num_words = sends = state = word_action = LATE
+word_first = LATE
 
 
 def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):

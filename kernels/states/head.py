@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from quorisk.kernels.compiled import bind, stepper
+from quorisk.kernels.compiled import LATE, bind, stepper
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
@@ -67,7 +67,7 @@ class Solved(NamedTuple):
     """What is known for certain of a head."""
 
     cost: int
-    """Of the paths in it, at the most; -1 if none is."""
+    """The highest cost of a path in it; -1 if there is no path."""
     states: int
     transitions: int
     complete: bool
@@ -251,8 +251,10 @@ def _expand_function(model: Model) -> Any:
     )
 
 
-# Templates. The names that they use and this module lacks are bound by `_expand_function`.
-# ruff: noqa: F821
+# Templates, with the names that are bound by `_expand_function`
+
+broken = data_loss = decades_below = effect = enabled = guards = keep = num_words = outcome = LATE
+sends = state = word_action = word_first = LATE
 
 
 def _expand(odds, level, kept, arrays, place, stop, count, end):

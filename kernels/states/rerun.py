@@ -26,7 +26,7 @@ class Rerun(NamedTuple):
 
     path: Path
     outcome: int
-    """Of OUTCOMES."""
+    """How the run ended: its place in OUTCOMES."""
     broken_mask: int
     messages: int
     """Messages sent."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, stepper
+from quorisk.kernels.compiled import LATE, bind, stepper
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit
 from quorisk.kernels.states.store import (
@@ -139,8 +139,10 @@ def _functions(model: Model) -> tuple[Any, Any]:
     return start, expand
 
 
-# Templates. The names that they use and this module lacks are bound by `_functions`.
-# ruff: noqa: F821
+# Templates, with the names that are bound by `_functions`
+
+broken = effect = guards = initial = keep = note = num_actions = num_invariants = num_words = LATE
+sends = state = word_action = word_first = LATE
 
 
 def _note(state, params, depth, place, breaking):

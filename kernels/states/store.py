@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind
+from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.model import Model, instance_words, smallest_params
 from quorisk.kernels.states.packing import (
     Layout,
@@ -120,8 +120,9 @@ def word_tables(model: Model) -> dict[str, Any]:
     return {"num_words": len(action), "word_action": action.copy(), "word_first": first.copy()}
 
 
-# Templates. The names that they use and this module lacks are bound by `store_functions`.
-# ruff: noqa: F821
+# Templates, with the names that are bound by `store_functions`
+
+insert = like = pack = unpack = LATE
 
 
 def _keep(state, kept, count):
