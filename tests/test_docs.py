@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.settings import table
 from tests.support import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -33,3 +35,19 @@ def test_commands_have_the_options_that_are_shown(page):
             option for option in re.findall(r"(?<!\S)--[a-z-]+", rest.partition("#")[0]) if option not in help_text
         ]
         assert not unknown, (verb, unknown)
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster"), [("kraft", "Kafka"), ("kafka", "Kafka"), ("bookkeeper", "BookKeeper, Pulsar")]
+)
+def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster):
+    model, settings = registry.load(name), registry.settings(name)
+    assert table(settings, cluster) in (ROOT / "docs" / "settings.md").read_text()
+    keys = {f"{p.table}.{p.name}" for p in model.parameters} | {f"rates.{action.name}" for action in model.actions}
+    named = {key for each in settings for key in re.findall(r"`(\w+\.\w+)`", each.key)}
+    assert named
+    assert named <= keys
+
+
+def test_a_protocol_need_not_say_which_settings_it_has():
+    assert registry.settings("compaction") == ()

@@ -16,6 +16,7 @@ from typing import Any
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
+from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
 GROUP = "quorisk.protocols"
@@ -63,6 +64,14 @@ def teller(model: Model) -> Teller:
 def cases(name: str) -> Cases:
     """What to try a protocol on. Raises ConfigError as `load`."""
     found: Cases = _part(name, "CASES", "cases")
+    return found
+
+
+def settings(name: str) -> tuple[Setting, ...]:
+    """Which setting of a cluster is which key; empty if the protocol does not say. Raises ConfigError as `load`."""
+    if not find_spec(f"{_package(name)}.settings"):
+        return ()
+    found: tuple[Setting, ...] = _part(name, "SETTINGS", "settings")
     return found
 
 

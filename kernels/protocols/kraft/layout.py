@@ -30,7 +30,7 @@ LOW_ROWS = 10
 ALL_BROKERS = (1 << MAX_BROKERS) - 1
 ALL_VALUES = (1 << MAX_VALUES) - 1
 DIAGONAL = sum(1 << (WIDTH * b + b) for b in range(MAX_BROKERS))
-"""Of a matrix whose rows and columns are brokers."""
+"""The diagonal of a matrix whose rows and columns are brokers."""
 EVERY_LOW = sum(1 << (WIDTH * i) for i in range(LOW_ROWS))
 """Times a row: that row for every partition epoch of a word."""
 EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))
@@ -271,7 +271,7 @@ def alter_epochs(epochs, i):
 
 @jitable
 def with_alter_epochs(epochs, i, value):
-    """Those of row i replaced."""
+    """The broker epochs of row i replaced."""
     j = i // 3
     shift = 20 * (i - 3 * j)
     changed = (alter_epochs(epochs, i) ^ value) << shift

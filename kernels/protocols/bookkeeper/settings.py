@@ -1,0 +1,28 @@
+"""Which setting of a real cluster is which key here, and which is none: see docs/settings.md."""
+
+from quorisk.kernels.protocols.settings import Setting
+
+SETTINGS = (
+    Setting("bookies available", "`model.bookies`"),
+    Setting(
+        "ensemble size E (`managedLedgerDefaultEnsembleSize`)",
+        "the write quorum",
+        "an ensemble is a write quorum here: E = Qw, no striping",
+    ),
+    Setting("write quorum Qw (`managedLedgerDefaultWriteQuorum`)", "`model.write_quorum`"),
+    Setting("ack quorum Qa (`managedLedgerDefaultAckQuorum`)", "`model.ack_quorum`"),
+    Setting(
+        "`journalSyncData`, `journalWriteData`",
+        "`rates.bookie_restarts_empty`, `rates.rack_restarts_empty`",
+        "0 with a synced journal; else how often a bookie comes back without what it confirmed",
+    ),
+    Setting(
+        "rack-aware placement (`ensemblePlacementPolicy`, `minNumRacksPerWriteQuorum`)",
+        "the keys of `[faults]` for racks",
+        "which bookies fail together",
+    ),
+    Setting("`addEntryTimeoutSec`", "`rates.client_changes_ensemble`"),
+    Setting("auditor, autorecovery (`lostBookieRecoveryDelay`)", "`rates.auditor_replicates_fragment`"),
+    Setting("`zkTimeout`", "`rates.client_starts_recovery`", "a client that loses its session is replaced"),
+    Setting("digest type, `readQuorum` speculation", "not modelled", "nothing is silently corrupted"),
+)

@@ -1,0 +1,18 @@
+"""Which setting of a real cluster is which key here, and which is none: see docs/settings.md."""
+
+from quorisk.kernels.protocols.settings import Setting
+
+SETTINGS = (
+    Setting("replicas of the partition", "`model.replicas`"),
+    Setting(
+        "inter-broker protocol (KIP-101, KIP-279, KIP-320)",
+        "`variant.truncation`",
+        "how a follower finds where to truncate",
+    ),
+    Setting(
+        "`min.insync.replicas`, `acks`",
+        "not modelled",
+        "a record counts once it is below the high watermark, whatever the ISR's size",
+    ),
+    Setting("`unclean.leader.election.enable`", "not modelled", "leaders are elected from the ISR"),
+)
