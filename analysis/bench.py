@@ -33,9 +33,9 @@ class Limits(NamedTuple):
     """What a device can do at most."""
 
     bytes_per_s: float
-    """Of its memory."""
+    """The bandwidth of its memory."""
     operations_per_s: float
-    """On 64-bit integers, each of which is two on 32 bits."""
+    """Operations on 64-bit integers, each of which takes two on 32 bits."""
 
 
 def _nvidia(terabytes_per_s: float, multiprocessors: int, clock_ghz: float) -> Limits:
@@ -69,7 +69,7 @@ class Speed(NamedTuple):
     device: str | None = None
     """What the runs were stepped on, or how; None for numba. The following are None but for jax."""
     bytes_per_step: int | None = None
-    """Of device memory: a run's state read and written once."""
+    """Bytes of device memory moved: a run's state, read and written once."""
     operations_per_step: int | None = None
     """Elementwise operations on 64-bit integers, counted by XLA."""
     steps_per_s_by_bytes: float | None = None

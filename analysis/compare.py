@@ -66,10 +66,10 @@ class Result(NamedTuple):
     protocol: str
     model_version: int
     parameters: dict[str, Any]
-    """Those that all variants share, by dotted key."""
+    """The parameters that all variants share, by dotted key."""
     seed: int
     runs: int
-    """Of each variant."""
+    """The number of runs of each variant."""
     confidence: float
     """With which the intervals of one event and kind hold for all pairs together."""
     method: str
@@ -196,7 +196,7 @@ def _shared_parameters(plan: Plan) -> dict[str, Any]:
 
 
 def _assumptions(plan: Plan) -> list[str]:
-    """Those that all variants share, then each variant's own."""
+    """The assumptions that all variants share, then those of each variant alone."""
     model, at_any_time = plan.experiment.model, plan.experiment.run.at_any_time
     said = [assumptions(model, variant.point, at_any_time) for variant in plan.variants]
     shared = [sentence for sentence in said[0] if all(sentence in other for other in said)]

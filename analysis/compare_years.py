@@ -80,7 +80,7 @@ def _difference(parts: list[tuple[float, Result, int]]) -> Difference:
 
 
 def as_json(years: Years) -> dict[str, Any]:
-    """For `json.dumps`: named tuples as objects."""
+    """Years as what `json.dumps` takes: named tuples become objects."""
     scenarios = {name: {"per_year": years.per_year[name]} | plain(result) for name, result in years.scenarios.items()}
     pairs = [pair._asdict() for pair in years.pairs]
     return {"losses_per_year": pairs, "confidence": years.confidence, "scenarios": scenarios}

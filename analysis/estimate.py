@@ -39,7 +39,7 @@ class Risk(NamedTuple):
     """losses / runs; with a head, L + F losses / runs."""
     low: float
     high: float
-    """Of `Estimate.method`, unfinished runs counted as unknown."""
+    """The upper end of the interval, by `Estimate.method`; unfinished runs count as unknown."""
     bounds: bool = False
     """high is more than ten times low: these are bounds, and `p` is no estimate."""
 
@@ -65,7 +65,7 @@ class Estimate(NamedTuple):
     """Why there were no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was
     not, and the runs were spent) or `certain` (none were needed)."""
     data_loss: Risk
-    """Of breaking any invariant whose breach is data loss; such runs end there."""
+    """The risk of breaking any invariant whose breach is data loss; a run that does so ends there."""
     invariants: dict[str, Risk]
     data_loss_invariants: list[str]
     mean_time_to_loss: float | None
@@ -73,7 +73,7 @@ class Estimate(NamedTuple):
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
     seconds: float
-    """Of the runs, without `compile_s`."""
+    """Seconds that the runs took, without `compile_s`."""
     steps_per_s: float
     runs_per_s: float
     head: rare.HeadPart | None

@@ -28,9 +28,9 @@ PRECISION = 4e-10
 """How far L, F and the flows of exits may be off, relative to them, all together."""
 FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 18, 1 << 27
 STEPS_A_TRANSITION = 8
-"""A transition of a head costs as much as so many steps of runs: it may take as long as all of the runs."""
+"""Steps of runs that cost as much as one transition of a head; a head may take as long as all of the runs."""
 BOUNDS = 10.0
-"""An interval whose high end is more than so many times its low end holds bounds, and no estimate."""
+"""If an interval's high end is more than this many times its low end, both are bounds and there is no estimate."""
 ASSUMPTION = "Runs of any length are counted in the head; those from its exits end after run.max_steps."
 EXACT = "exact"
 CERTIFIED = "exact head, tail bounded"
@@ -109,7 +109,7 @@ def applies(point: Point, run: RunSettings) -> bool:
 
 
 def most_transitions(runs: int, mean_steps: float) -> int:
-    """The size at which a head stops growing, for an experiment of so many runs of so many steps."""
+    """The size at which a head stops growing, for an experiment of `runs` runs of `mean_steps` steps each."""
     return max(FEWEST_TRANSITIONS, min(MOST_TRANSITIONS, int(runs * mean_steps / STEPS_A_TRANSITION)))
 
 

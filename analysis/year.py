@@ -92,7 +92,7 @@ def _one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experime
     if open_keys:
         raise ConfigError(
             f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(designs)} designs where one is "
-            f"wanted; pick one with --set {open_keys[0]}=..., or sweep all with `quorisk run`"
+            f"wanted; pick one with `overrides` {open_keys[0]}=..., or sweep all with `quorisk run`"
         )
     if not experiment.scenarios:
         raise ConfigError(f"{experiment.path}: scenarios: there are none, and so no year; [scenarios.NAME] says one")

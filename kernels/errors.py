@@ -2,7 +2,8 @@
 
 
 class QuoriskError(Exception):
-    """What went wrong, in one line. It names arguments as Python does; the command names the options that they are."""
+    """What went wrong, in one line. It names arguments as Python does, within the line in backticks; the command names
+    the options that they are instead."""
 
     exit_code = 1
     """What the command exits with."""

@@ -94,18 +94,18 @@ def _checked(wish: Wish, frame: pd.DataFrame) -> Wish:
     for invariant in wish.invariants or ():
         if invariant not in known:
             raise ConfigError(f" {invariant}: one of {', '.join(known)}", "invariant")
-    x, hue = (_varied(option, key, frame) for option, key in (("--x", wish.x), ("--hue", wish.hue)))
+    x, hue = (_varied(argument, key, frame) for argument, key in (("x", wish.x), ("hue", wish.hue)))
     if x is not None and x == hue:
-        raise ConfigError(f" {wish.hue}: another one than --x", "hue")
+        raise ConfigError(f" {wish.hue}: another one than `x`", "hue")
     if x is not None and "loss" in wish.only and not pd.api.types.is_numeric_dtype(frame[x].infer_objects()):
-        raise ConfigError(f" {wish.x}: no numbers, as figures of losses need; --only heat_map does without", "x")
+        raise ConfigError(f" {wish.x}: no numbers, as figures of losses need; `only` heat_map does without", "x")
     return wish._replace(x=x, hue=hue)
 
 
-def _varied(option: str, key: str | None, frame: pd.DataFrame) -> str | None:
+def _varied(argument: str, key: str | None, frame: pd.DataFrame) -> str | None:
     """The varied parameter of that name, or last part of a name. Raises ConfigError."""
     varied = text.varied(frame)
     found = [each for each in varied if key in (each, each.partition(".")[2])]
     if key is not None and len(found) != 1:
-        raise ConfigError(f"{option} {key}: one of {', '.join(varied) or 'none, as nothing varies'}")
+        raise ConfigError(f" {key}: one of {', '.join(varied) or 'none, as nothing varies'}", argument)
     return found[0] if found else None

@@ -50,7 +50,7 @@ def taken(out: Path) -> Iterator[None]:
             sweep_up(part)
         yield
     except OSError as error:
-        raise RunError(f"--out {out}: {reason(error)}") from None
+        raise RunError(f"`out` {out}: {reason(error)}") from None
     finally:
         os.close(descriptor)
 
@@ -84,7 +84,7 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         )
     if not resume:
         raise ConfigError(
-            f" {out}: holds results of this experiment; --resume keeps them and runs what is missing",
+            f" {out}: holds results of this experiment; `resume` keeps them and runs what is missing",
             "out",
         )
 
@@ -181,7 +181,7 @@ def tasks(out: Path) -> pa.Table:
             tables.append(stored.read(path, TASK_SCHEMA))
             results.check(tables[-1], path)
         except ResultError as error:
-            raise RunError(f"{error}; without this file, --resume runs again what was in it") from None
+            raise RunError(f"{error}; without this file, `resume` runs again what was in it") from None
     return pa.concat_tables(tables)
 
 

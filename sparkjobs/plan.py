@@ -86,8 +86,8 @@ def cost_s(jobs: Sequence[Job], run_s: np.ndarray) -> float:
 def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
     """Cuts jobs, laid end to end, into tasks of about equal cost for this many cores: PLAN_SCHEMA.
 
-    A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth their start, and so many that all cores
-    are busy until the end.
+    A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth starting, and numerous enough to keep
+    all cores busy until the end.
     """
     point, first_run, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
     ends = np.concatenate([[0], np.cumsum(num_runs)])

@@ -102,7 +102,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
             raise
         except RunError as error:
             LOG.error("failed: %s", error)
-            raise RunError(f"{error}; --resume goes on from what is there") from None
+            raise RunError(f"{error}; `resume` goes on from what is there") from None
         LOG.info("finished: %s", summary)
     return summary
 
@@ -161,7 +161,7 @@ def _compute(
         LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
         ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
         if not any(end.num_runs for end in ends.values()):
-            raise RunError("--budget-s: no point has any runs yet")
+            raise RunError("`budget_s`: no point has any runs yet")
         rows = _within(folder.tasks(out), ends, experiment.run.first_run)
         table = _in_order(merge(context, rows), ends)
     folder.write_results(out, table)
@@ -234,7 +234,7 @@ def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
         missing = len(experiment.points) - summary.points
         said = f"time was up at {summary.stopped[OUT_OF_TIME]} points before all their runs were done"
         said += f", and at {missing} before any was" if missing else ""
-        warning = f"{said}: how many there are depends on the speed of the machines. --resume goes on from here."
+        warning = f"{said}: how many there are depends on the speed of the machines. `quorisk run --resume` goes on."
         LOG.warning(warning)
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
         source = f"# {warning}\n{source}"

@@ -35,13 +35,13 @@ _KEYS = ("replica", "request", "answer", "cut_ms")
 
 
 class LatencySettings(NamedTuple):
-    """What [latency] says."""
+    """The table [latency] of an experiment file."""
 
     replica: RoundTrip | Measured
     cut_ms: float
-    """Infinite if there is none."""
+    """The longest a write waits for one replica, in milliseconds; infinite if there is no such limit."""
     source: str
-    """Where the delays come from, for people."""
+    """Where the delays come from, in words."""
 
 
 def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:

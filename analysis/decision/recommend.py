@@ -53,7 +53,7 @@ def advise(
     known = [lever.key for lever in levers]
     for key in keys or ():
         if key not in known:
-            raise ConfigError(f"--break-even {key}: one of {', '.join(known)}")
+            raise ConfigError(f" {key}: one of {', '.join(known)}", "keys")
     rows = weigher.frame(experiment)
     found, target = designs(rows), float(rows["target"].iloc[0])
     flips: list[BreakEven] = []

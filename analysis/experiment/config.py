@@ -22,7 +22,7 @@ __all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "lo
 
 
 MOST_POINTS = 100_000
-"""Of a grid, before its conditions leave some out; so many take half a minute to read."""
+"""The most points that a grid may have before its conditions leave some out; that many take half a minute to read."""
 
 
 class RunSettings(NamedTuple):
@@ -35,11 +35,11 @@ class RunSettings(NamedTuple):
     engine: str
     """`auto`, `numba` or `jax`."""
     method: str
-    """Of keys.METHODS."""
+    """How losses are found: one of keys.METHODS."""
     precision: float
     """Half-width of the interval at which an estimate stops; infinite for none."""
     relative_precision: float
-    """Half-width by the estimate at which it stops; infinite for none. Where both are given both have to be met."""
+    """Half-width divided by the estimate at which it stops; infinite for none. If both are given, both must be met."""
     precision_of: str
     """The invariant whose interval is meant, or DATA_LOSS."""
     simultaneous: bool
@@ -90,7 +90,7 @@ class Experiment(NamedTuple):
     scenarios: Mapping[str, Scenario]
     """By name, in the file's order; none if the file has none."""
     profile: Profile | None
-    """Where the file has its physical figures from."""
+    """The profile from which the file takes its physical figures."""
     tables: Mapping[str, Any]
     """What the tables of `tables.READERS` say that the file has."""
     document: Mapping[str, Any]

@@ -31,10 +31,10 @@ class Figure(NamedTuple):
     """A figure of a profile."""
 
     value: Any
-    """As the file has it."""
+    """The value as the profile's file states it."""
     means: str
     source: str
-    """Where it is from; ASSUMED if from nowhere."""
+    """Where the figure comes from; ASSUMED if it has no source."""
 
 
 class Profile(NamedTuple):

@@ -7,7 +7,7 @@
     model.clients = 2
     run.lifetime = "1 h"
 
-A scenario overlays the keys of the file's own tables, those of a profile among them; [grid] and --set go before it.
+A scenario overrides the keys of the file's own tables, those of a profile among them; [grid] and --set override it.
 """
 
 import re
@@ -29,11 +29,11 @@ class Scenario(NamedTuple):
     per_year: float
     """How many times a year it happens: its losses a year are that many times the probability of one."""
     about: str
-    """What it is, for people."""
+    """What happens, in words."""
     simplifications: tuple[str, ...]
     """What the model makes simpler than it is, a sentence each."""
     values: dict[str, Any]
-    """What it overlays, by dotted key; rates and times in seconds."""
+    """The values that it puts in place of the file's, by dotted key; rates and times in seconds."""
 
 
 def names(document: Mapping[str, Any]) -> tuple[str, ...]:

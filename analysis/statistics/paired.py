@@ -32,9 +32,9 @@ class Counts(NamedTuple):
     seen: Table
     """Runs cut off count as not lost."""
     least: Table
-    """Those of the baseline count as lost, those of the variant as not."""
+    """Runs cut off count as lost under the baseline and as not lost under the variant."""
     most: Table
-    """Those of the variant count as lost, those of the baseline as not."""
+    """Runs cut off count as lost under the variant and as not lost under the baseline."""
 
 
 class Comparison(NamedTuple):
@@ -53,9 +53,9 @@ class Comparison(NamedTuple):
     ratio_high: float | None
     """None if there is no limit."""
     p_value: float
-    """Of the exact test that both lose equally often."""
+    """The p-value of the exact test that both lose equally often."""
     p_adjusted: float
-    """The same, adjusted for how many pairs are compared (Holm)."""
+    """The p-value, adjusted for the number of pairs compared (Holm)."""
 
 
 def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:

@@ -37,9 +37,9 @@ class Rule(NamedTuple):
     """When to stop."""
 
     half_width: float
-    """Of the interval, at most; infinite if that does not matter."""
+    """The largest half-width of the interval at which runs may stop; infinite if it does not matter."""
     relative: float
-    """Half-width by the estimate k / n, at most; infinite if that does not matter."""
+    """The largest ratio of half-width to the estimate k / n; infinite if it does not matter."""
 
     def is_met(self, losses: int, runs: int, low: float, high: float) -> bool:
         """Whether an interval is narrow enough. Without losses none is in relative terms: 0 has no scale."""

@@ -30,7 +30,7 @@ class Trace(NamedTuple):
     kind: Kind
     seed: int | None = None
     run: int | None = None
-    """Of the random run that it is, or was; None of a search's."""
+    """The index of the random run that it is or came from; None for a trace that the search found."""
     ended: str | None = None
     """How the run ended, when, and what it broke, if it is a whole run."""
 

@@ -16,7 +16,7 @@ MAX_TOTAL_WEIGHT = 2**62
 ALWAYS = 1 << 63
 """Probability 1 in units of 2**-63."""
 FEWEST_UNITS = 2**30
-"""Weights of at least so many units are rounded where they must be: by less than one part in 1e9."""
+"""Weights are rounded, where they must be, once they have at least this many units: by less than one part in 1e9."""
 _LEAST_WEIGHT = Fraction(1, 2**10)
 """A smaller weight would be refused a thousand times before it is accepted."""
 

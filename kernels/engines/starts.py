@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 UNIT = 2**62
-"""Of the flows: all of them together."""
+"""What the flows of all starts add up to."""
 
 
 class Starts(NamedTuple):

@@ -10,7 +10,7 @@ _LOW_BITS_OF_LOW_BITS = frozenset({"and", "or", "xor", "add", "sub", "mul", "shl
 
 
 def nodes(values: Iterable[Any]) -> list[Node]:
-    """Those of the values that are no constants."""
+    """The values that are not constants."""
     return [value for value in values if isinstance(value, Node)]
 
 

@@ -26,7 +26,7 @@ class Bounds(NamedTuple):
     enabled: frozenset[int]
     """Words of instances of which some may be enabled, by their place in the model."""
     taken: frozenset[int]
-    """Those of them of which some may be taken."""
+    """The words of instances of which some may be taken."""
     broken: frozenset[int]
     """Places of the invariants that may be broken."""
 
@@ -48,7 +48,7 @@ class Word(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What is to be known of a state."""
+    """What an engine has to know of a state."""
 
     masks: tuple[Any, ...]
     """The enabled instances of each of `TracedModel.words`."""
@@ -67,13 +67,13 @@ class TracedModel(NamedTuple):
     words: tuple[Word, ...]
     """Those that may be enabled, in the order in which instances are drawn."""
     now: Seen
-    """What is to be known of the state, by its leaves."""
+    """What an engine has to know of the state, as a function of its leaves."""
     num_choices: int
     """Number of initial states."""
     initial: tuple[Any, ...]
     """The leaves of initial state number CHOICE."""
     at_first: Seen
-    """What is to be known of that, by CHOICE."""
+    """What an engine has to know of the initial state, as a function of CHOICE."""
     bounds: Bounds
     graph: Graph
 

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
 FAILED, INTERRUPTED = 1, 130
+_OPTIONS = {"overrides": "set", "keys": "break_even"}
+"""Options that are not called as their arguments in Python are."""
 
 
 @app.command("estimate")
@@ -346,9 +349,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _said(error: QuoriskError) -> str:
     """An error's line, in which an argument is called by the option that gives it."""
-    if isinstance(error, ConfigError) and error.argument:
-        return f"--{error.argument.replace('_', '-')}{error.text}"
-    return str(error)
+    line = f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
+    return re.sub(r"`(\w+)`", lambda name: _option(name[1]), line)
+
+
+def _option(argument: str) -> str:
+    return "--" + _OPTIONS.get(argument, argument).replace("_", "-")
 
 
 def _exit(line: str, code: int) -> NoReturn:

@@ -94,7 +94,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing(experiment, whole, cons
 
     monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", 0.0)
     monkeypatch.setattr(pq, "write_table", fails_the_second_time)
-    why = "cannot be written: No space left on device; --resume goes on from what is there"
+    why = "cannot be written: No space left on device; `resume` goes on from what is there"
     with pytest.raises(RunError, match=rf"^[^\n]*000002.parquet: {why}$"):
         sweep(experiment, out, Options(), console)
     assert [path.name for path in (out / folder.TASKS).iterdir()] == ["000001.parquet"]
@@ -140,7 +140,7 @@ def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, con
 
 def test_no_time_at_all_is_an_error(experiment, console, tmp_path, monkeypatch):
     monkeypatch.setattr("quorisk.sparkjobs.run.POLL_S", 10.0)  # in which tasks would end, were there any
-    with pytest.raises(RunError, match=r"--budget-s: no point has any runs yet"):
+    with pytest.raises(RunError, match=r"`budget_s`: no point has any runs yet"):
         sweep(experiment, tmp_path / "out", Options(budget_s=0.0), console)
 
 

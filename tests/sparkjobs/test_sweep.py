@@ -263,7 +263,7 @@ def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, load,
 def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_path):
     out = tmp_path / "out"
     sweep(load("run.runs=10"), out, Options(), console)
-    with pytest.raises(ConfigError, match="holds results of this experiment; --resume keeps them"):
+    with pytest.raises(ConfigError, match="holds results of this experiment; `resume` keeps them"):
         sweep(load("run.runs=10"), out, Options(), console)
     for other, said in (
         ("run.seed=6", "run.seed is 5 there and 6 here"),
@@ -303,7 +303,7 @@ def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, con
     assert (out / folder.RESULTS).read_bytes() == whole
     [file] = (out / folder.TASKS).iterdir()
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(RunError, match=r"000001\.parquet: damaged, .*; without this file, --resume runs"):
+    with pytest.raises(RunError, match=r"000001\.parquet: damaged, .*; without this file, `resume` runs"):
         sweep(experiment, out, RESUMED, console)
     assert (out / folder.RESULTS).read_bytes() == whole
     file.unlink()

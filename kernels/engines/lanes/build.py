@@ -23,7 +23,7 @@ from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Bounds, trace
 
 SCALAR = 1
-"""As a number of lanes: one run after another, by `scalar`."""
+"""The number of lanes that stands for one run after another, by `scalar`."""
 _MOST_STEPS = 1 << 30
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _SPEED = 3
@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Of the words of instances."""
+    """How likely the instances of each word are to be chosen."""
 
     weights: tuple[int, ...]
     sure: frozenset[int]

@@ -67,7 +67,7 @@ def pack_masks(words: Sequence[Word], size: int) -> tuple[list[Group], list[Fiel
 
 
 def packed(masks: Sequence[Any], fields: Sequence[Field], group: int, places: Sequence[int]) -> Any:
-    """Those masks that belong to a group, side by side."""
+    """The masks that belong to a group, side by side in one word."""
     together: Any = 0
     for place in places:
         field = fields[place]

@@ -74,7 +74,7 @@ class Switch:
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
     def prepare(self, timed: bool | None = None, lanes: int | None = None) -> None:
-        """Gets the kernel now; sets `why_not` if there is none. `lanes` asks for one of so many."""
+        """Gets the kernel now; sets `why_not` if there is none. `lanes` says how many lanes it is to have."""
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
             timed = self._needs_time(tally[LOST] / _TRIAL_RUNS)
@@ -101,7 +101,7 @@ class Switch:
         threading.Thread(target=self._prepare_beside, args=(timed,), name="compile").start()
 
     def _prepare_beside(self, timed: bool) -> None:
-        """As `prepare`, while runs go on."""
+        """Does what `prepare` does, while runs go on."""
         try:
             self.prepare(timed)
         except Exception as error:  # whatever it is, the generic engine can do without

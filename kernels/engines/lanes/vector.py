@@ -350,7 +350,7 @@ class VectorKernel:
         return constant(self._kind(32), value)
 
     def _ends_early(self, row: dict[Any, Any], outcome: Any, ended: Any) -> tuple[dict[Any, Any], Any]:
-        """As `_ends`, where horizon or lifetime come before the step."""
+        """Does what `_ends` does, for runs that the horizon or their lifetime ends before the step."""
         builder, now = self.builder, self.now
         early: list[tuple[Any, dict[Any, Any]]] = []
         before = {name: now.get(name, self._number(0)) for name in row if name != "time"}
