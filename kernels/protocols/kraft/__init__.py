@@ -9,8 +9,9 @@ leader's AlterPartition requests that shrink the ISR (`leader_shrink_isr`), and 
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metadata, replication
+from quorisk.kernels.protocols.kraft.initial import initial, initial_choices
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
-from quorisk.kernels.protocols.kraft.layout import WIDTHS, initial, initial_choices
+from quorisk.kernels.protocols.kraft.layout import WIDTHS
 from quorisk.kernels.protocols.kraft.limits import LIMITS
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, make_params
 

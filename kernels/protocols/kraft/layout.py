@@ -14,10 +14,10 @@ state makes it small; the literal interpreter of the tests, which relies on none
 - An incarnation id names one start of one broker, and so one registration exchange.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from quorisk.kernels.ops import jitable, lowest_bit, popcount, where
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, row, rows, spread, union
+from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union
 
 MAX_BROKERS, MAX_VALUES = 5, 4
 MAX_RECORDS = 20
@@ -35,7 +35,6 @@ EVERY_LOW = sum(1 << (WIDTH * i) for i in range(LOW_ROWS))
 """Times a row: that row for every partition epoch of a word."""
 EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))
 REACHED_BITS = WIDTH * (MAX_VALUES + 1)
-_PEER_EPOCH_BITS = 4
 HEAD_BITS, BODY_BITS = 12, 11
 REQUESTED, ACCEPTED, INELIGIBLE, FENCED = 1, 2, 4, 8
 """An AlterPartition exchange: the request, or the response by its error."""
@@ -175,32 +174,65 @@ class State(NamedTuple):
 
 _WIDE = Wide(WIDTH * LOW_ROWS, WIDTH * (MAX_RECORDS - LOW_ROWS))
 _BY_BROKER = WIDTH * MAX_BROKERS
-_widths: dict[str, Any] = (
-    dict.fromkeys(State._fields, MAX_BROKERS)
-    | dict.fromkeys(
-        ("reg_epochs", "reg_incarnations", "broker_epochs", "incarnations", "fetchers", "logs", "hwms", "lesos")
-        + ("fetch_requests", "fetch_responses", "flos"),
-        _BY_BROKER,
-    )
-    | dict.fromkeys(
-        ("register_requests", "register_responses", "register_epochs", "register_records"), WIDTH * MAX_STARTS
-    )
-    | dict.fromkeys(("starts", "registrations"), 4)
-    | dict.fromkeys(("clean_shutdowns", "lossy_shutdowns", "fencings", "isr_shrinks", "reassignments", "true_hwm"), 3)
-    | dict.fromkeys(("sent", "pos_acked", "neg_acked", "consumed"), MAX_VALUES)
-    | dict.fromkeys(("offsets", "value_epochs"), WIDTH * MAX_VALUES)
-    | {
-        "con": Partition(5, 5, 5, 5, 5, 4, 5, 5, 5),
-        "log": MetadataLog(*(_WIDE,) * len(MetadataLog._fields)),
-        "replicated": _WIDE,
-        "local": Local(*(_BY_BROKER,) * len(Local._fields)),
-        "peers": ByBroker(*(REACHED_BITS + _PEER_EPOCH_BITS * MAX_BROKERS,) * MAX_BROKERS),
-        "alters": Alters(_WIDE, _WIDE, AlterEpochs(*(60,) * 7)),
-        "fetch_heads": ByBroker(*(HEAD_BITS * MAX_BROKERS,) * MAX_BROKERS),
-        "fetch_bodies": ByBroker(*(BODY_BITS * MAX_BROKERS,) * MAX_BROKERS),
-    }
+_BY_START, _BY_VALUE = WIDTH * MAX_STARTS, WIDTH * MAX_VALUES
+_EPOCH, _COUNTER = 4, 3
+WIDTHS = State(
+    unfenced=MAX_BROKERS,
+    reg_epochs=_BY_BROKER,
+    reg_incarnations=_BY_BROKER,
+    con=Partition(
+        replicas=MAX_BROKERS,
+        isr=MAX_BROKERS,
+        elr=MAX_BROKERS,
+        last_known_elr=MAX_BROKERS,
+        leader=MAX_BROKERS,
+        leader_epoch=_EPOCH,
+        partition_epoch=5,
+        adding=MAX_BROKERS,
+        removing=MAX_BROKERS,
+    ),
+    log=MetadataLog(*(_WIDE,) * len(MetadataLog._fields)),
+    running=MAX_BROKERS,
+    starting=MAX_BROKERS,
+    dirty=MAX_BROKERS,
+    broker_epochs=_BY_BROKER,
+    incarnations=_BY_BROKER,
+    fetchers=_BY_BROKER,
+    delayed=MAX_BROKERS,
+    replicated=_WIDE,
+    leaders=MAX_BROKERS,
+    followers=MAX_BROKERS,
+    local=Local(*(_BY_BROKER,) * len(Local._fields)),
+    logs=_BY_BROKER,
+    hwms=_BY_BROKER,
+    lesos=_BY_BROKER,
+    peers=ByBroker(*(REACHED_BITS + _EPOCH * MAX_BROKERS,) * MAX_BROKERS),
+    pending=MAX_BROKERS,
+    register_requests=_BY_START,
+    register_responses=_BY_START,
+    register_epochs=_BY_START,
+    register_records=_BY_START,
+    alters=Alters(kinds=_WIDE, isrs=_WIDE, epochs=AlterEpochs(*(60,) * len(AlterEpochs._fields))),
+    fetch_requests=_BY_BROKER,
+    fetch_responses=_BY_BROKER,
+    fetch_heads=ByBroker(*(HEAD_BITS * MAX_BROKERS,) * MAX_BROKERS),
+    fetch_bodies=ByBroker(*(BODY_BITS * MAX_BROKERS,) * MAX_BROKERS),
+    starts=_EPOCH,
+    registrations=_EPOCH,
+    clean_shutdowns=_COUNTER,
+    lossy_shutdowns=_COUNTER,
+    fencings=_COUNTER,
+    isr_shrinks=_COUNTER,
+    reassignments=_COUNTER,
+    flos=_BY_BROKER,
+    sent=MAX_VALUES,
+    pos_acked=MAX_VALUES,
+    neg_acked=MAX_VALUES,
+    true_hwm=3,
+    consumed=MAX_VALUES,
+    offsets=_BY_VALUE,
+    value_epochs=_BY_VALUE,
 )
-WIDTHS = State(**_widths)
 """Bits of every field."""
 
 
@@ -321,97 +353,3 @@ def forget(state):
     """Without epoch and offset of values that nothing has any longer."""
     known = union(state.logs) | state.consumed | values_on_way(state.fetch_bodies)
     return state._replace(offsets=state.offsets & (known * EVERY_ROW), value_epochs=state.value_epochs & rows(known))
-
-
-# ---- the first state
-
-
-@jitable
-def first_wide(rows_of_first, virtual_row, has_virtual):
-    """The first record in row 0, or in row 1 behind one that the log lacks."""
-    return Wide(where(has_virtual, virtual_row | rows_of_first << WIDTH, rows_of_first), 0)
-
-
-@jitable
-def initial(params, choice):
-    """An established partition: broker 0 leads, replicas outside the ISR are fenced and have not heard of it."""
-    everyone = (1 << params.brokers) - 1
-    replicas, isr = (1 << params.replication_factor) - 1, (1 << params.init_isr) - 1
-    has_virtual = params.init_isr < params.replication_factor
-    partition_epoch = where(has_virtual, 2, 1)
-    stale = replicas & ~isr
-    ids = 0
-    for b in range(MAX_BROKERS):
-        ids |= where((everyone >> b) & 1, (b + 1) << (WIDTH * b), 0)
-    nothing = Wide(0, 0)
-    no_words = ByBroker(0, 0, 0, 0, 0)
-    every = where(has_virtual, 1, 0)
-    first = (everyone & ~stale) << where(has_virtual, WIDTH, 0)
-    return State(
-        unfenced=everyone & ~stale,
-        reg_epochs=ids,
-        reg_incarnations=ids,
-        con=Partition(replicas, isr, 0, 0, 1, 1, partition_epoch, 0, 0),
-        log=MetadataLog(
-            replicas=first_wide(replicas, replicas, has_virtual),
-            isrs=first_wide(isr, replicas, has_virtual),
-            elrs=nothing,
-            leaders=first_wide(1, 1, has_virtual),
-            bumps=Wide(1, 0),
-            adding=nothing,
-            removing=nothing,
-        ),
-        running=everyone,
-        starting=0,
-        dirty=0,
-        broker_epochs=ids,
-        incarnations=ids,
-        fetchers=spread(everyone & ~1),
-        delayed=0,
-        replicated=Wide(first | every * everyone, 0),
-        leaders=1,
-        followers=replicas & ~1,
-        local=Local(
-            replicas=spread(replicas) * replicas,
-            isrs=spread(isr) * isr | spread(stale) * replicas,
-            maximal_isrs=spread(isr) * isr | spread(stale) * replicas,
-            leaders=spread(replicas),
-            leader_epochs=spread(replicas),
-            partition_epochs=spread(isr) * partition_epoch | spread(stale),
-        ),
-        logs=0,
-        hwms=EVERY_REPLICA,
-        lesos=1,
-        peers=no_words,
-        pending=0,
-        register_requests=0,
-        register_responses=0,
-        register_epochs=0,
-        register_records=0,
-        alters=Alters(nothing, nothing, AlterEpochs(0, 0, 0, 0, 0, 0, 0)),
-        fetch_requests=0,
-        fetch_responses=0,
-        fetch_heads=no_words,
-        fetch_bodies=no_words,
-        starts=0,
-        registrations=0,
-        clean_shutdowns=0,
-        lossy_shutdowns=0,
-        fencings=0,
-        isr_shrinks=0,
-        reassignments=0,
-        flos=0,
-        sent=0,
-        pos_acked=0,
-        neg_acked=0,
-        true_hwm=1,
-        consumed=0,
-        offsets=0,
-        value_epochs=0,
-    )
-
-
-@jitable
-def initial_choices(params):
-    """The spec has one initial state."""
-    return 1
