@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis import rare
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings
+from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.judge import estimator_of, is_precise, rule_of
@@ -89,11 +89,7 @@ def num_cores() -> int:
 def only_point(experiment: Experiment) -> GridPoint:
     """The point of an experiment that has just one. Raises ConfigError."""
     if len(experiment.points) > 1:
-        open_keys = [k for k in experiment.varied if len({point.varied[k] for point in experiment.points}) > 1]
-        raise ConfigError(
-            f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(experiment.points)} grid points "
-            f"where one is wanted; set {open_keys[0]} to pick one, or sweep all with `quorisk run`"
-        )
+        raise ConfigError(f"{experiment.path}: {one_wanted([point.varied for point in experiment.points])}")
     return experiment.points[0]
 
 

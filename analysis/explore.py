@@ -29,6 +29,13 @@ def parse_memory(text: str) -> int:
     return size
 
 
+def too_much(memory_bytes: int, instead: str = "ask for less") -> ConfigError:
+    """What to say where the system gives no such memory."""
+    unit, size = next(each for each in reversed(UNITS.items()) if each[1] <= memory_bytes)
+    said = f"{memory_bytes / size:.4g}{unit}"
+    return ConfigError(f" {said}: this machine does not have so much to give; {instead}", "memory")
+
+
 def left_out(experiment: Experiment) -> list[str]:
     """Switches for history that the specification's own states do not have, and that the file does not ask for."""
     history = [p for p in experiment.model.parameters if p.history]
@@ -51,7 +58,7 @@ def explore(
     except SearchError as error:
         raise ConfigError(f": {error}", "memory") from None
     except MemoryError:
-        raise ConfigError(f": this machine does not have {memory_bytes} bytes", "memory") from None
+        raise too_much(memory_bytes) from None
     return found, time.perf_counter() - start
 
 

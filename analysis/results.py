@@ -280,10 +280,14 @@ def check(table: pa.Table, path: Path) -> None:
     """Raises ResultError, which names `path`, unless each row agrees with itself."""
     columns = ("point_id", "protocol", "model_version", "parameters", "num_runs", "first_run", "lost")
     counted = table.select([*columns, *OUTCOMES, "step_histogram", "loss_time_histogram", "invariants"])
-    for number, each in enumerate(counted.to_pylist(), 1):
+    try:
+        rows = counted.to_pylist()
+    except UnicodeDecodeError as error:
+        raise ResultError(f"{path}: not what a sweep writes: {error}") from None
+    for number, each in enumerate(rows, 1):
         try:
             wrong = _wrong(each)
-        except (TypeError, ValueError) as error:
+        except (RecursionError, TypeError, ValueError) as error:
             wrong = repr(error)
         if wrong:
             raise ResultError(f"{path}: not what a sweep writes: row {number}: {wrong}")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from quorisk.analysis import results
+from quorisk.analysis import results, stored
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
@@ -27,10 +28,19 @@ from quorisk.kernels.model import OUTCOMES
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
 
-RESULTS, EXPERIMENT = "results.parquet", "experiment.toml"
-"""Of a sweep's folder: its table, and the experiment file that it is of, led by what overrode it."""
+RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", "experiment.toml"
+"""Of a sweep's folder: its table, the folder with what each task found, and the experiment file, led by what overrode
+it."""
+TASK_SCHEMA = (
+    results.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
+    .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
+)  # fmt: skip
+"""Of the files in TASKS: a row is a job, which is a range of runs of one point."""
 OVERRIDE = "# --set "
 """Before each of the latter, in the first lines."""
+
+NOT_OURS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What comes of numbers and words that no sweep writes."""
 
 
 class Sweep(NamedTuple):
@@ -57,15 +67,38 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
     experiment = None
     if beside.is_file():
         experiment = config.load(beside, overrides(beside.read_text("utf-8", errors="replace")))
-    table = results.read(table_path)
+    table = result_rows(path) if path.is_dir() else results.read(table_path)
     if table.num_rows == 0:
         raise ResultError(f"{table_path}: no rows")
     if experiment and confidence is not None:
         experiment = experiment._replace(run=experiment.run._replace(confidence=confidence, simultaneous=False))
     try:
         return tidy(table, experiment, 0.95 if confidence is None else confidence)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except NOT_OURS as error:
         raise ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
+
+
+def tasks(folder: Path) -> pa.Table:
+    """The rows of all jobs of a sweep that have ended, of TASK_SCHEMA. Raises ResultError."""
+    tables = [TASK_SCHEMA.empty_table()]
+    for path in task_files(folder):
+        tables.append(stored.read(path, TASK_SCHEMA))
+        results.check(tables[-1], path)
+    return pa.concat_tables(tables)
+
+
+def task_files(folder: Path) -> list[Path]:
+    """The files of a sweep's folder that `tasks` reads, in their order."""
+    return sorted(path for path in (folder / TASKS).glob("*.parquet") if path.stem.isdecimal())
+
+
+def result_rows(folder: Path) -> pa.Table:
+    """The rows of a sweep's table, and the seconds that they took: `results.SCHEMA`. Raises ResultError."""
+    table = results.read(folder / RESULTS)
+    seconds = tasks(folder).group_by("point_id").aggregate([("wall_s", "sum")])
+    at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
+    place = table.schema.get_field_index("wall_s")
+    return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
 
 
 def overrides(text: str) -> list[str]:

@@ -246,13 +246,19 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "varied": {text.name(key): _values(frame[key].unique()) for key in text.varied(frame)},
         "fixed": text.fixed(frame),
         "found": _found(frame, shown),
-        "unbroken": [name for name, losses in frame.groupby("invariant", sort=False)["losses"] if not losses.any()],
+        "unbroken": _unbroken(frame, shown),
         "headings": [text.humps(invariant) for invariant in shown],
         "data_loss": [name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
         "outcomes": [name for name in tables.OUTCOMES if name == "unfinished" or points[name].any()],
         "lines": lines,
         "left_out": choose.left_out(len(lines), len(points)),
     }
+
+
+def _unbroken(frame: pd.DataFrame, shown: Sequence[str]) -> list[str]:
+    """The invariants that no run broke, but for those that a finding is about."""
+    by_name = frame.groupby("invariant", sort=False)["losses"]
+    return [name for name, losses in by_name if name not in shown and not losses.any()]
 
 
 def _num_stopped(points: pd.DataFrame, why: str) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from quorisk.analysis import tidy
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
 from quorisk.plots import canvas, text
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.report import Picture, Provenance, report
@@ -69,9 +69,23 @@ def plot(
     wish = _checked(wish, sweep.frame)
     out = out or (path if path.is_dir() else path.parent) / folder.FIGURES
     folder.create(out)
+    try:
+        written = _drawn(sweep, out, list(kinds or KINDS), wish, tell)
+    except tidy.NOT_OURS as error:
+        if isinstance(error, QuoriskError):
+            raise
+        raise ConfigError(f"{path}: cannot be drawn: {error!r}") from None
+    if not written:
+        raise ConfigError(f" {', '.join(wish.only)}: not with this grid, which varies too little", "only")
+    return written
+
+
+def _drawn(
+    sweep: tidy.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
+) -> list[Path]:
     written = []
     for name, figure in figures(*sweep, wish):
-        for kind in kinds or KINDS:
+        for kind in kinds:
             file = out / f"{name}.{kind}"
             if tell:
                 tell(f"drawing {file.name}")
@@ -80,8 +94,6 @@ def plot(
             except OSError as error:
                 raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
             written.append(file)
-    if not written:
-        raise ConfigError(f" {', '.join(wish.only)}: not with this grid, which varies too little", "only")
     return written
 
 

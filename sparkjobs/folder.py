@@ -4,12 +4,11 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.experiment import config
@@ -17,15 +16,11 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
+from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import reason, sweep_up, writing
 
-PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", "tasks", tidy.RESULTS, tidy.EXPERIMENT
+PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tidy.EXPERIMENT
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
-TASK_SCHEMA = (
-    results.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
-    .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
-)  # fmt: skip
-"""Of the files in TASKS: a row is a job, which is a range of runs of one point."""
 _MERGED = "# merged from "
 """In EXPERIMENT: where results come from that were merged."""
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:/")
@@ -66,11 +61,16 @@ def create(out: Path) -> None:
 def check(out: Path, experiment: Experiment, resume: bool) -> None:
     """Raises ConfigError unless the folder can hold the results of this experiment; changes nothing."""
     _check_writable(out)
+    for path in experiment.side_files():
+        if not path.is_absolute() and (".." in path.parts or len(path.parts) > 2):
+            raise ConfigError(
+                f"{experiment.path}: {path}: a sweep keeps a copy of it; put it beside the file, or in a folder there"
+            )
     if not _has_results(out):
         return
     if not (out / EXPERIMENT).exists():
         raise ConfigError(f" {out}: holds results of an unknown experiment; choose another folder", "out")
-    if any(line.startswith(_MERGED) for line in text(out).splitlines()):
+    if _is_merged(out):
         raise ConfigError(f" {out}: holds merged results; choose another folder", "out")
     before, runs = load(out), experiment.run.runs
     if resume and runs > before.run.runs:  # those that are there are the first of them
@@ -89,6 +89,10 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         )
 
 
+def _is_merged(out: Path) -> bool:
+    return any(line.startswith(_MERGED) for line in text(out).splitlines())
+
+
 def check_free(out: Path) -> None:
     """Raises ConfigError unless the folder can hold results, and holds none; changes nothing."""
     _check_writable(out)
@@ -97,7 +101,7 @@ def check_free(out: Path) -> None:
 
 
 def _has_results(out: Path) -> bool:
-    return (out / RESULTS).exists() or bool(_task_files(out))
+    return (out / RESULTS).exists() or bool(tidy.task_files(out))
 
 
 def _check_writable(out: Path) -> None:
@@ -117,6 +121,14 @@ def as_run(experiment: Experiment) -> str:
     """The experiment's file, with what was put in the place of its values as comments above it."""
     overrides = "".join(f"{tidy.OVERRIDE}{' '.join(override.split())}\n" for override in experiment.overrides)
     return overrides + Path(experiment.path).read_text("utf-8")
+
+
+def keep(out: Path, experiment: Experiment, text: str) -> None:
+    """Writes the experiment's file, and copies of the files that it names. Raises RunError."""
+    files.write(out / EXPERIMENT, text.encode())
+    for path in experiment.side_files():
+        if not path.is_absolute():
+            files.write(out / path, (Path(experiment.path).parent / path).read_bytes())
 
 
 def merged(sources: Sequence[Path]) -> str:
@@ -169,36 +181,32 @@ def _show(described: Mapping[str, Any], key: str) -> str:
 
 def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Adds a file with these rows to the tasks, all of it or nothing. Raises RunError."""
-    number = 1 + max((int(path.stem) for path in _task_files(out)), default=0)
-    write_table(out / TASKS / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema=TASK_SCHEMA))
+    number = 1 + max((int(path.stem) for path in tidy.task_files(out)), default=0)
+    write_table(out / TASKS / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema=tidy.TASK_SCHEMA))
 
 
 def tasks(out: Path) -> pa.Table:
-    """The rows of all jobs that have ended, of TASK_SCHEMA. Raises RunError."""
-    tables = [TASK_SCHEMA.empty_table()]
-    for path in _task_files(out):
-        try:
-            tables.append(stored.read(path, TASK_SCHEMA))
-            results.check(tables[-1], path)
-        except ResultError as error:
-            raise RunError(f"{error}; without this file, `resume` runs again what was in it") from None
-    return pa.concat_tables(tables)
-
-
-def _task_files(out: Path) -> list[Path]:
-    return sorted(path for path in (out / TASKS).glob("*.parquet") if path.stem.isdecimal())
+    """The rows of all jobs that have ended, of `tidy.TASK_SCHEMA`. Raises RunError."""
+    try:
+        return tidy.tasks(out)
+    except ResultError as error:
+        raise RunError(f"{error}; {_instead(out)}") from None
 
 
 def result_rows(out: Path) -> pa.Table:
     """The rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
     try:
-        table = results.read(out / RESULTS)
+        return tidy.result_rows(out)
     except ResultError as error:
-        raise RunError(f"{error}; without this file, `quorisk run --resume` makes it again") from None
-    seconds = tasks(out).group_by("point_id").aggregate([("wall_s", "sum")])
-    at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
-    place = table.schema.get_field_index("wall_s")
-    return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
+        raise RunError(f"{error}; {_instead(out)}") from None
+
+
+def _instead(out: Path) -> str:
+    """What to do about a damaged file in a folder."""
+    with suppress(ConfigError):
+        if _is_merged(out):
+            return "merge again, into another folder"
+    return "once this file is deleted, `quorisk run --resume` makes again what was in it"
 
 
 def write_table(path: Path, table: pa.Table) -> None:

@@ -61,7 +61,7 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     more = by_point.num_rows - len(rows)
     shown = Table(caption=f"{more} cheaper points in {PLAN}" if more else None)
     for heading in (*(text.name(key) for key in experiment.varied), "runs", "tasks", "core seconds"):
-        shown.add_column(heading, justify="right")
+        shown.add_column(heading, justify="right", overflow="fold")
     for row in rows:
         values = (text.value(value) for value in experiment.points[row["point"]].varied.values())
         numbers = (f"{row['num_runs_sum']:,}", f"{row['task_count_distinct']:,}", f"{row['expected_s_sum']:.3g}")
@@ -81,7 +81,7 @@ def summary(frame: "pd.DataFrame") -> Table:
     more = frame["point_id"].nunique() - len(lines)
     table = Table(caption=f"{more:,} more configurations in {RESULTS}" if more > 0 else None)
     for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     for invariant in text.shown(frame):
         table.add_column(f"P({invariant})", justify="right", overflow="fold")
     for line in lines:

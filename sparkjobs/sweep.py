@@ -23,7 +23,7 @@ from quorisk.analysis.judge import all_counted
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
-from quorisk.sparkjobs import files, folder, screen, session, settings
+from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.plan import cost_s, pilot, plan, share
@@ -88,7 +88,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
-            files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
+            folder.keep(out, experiment, folder.as_run(experiment))
             state = State(experiment, out)
             if state.ledger.wanted() or not state.is_written():
                 spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))

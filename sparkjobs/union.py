@@ -11,7 +11,7 @@ from rich.console import Console
 
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs import files, folder, screen, session, settings
+from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.sweep import Summary, summarized
@@ -43,7 +43,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
     with folder.taken(out), ThreadPoolExecutor(1) as pool:
         table = _merged(rows, out, pool)
-        files.write(out / folder.EXPERIMENT, folder.merged(sources).encode())
+        folder.keep(out, experiments[0], folder.merged(sources))
         folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
         with console.status("drawing"):

@@ -70,6 +70,12 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     return LatencySettings(measured, cut_ms, f"{len(measured.sorted_ms):,} measurements in {given['csv']}")
 
 
+def files(table: Mapping[str, Any]) -> list[str]:
+    """The files that a table [latency] names."""
+    replica = table.get("replica")
+    return [str(replica["csv"])] if isinstance(replica, Mapping) else []
+
+
 def measurements(path: Path, column: str | None = None) -> Measured:
     """The round trips in a CSV file with headings, in its only column if none is named. Raises ConfigError."""
     try:

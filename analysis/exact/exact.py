@@ -18,6 +18,7 @@ from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.explore import too_much
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import absorption
@@ -25,7 +26,8 @@ from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
 from quorisk.kernels.states.chain import Chain, ChainError, build
 
 PRECISION = 1e-10
-INSTEAD = "give it more memory, make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
+SMALLER = "make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
+INSTEAD = f"give it more memory, {SMALLER}"
 
 
 class Certain(NamedTuple):
@@ -135,7 +137,7 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
     except ChainError as error:
         raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:
-        raise ConfigError(f": this machine does not have {memory_bytes} bytes; {INSTEAD}", "memory") from None
+        raise too_much(memory_bytes, f"ask for less, {SMALLER}") from None
 
 
 def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]) -> None:

@@ -101,13 +101,21 @@ class Experiment(NamedTuple):
         settings = [word for override in (*self.overrides, *changes) for word in ("--set", override)]
         return shlex.join(["quorisk", verb, self.path, *options, *settings])
 
+    def side_files(self) -> list[Path]:
+        """The files that it was read from besides its own and built-in profiles, as seen from its folder."""
+        profile = [Path(profiles.FOLDER, f"{self.profile.name}.toml")] if self.profile else []
+        beside = [path for path in profile if (Path(self.path).parent / path).is_file()]
+        return [*beside, *map(Path, tables.files(self.document))]
+
     def changed(self, *overrides: str) -> "Experiment":
         """The same file under these overrides as well: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
         return build(self.document, self.path, [*self.overrides, *overrides])
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
-    """The experiment of a TOML file and of overrides such as "run.runs=1000". Raises ConfigError."""
+def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
+    """The experiment of a TOML file and of overrides such as "run.runs=1000". Raises ConfigError; where `one` design is
+    wanted and the grid has several, it does so before any is built.
+    """
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -116,29 +124,30 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Experiment:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return build(document, str(path), overrides)
+    return build(document, str(path), overrides, one)
 
 
-def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = ()) -> Experiment:
-    """The experiment of a parsed file; `path` is what errors call it. Raises ConfigError."""
+def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
+    """The experiment of a parsed file; `path` is what errors call it. Raises ConfigError, as `load`."""
     try:
-        return _build(document, path, overrides)
+        return _build(document, path, overrides, one)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path}: tables and keys are nested too deep") from None
 
 
-def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> Experiment:
+def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one: bool) -> Experiment:
     if "protocol" not in document:
         raise ConfigError(f"protocol: missing; one of {', '.join(registry.names())}")
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
-    profile = profiles.load(document["profile"], model.name, folder) if "profile" in document else None
+    name, overriding = settings.profile_of(document, overrides)
+    profile = profiles.load(name, model.name, folder) if name is not None else None
     read = settings.check(
         {name: figure.value for name, figure in profile.figures.items()} if profile else {},
         settings.flatten(document, keys),
-        settings.overridden(overrides, keys),
+        settings.overridden(overriding, keys),
         keys,
         scenarios.names(document),
     )
@@ -149,7 +158,9 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str]) -> 
     _check_complete(read, found, keys)
     _check_size(read)
     values = {key.name: key.default for key in keys.values()} | read.values
-    points = tuple(_points(model, values, read, found, time_unit))
+    if one:
+        _check_one_design([varied for varied, _ in _combinations(values, read, found)])
+    points = tuple(_points(model, _combinations(values, read, found), time_unit))
     scenarios.check_whole(point.varied for point in points)
     experiment = Experiment(
         path=path,
@@ -194,21 +205,26 @@ def _check_size(read: settings.Settings) -> None:
         )
 
 
-def _points(
-    model: Model,
-    values: Mapping[str, Any],
-    read: settings.Settings,
-    found: Mapping[str, Scenario],
-    time_unit: str | None,
-) -> Iterable[GridPoint]:
-    """The grid's points that its conditions leave over. Raises ConfigError if a point is not possible, or none is."""
-    seen: dict[str, dict[str, Any]] = {}
+Combination = tuple[dict[str, Any], dict[str, Any]]
+"""A grid point's values of the grid's keys, and those of all keys."""
+
+
+def _combinations(
+    values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario]
+) -> Iterable[Combination]:
+    """Those that the grid's conditions leave over."""
     for combination in itertools.product(*read.grid.values()):
         varied = dict(zip(read.grid, combination, strict=True))
         overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
         here = {**values, **overlaid, **varied}
-        if not all(condition.holds(here) for condition in read.where):
-            continue
+        if all(condition.holds(here) for condition in read.where):
+            yield varied, here
+
+
+def _points(model: Model, combinations: Iterable[Combination], time_unit: str | None) -> Iterable[GridPoint]:
+    """The grid's points. Raises ConfigError if one is not possible, or if there are none."""
+    seen: dict[str, dict[str, Any]] = {}
+    for varied, here in combinations:
         point = _point(model, here, varied)._replace(time_unit=time_unit)
         identity = point_id(model, point)
         if identity in seen:
@@ -217,6 +233,20 @@ def _points(
         yield GridPoint(point, identity, varied)
     if not seen:
         raise ConfigError("grid.where: no point of the grid meets all conditions")
+
+
+def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
+    if len({tuple(value for key, value in each.items() if key != SCENARIO) for each in varied}) > 1:
+        raise ConfigError(one_wanted(varied))
+
+
+def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
+    """What to say of several grid points, by the values that their grid gives them, where one is wanted."""
+    open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
+    return (
+        f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points where one is wanted; "
+        f"set {open_keys[0]} to pick one, or sweep all with `quorisk run`"
+    )
 
 
 def _at(varied: Mapping[str, Any]) -> str:

@@ -62,6 +62,13 @@ def integer(low: int, high: int) -> Kind:
     return Kind(float, allowed, lambda v: v if type(v) is int and low <= v <= high else None)
 
 
+def count(low: int, high: int) -> Kind:
+    """As `integer`, also as a float that is whole, 1e6."""
+    bare = integer(low, high)
+    whole = lambda v: int(v) if type(v) is float and v.is_integer() else v  # noqa: E731
+    return Kind(float, bare.allowed, lambda v: bare.read(whole(v)))
+
+
 def number(allowed: str, holds: Callable[[float], bool]) -> Kind:
     """Integers and floats for which `holds`, all read as floats (-0.0 as 0.0)."""
 
@@ -112,11 +119,11 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True),
         *(Key(f"rates.{action.name}", rate, 1.0, True, True) for action in model.actions),
-        Key("run.max_steps", integer(1, MAX_STEPS), 100_000, True),
+        Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),
         Key("run.lifetime", time, math.inf, True, True),
-        Key("run.runs", integer(1, MAX_RUNS), 1_000_000, False),
-        Key("run.first_run", integer(0, MAX_RUNS), 0, False),
+        Key("run.runs", count(1, MAX_RUNS), 1_000_000, False),
+        Key("run.first_run", count(0, MAX_RUNS), 0, False),
         Key("run.seed", integer(0, MAX_SEED), 0, False),
         Key("run.confidence", confidence, 0.95, False),
         Key("run.precision", limit, math.inf, False),

@@ -58,6 +58,18 @@ def _suggest_table(table: str, keys: Mapping[str, Key]) -> str:
     return f"did you mean {inside[0]}?" if inside else f"there are {', '.join(TABLES)}"
 
 
+def profile_of(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[Any, list[str]]:
+    """The name of the profile that a file or the last override of it gives, None if none does; the other overrides."""
+    name, others = document.get("profile"), []
+    for override in overrides:
+        key, _, text = (part.strip() for part in override.partition("="))
+        if key == "profile" and text:
+            name = text if is_text(text) else toml_value(text)
+        else:
+            others.append(override)
+    return name, others
+
+
 def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
     """Values by dotted key; a bare word is taken as a string."""
     flat = {}

@@ -23,6 +23,12 @@ def read(name: str, table: Mapping[str, Any], folder: Path) -> Any:
     return import_module(READERS[name]).read(table, folder)
 
 
+def files(document: Mapping[str, Any]) -> list[str]:
+    """The files that a parsed file's tables name, as they name them: modules' `files(table)`, where they have it."""
+    modules = ((import_module(READERS[name]), document[name]) for name in READERS if name in document)
+    return [file for module, table in modules if hasattr(module, "files") for file in module.files(table)]
+
+
 def check(experiment: "Experiment") -> None:
     """Raises ConfigError if a table does not agree with the rest of its file."""
     for name in experiment.tables:

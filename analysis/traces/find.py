@@ -9,6 +9,7 @@ from typing import NamedTuple
 from quorisk.analysis.estimate import only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS, MAX_RUNS
+from quorisk.analysis.explore import too_much
 from quorisk.analysis.traces import json_file, minimise
 from quorisk.analysis.traces.trace import Kind, Trace, of_run
 from quorisk.kernels.engines import points, registry
@@ -125,7 +126,7 @@ def asked_for(
         settings = experiment.run
         return find(model, grid_point, wanted, memory_bytes, settings.seed, settings.runs, tell)
     except MemoryError:
-        raise ConfigError(f": this machine does not have {memory_bytes} bytes", "memory") from None
+        raise too_much(memory_bytes) from None
 
 
 def _parsed(run: str) -> tuple[int, int]:

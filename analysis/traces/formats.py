@@ -6,9 +6,11 @@ that is lost, or not received before the trace ends, where it is sent.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.telling import Function, Message, Set, Told
 from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
@@ -212,5 +214,17 @@ FORMATS: Mapping[str, Callable[[Trace, Replayed], str]] = {
     "sequencediagram": sequencediagram,
     "svg": svg,
 }
-BY_SUFFIX = {".svg": "svg", ".mmd": "mermaid"}
+BY_SUFFIX = {".svg": "svg", ".mmd": "mermaid", ".json": "json"}
 """The format that the name of a file asks for."""
+_NO_TEXT = (".gif", ".htm", ".html", ".jpeg", ".jpg", ".pdf", ".png", ".webp")
+
+
+def chosen(form: str | None, out: Path | None) -> str:
+    """The name of the format that is asked for by name, or by a file's: of FORMATS, or json. Raises ConfigError."""
+    suffix = out.suffix.lower() if out else ""
+    by_suffix = BY_SUFFIX.get(suffix)
+    if suffix in _NO_TEXT:
+        raise ConfigError(f" {out}: {', '.join(BY_SUFFIX)}, or .txt for text; a browser shows .svg", "out")
+    if form and by_suffix and form != by_suffix:
+        raise ConfigError(f" {out}: ends in {suffix}, which is {by_suffix}, not {form}", "out")
+    return form or by_suffix or "words"

@@ -41,11 +41,23 @@ def load(file: Path, overrides: Sequence[str]) -> "Experiment":
     return config.load(file, overrides)
 
 
-def print_json(value: Any) -> None:
-    """Prints what --json asks for: named tuples as objects."""
+def load_one(file: Path, overrides: Sequence[str]) -> "Experiment":
+    """As `load`, for verbs that ask about one design: a grid of several is refused at once. Raises ConfigError."""
+    from quorisk.analysis.experiment import config
+
+    return config.load(file, overrides, one=True)
+
+
+def as_text(value: Any) -> str:
+    """What --json prints: named tuples as objects."""
     from quorisk.analysis.plain import plain
 
-    print(json.dumps(plain(value), indent=2))
+    return f"{json.dumps(plain(value), indent=2)}\n"
+
+
+def print_json(value: Any) -> None:
+    """Prints what --json asks for."""
+    print(as_text(value), end="")
 
 
 def _version(wanted: bool) -> None:

@@ -64,7 +64,7 @@ def run_verb(
     if as_json:
         print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
     else:
-        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
+        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
 
 
 @app.command("merge")
@@ -87,7 +87,7 @@ def merge_verb(
     if as_json:
         print_json({"out": str(out), **summary._asdict()})
     else:
-        typer.echo(f"{summary.points} grid points, {summary.runs:,} runs in all: {out}")
+        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in all: {out}")
 
 
 @app.command("plot")
@@ -146,6 +146,10 @@ def plot_verb(
         print_json([str(file) for file in files])
     else:
         typer.echo("\n".join(map(str, files)))
+
+
+def _points(number: int) -> str:
+    return "1 grid point" if number == 1 else f"{number:,} grid points"
 
 
 def _size_in(given: str | None) -> tuple[float, float] | None:

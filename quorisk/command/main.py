@@ -4,6 +4,7 @@ import atexit
 import gc
 import re
 import sys
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -12,7 +13,7 @@ import typer
 from typer.exceptions import TyperException
 
 from quorisk.command import decide, grids  # noqa: F401  # their verbs come first
-from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
+from quorisk.command.app import File, Json, Overrides, Threads, app, as_text, load, load_one, print_json
 from quorisk.kernels.errors import ConfigError, QuoriskError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 FAILED, INTERRUPTED = 1, 130
 _OPTIONS = {"overrides": "set", "keys": "break_even"}
 """Options that are not called as their arguments in Python are."""
+MOST_CHARACTERS = 2000
+"""Of an error's line."""
 
 
 @app.command("estimate")
@@ -40,7 +43,7 @@ def estimate_verb(
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
-    experiment = load(file, overrides)
+    experiment = load_one(file, overrides)
     from quorisk.analysis import estimate, explore, year
     from quorisk.command import show, show_year
 
@@ -72,7 +75,7 @@ def explore_verb(
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
-    experiment = load(file, overrides)
+    experiment = load_one(file, overrides)
     from quorisk.analysis import explore
     from quorisk.command import show
 
@@ -122,7 +125,7 @@ def exact_verb(
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
-    experiment = load(file, overrides)
+    experiment = load_one(file, overrides)
     from quorisk.analysis import explore, year
     from quorisk.analysis.exact import exact
     from quorisk.command import show, show_year
@@ -208,8 +211,10 @@ def compare_verb(
         _plot(plot, compare.rows(result))
     if as_json:
         print_json(result)
-    else:
-        show.compare(result, show.console())
+        return
+    show.compare(result, show.console())
+    if plot:
+        typer.echo(f"{plot}: the differences as a figure")
 
 
 @app.command("trace")
@@ -222,7 +227,7 @@ def trace_verb(
     form: Annotated[
         Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
         typer.Option(
-            "--format", help="default: words, or what the ending of --out says (.svg, .mmd)", show_default=False
+            "--format", help="default: words, or what the ending of --out says (.svg, .mmd, .json)", show_default=False
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write", dir_okay=False, show_default=False)] = None,
@@ -245,24 +250,24 @@ def trace_verb(
     """
     if run and saved:
         raise ConfigError("--run, --replay: one of the two")
-    experiment = load(file, overrides)
+    experiment = load_one(file, overrides)
     from quorisk.analysis import explore
     from quorisk.analysis.traces import find, formats, json_file, trace
     from quorisk.command import show
 
-    memory_bytes = explore.parse_memory(memory)
+    memory_bytes, chosen = explore.parse_memory(memory), formats.chosen(form, out)
     with show.status() as tell:
         found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
     replayed = found.trace and trace.replay(found.trace)
+    answer = json_file.as_json(*found, replayed.verdict if replayed else "")
     if found.trace and replayed:
-        chosen = form or formats.BY_SUFFIX.get(out.suffix if out else "", "words")
-        text = formats.FORMATS[chosen](found.trace, replayed)
+        text = as_text(answer) if chosen == "json" else formats.FORMATS[chosen](found.trace, replayed)
         if out:
             _write(out, text)
         elif not as_json:
             typer.echo(text, nl=False)
     if as_json:
-        print_json(json_file.as_json(*found, replayed.verdict if replayed else ""))
+        print_json(answer)
     elif out or not found.trace:
         typer.echo(found.reason if not found.trace else f"{out}: {found.reason}")
 
@@ -332,6 +337,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
     try:
+        _check_text(given)
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
         sys.stdout.flush()
     except QuoriskError as error:
@@ -357,8 +363,21 @@ def _option(argument: str) -> str:
     return "--" + _OPTIONS.get(argument, argument).replace("_", "-")
 
 
+def _check_text(arguments: Sequence[str]) -> None:
+    """Raises ConfigError if an argument would make a terminal do something, or cannot be written into a report."""
+    for argument in arguments:
+        if any(_is_control(character) for character in argument):
+            raise ConfigError(f"{argument}: control characters, or no UTF-8; rename what is named so")
+
+
+def _is_control(character: str) -> bool:
+    """Whether it makes a terminal do something, or stands for a byte of a file name that is not UTF-8."""
+    return unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t"
+
+
 def _exit(line: str, code: int) -> NoReturn:
-    print(" ".join(line.split()), file=sys.stderr)
+    said = "".join(ascii(c)[1:-1] if _is_control(c) else c for c in " ".join(line.split()))
+    print(said if len(said) <= MOST_CHARACTERS else f"{said[: MOST_CHARACTERS - 3]}...", file=sys.stderr)
     sys.exit(code)
 
 

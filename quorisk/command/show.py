@@ -185,7 +185,17 @@ def compare(result: Result, out: Console) -> None:
     hold = f"hold for all {len(result.pairs)} pairs together" if len(result.pairs) > 1 else "hold"
     note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
+    if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
+        test += (
+            " Where p is small and the interval of the difference holds 0: both are true. The test asks one thing, "
+            "whether they differ; the interval also says by how much, and pays for it with width."
+        )
     out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def _is_between(each: Comparison, result: Result) -> bool:
+    """Whether the test says that two differ, and the interval leaves it open."""
+    return each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
 
 
 def _comparisons(event: str, result: Result) -> Table:
@@ -264,10 +274,11 @@ def bench(rows: Iterable[Speed], out: Console) -> None:
 
 
 def make_table(first: str, *columns: str) -> Table:
+    """A table of which nothing is cut: what a narrow terminal has no room for goes on in the next line."""
     table = Table()
-    table.add_column(first, no_wrap=True)
+    table.add_column(first, overflow="fold")
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     return table
 
 

@@ -20,11 +20,11 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
     out = console()
     table = Table()
     for heading in ("", "design", "losses a year" if experiment.scenarios else "P(data loss)", "interval"):
-        table.add_column(heading, justify="left" if heading in ("", "design") else "right")
+        table.add_column(heading, justify="left" if heading in ("", "design") else "right", overflow="fold")
     promised = [name for name in _PROMISED if any(name in design.worst for design in advice.designs)]
     for name in promised:
-        table.add_column(_PROMISED[name], justify="right")
-    table.add_column("meets the targets" if advice.has_targets else "gets stuck", justify="right")
+        table.add_column(_PROMISED[name], justify="right", overflow="fold")
+    table.add_column("meets the targets" if advice.has_targets else "gets stuck", justify="right", overflow="fold")
     for design in advice.designs[:MOST_LINES]:
         worst = design.worst
         interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
@@ -83,9 +83,9 @@ def diff(found: Diff, invariant: str) -> None:
     out = console()
     changes = sorted(found.changes, key=lambda each: (each.verdict == NOT_SHOWN, -abs(each.difference)))
     table = Table()
-    table.add_column("configuration")
+    table.add_column("configuration", overflow="fold")
     for heading in ("before", "after", "difference", ""):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     for each in changes[:MOST_LINES]:
         span = numbers.span(each.difference_low, each.difference_high, numbers.signed)
         difference = f"{numbers.signed(each.difference)} {span}"

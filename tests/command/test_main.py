@@ -213,7 +213,7 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
         (["estimate", "absent.toml"], "absent.toml: cannot be read"),
         (["explore", "FILE", "--memory", "lots"], "--memory 'lots': at most 1024TiB, written as 4GiB"),
         (["explore", "FILE", "--memory", "1KiB"], "--memory: 1 initial states"),
-        (["explore", "FILE", "--memory", "1024TiB"], "--memory: this machine does not have"),
+        (["explore", "FILE", "--memory", "1024TiB"], "--memory 1024TiB: this machine does not have"),
         (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points where one is wanted"),
         (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
         (["run", "FILE", "--out", "x", "--budget-s", "nan"], "Invalid value for '--budget-s'"),

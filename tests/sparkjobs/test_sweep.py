@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results, stored
+from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
@@ -226,7 +226,7 @@ def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypat
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).unlink()
     [file] = (out / folder.TASKS).iterdir()
-    rows = stored.read(file, folder.TASK_SCHEMA)
+    rows = stored.read(file, tidy.TASK_SCHEMA)
     stored.write(rows.filter(pa.array([i % 3 != 1 for i in range(rows.num_rows)])), file)
     assert sweep(experiment, out, RESUMED, console).runs == 4 * RUNS
     assert (out / folder.RESULTS).read_bytes() == whole
@@ -303,7 +303,9 @@ def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, con
     assert (out / folder.RESULTS).read_bytes() == whole
     [file] = (out / folder.TASKS).iterdir()
     file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(RunError, match=r"000001\.parquet: damaged, .*; without this file, `resume` runs"):
+    with pytest.raises(
+        RunError, match=r"000001\.parquet: damaged, .*; once this file is deleted, `quorisk run --resume` makes"
+    ):
         sweep(experiment, out, RESUMED, console)
     assert (out / folder.RESULTS).read_bytes() == whole
     file.unlink()

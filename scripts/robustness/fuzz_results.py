@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Has `quorisk plot` draw crafted results: whoever wrote the table, it draws or says in a line what is wrong.
+
+    scripts/robustness/fuzz_results.py results/demo --count 500 --seed 1
+
+Each table is the one of a sweep with a few values changed for others, and sealed again as Quorisk seals its own: what a
+checksum notices is not what is looked for here.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from quorisk.analysis import results, tidy
+from quorisk.analysis.experiment.identity import id_of
+from quorisk.kernels.errors import QuoriskError
+from quorisk.plots.figures import Wish
+from quorisk.sparkjobs.draw import plot
+
+MOST_S = 60.0
+NUMBERS = (0, 1, -1, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63))
+VALUES = [
+    *NUMBERS,
+    *(1e-320, 1e308, -0.0, float("inf"), float("-inf"), float("nan"), True, None, "", "x" * 5000, "\u001b[31m", "\0"),
+    *("$\\frac{1}{", "</script><img>", "\ud800", [], [1], {}, {"a": 1}, 10**400),
+]
+DEEP = "[" * 3000 + "]" * 3000
+"""Instead of a value: deeper than Python reads."""
+
+
+def crafted(row: dict[str, Any], chance: random.Random) -> None:
+    """Changes a row in one to three places."""
+    for _ in range(chance.randint(1, 3)):
+        match chance.randrange(5):
+            case 0 | 1:
+                try:
+                    parameters = dict(json.loads(row["parameters"]))
+                except (RecursionError, TypeError, ValueError):  # changed before
+                    return
+                key = chance.choice([*parameters, "model.more", "a", "", "run.scenario"])
+                if chance.random() < 0.1:
+                    parameters.pop(key, None)
+                else:
+                    parameters[key] = chance.choice(VALUES)
+                text = json.dumps(parameters)
+                cut = chance.randrange(len(text))
+                broken = [text, text, text, text[:cut], DEEP, "null", "[]", text.replace("1", DEEP, 1)]
+                row["parameters"] = chance.choice(broken)
+                if row["parameters"] != text:
+                    return
+            case 2:
+                row[chance.choice([name for name in row if isinstance(row[name], int)])] = chance.choice(NUMBERS)
+            case 3:
+                name = chance.choice(["step_histogram", "loss_time_histogram", "versions", "engines", "stopped"])
+                row[name] = chance.choice([[], row[name] * 2, row[name][:1], row[name][::-1]])
+            case 4 if row["invariants"]:
+                one = chance.choice(row["invariants"])
+                one[chance.choice(list(one))] = chance.choice(VALUES)
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    """The rows, under the ids that their parameters have."""
+    for row in rows:
+        row["point_id"] = id_of(row["protocol"], row["model_version"], row["parameters"])
+    return pa.Table.from_pylist(rows, schema=results.SCHEMA)
+
+
+def outcome(path: Path) -> str:
+    """What drawing a table comes to: `drawn`, `refused`, or what is wrong with the way it was refused."""
+    start = time.perf_counter()
+    try:
+        plot(path, path.parent / "figures", ["svg"], Wish(), None)
+        said = "drawn"
+    except QuoriskError as error:
+        said = "refused" if "\n" not in str(error) else f"badly told: {str(error)[:300]!r}"
+    except Exception as error:
+        said = f"traceback: {error!r:.300}"
+    took_s = time.perf_counter() - start
+    return said if took_s < MOST_S else f"took {took_s:.0f} s"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path, help="the folder of a sweep")
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # of what NumPy cannot divide
+    source = results.read(given.results / tidy.RESULTS).to_pylist()
+    counts: Counter[str] = Counter()
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary, tidy.RESULTS)
+        for number in range(given.count):
+            chance = random.Random(f"{given.seed} {number}")
+            rows = json.loads(json.dumps(chance.sample(source, min(len(source), 6)), default=int))
+            for _ in range(chance.randint(1, 2)):
+                crafted(chance.choice(rows), chance)
+            try:
+                results.write(table(rows), path)
+            except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError, ValueError):
+                counts["not a table"] += 1
+                continue
+            said = outcome(path)
+            counts[said if said in ("drawn", "refused") else "wrong"] += 1
+            if said not in ("drawn", "refused"):
+                print(f"table {number}: {said}", flush=True)
+    print(
+        f"{given.count} tables, seed {given.seed}: " + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))
+    )
+    sys.exit(counts["wrong"] > 0)
+
+
+if __name__ == "__main__":
+    main()

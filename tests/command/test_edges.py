@@ -1,0 +1,209 @@
+"""The command at its edges: names that no terminal should see, counts as people write them, lines that stay short."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from quorisk.analysis import results, tidy
+from quorisk.analysis.experiment import config
+from quorisk.command import main, show
+from quorisk.kernels.errors import ConfigError
+from quorisk.plots.figures import Wish
+from quorisk.sparkjobs import folder
+from quorisk.sparkjobs.draw import plot
+from tests.plots.tables import table, write
+from tests.support import SMALL_FILE
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL_FILE)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [(os.fsdecode(b"caf\xe9.toml"), r"caf\udce9.toml"), ("\x1b[31mred.toml", r"\x1b[31mred.toml")]
+)
+@pytest.mark.parametrize("arguments", [["estimate", "NAME"], ["run", "x.toml", "--out", "NAME"], ["plot", "NAME"]])
+def test_names_that_are_no_utf_8_or_move_the_cursor_are_refused_before_anything_is_done(
+    quorisk, tmp_path, monkeypatch, name, shown, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = quorisk(*(name if word == "NAME" else word for word in arguments))
+    assert (code, out) == (2, "")
+    assert err == f"error: {shown}: control characters, or no UTF-8; rename what is named so\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_line_about_an_error_stays_a_line(quorisk, file):
+    code, _, err = quorisk("estimate", file, "--" + "y" * 100_000)
+    assert code == 2
+    assert len(err) <= main.MOST_CHARACTERS + 1
+    assert err.endswith("...\n")
+
+
+@pytest.mark.parametrize("runs", ["1e3", "1000.0", "1000"])
+def test_runs_are_written_as_people_write_them(quorisk, file, runs):
+    code, out, _ = quorisk("estimate", file, "--set", f"runs={runs}", "--json")
+    assert (code, json.loads(out)["runs"]) == (0, 1000)
+
+
+@pytest.mark.parametrize(("key", "value"), [("runs", "1.5"), ("runs", "1e13"), ("messages", "2.0"), ("seed", "1e3")])
+def test_other_floats_are_no_integers(quorisk, file, key, value):
+    assert quorisk("estimate", file, "--set", f"{key}={value}")[0] == 2
+
+
+def test_a_large_grid_is_refused_before_its_points_are_built_where_one_design_is_wanted(file, monkeypatch):
+    monkeypatch.delattr(config, "_point")
+    axes = [f"grid.rates.{name}={list(range(1, 300))}" for name in ("broker_crash", "producer")]
+    with pytest.raises(ConfigError, match=r"89,401 grid points where one is wanted; set rates\.broker_crash to"):
+        config.load(Path(file), axes, one=True)
+
+
+def test_a_grid_of_which_one_point_is_left_is_one_design(file):
+    grid = ["grid.messages=[1,2,3]", 'grid.where=["messages == 2"]']
+    assert [point.varied for point in config.load(Path(file), grid, one=True).points] == [{"model.messages": 2}]
+
+
+def test_nothing_of_a_table_is_cut_on_a_narrow_terminal():
+    out = Console(width=48, record=True)
+    made = show.make_table("broken", "losses", "P")
+    made.add_row("NoDivergenceBetweenClientAndMetaData *", "1,234,567", "[1.2e-05, 1.3e-05]")
+    out.print(made)
+    text = out.export_text()
+    assert "…" not in text
+    cells = [
+        "".join(column)
+        for column in zip(*(line.split("│")[1:-1] for line in text.splitlines() if "│" in line), strict=True)
+    ]
+    joined = ["".join(part.strip() for part in cell.split("  ")) for cell in cells]
+    assert joined[0].replace(" ", "") == "NoDivergenceBetweenClientAndMetaData*"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--out", "x.png"], "--out x.png: .svg, .mmd, .json, or .txt for text; a browser shows .svg"),
+        (["--out", "x.PDF"], "--out x.PDF: .svg, .mmd, .json, or .txt for text; a browser shows .svg"),
+        (["--out", "x.svg", "--format", "tlc"], "--out x.svg: ends in .svg, which is svg, not tlc"),
+    ],
+)
+def test_a_trace_is_written_as_its_file_is_called_or_not_at_all(quorisk, file, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = quorisk("trace", file, *arguments)
+    assert (code, out, err) == (2, "", f"error: {said}\n")
+
+
+def test_a_trace_s_json_can_be_written_to_a_file_and_replayed(quorisk, file, tmp_path):
+    saved = str(tmp_path / "leak.json")
+    asked = ("trace", file, "--invariant", "CompactedLedgerLeak")
+    code, out, _ = quorisk(*asked, "--out", saved)
+    assert (code, out.startswith(f"{saved}: shortest; ")) == (0, True)
+    assert quorisk("trace", file, "--replay", saved)[1].startswith("CompactedLedgerLeak breaks in ")
+    code, out, _ = quorisk(*asked, "--json", "--out", saved)
+    assert json.loads(out) == json.loads((tmp_path / "leak.json").read_text())
+
+
+def test_a_comparison_says_where_its_figure_is(quorisk, file, tmp_path):
+    drawn = str(tmp_path / "forest.svg")
+    vary = ("--vary", "variant.persist_cursor_before_delete=true,false", "--set", "runs=1000")
+    assert f"{drawn}: the differences as a figure" in quorisk("compare", file, *vary, "--plot", drawn)[1]
+
+
+def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
+    """Six runs lost under one alone, none under the other: p = 0.031, and 95% bounds of the difference that hold 0."""
+    from quorisk.analysis import compare, estimate
+    from quorisk.analysis.statistics import paired
+
+    plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"], False)
+    result = compare.compare(plan, estimate.num_cores())
+    out = Console(width=200, record=True)
+    show.compare(result, out)
+    assert "both are true" not in out.export_text()
+    seen = paired.Table(0, 6, 0, 994)
+    events = dict.fromkeys(result.pairs[0].events, paired.compare([paired.Counts(seen, seen, seen)], 0.95)[0])
+    show.compare(result._replace(pairs=[result.pairs[0]._replace(events=events)]), out)
+    assert "both are true" in out.export_text()
+
+
+@pytest.mark.parametrize(
+    "parameters", ["[" * 5000 + "]" * 5000, '{"run.horizon": null}', "null", '{"model.keys": "\\ud800"}', "{"]
+)
+def test_crafted_results_are_refused_in_a_line(tmp_path, parameters):
+    made = table([3], model__keys=[1]).to_pylist()
+    made[0]["parameters"] = parameters
+    write(
+        table([3], model__keys=[1]).from_pylist(made, schema=table([3], model__keys=[1]).schema), tmp_path / "x.parquet"
+    )
+    with pytest.raises(ConfigError, match=r"^[^\n]*x\.parquet: not what a sweep writes: [^\n]*$"):
+        plot(tmp_path / "x.parquet", tmp_path, ["svg"], Wish(), None)
+
+
+def test_what_no_figure_can_show_is_told_in_a_line(tmp_path, monkeypatch):
+    write(table([3], model__keys=[1]), tmp_path / "x.parquet")
+
+    def singular(*_):
+        raise ArithmeticError("Singular matrix")
+        yield
+
+    monkeypatch.setattr("quorisk.sparkjobs.draw.figures", singular)
+    with pytest.raises(ConfigError, match=r"x\.parquet: cannot be drawn: ArithmeticError\('Singular matrix'\)$"):
+        plot(tmp_path / "x.parquet", tmp_path, ["svg"], Wish(), None)
+
+
+PROFILE = """
+protocol = "compaction"
+about = "a broker that crashes often"
+[rates.broker_crash]
+value = 2.5
+means = "a broker crashes"
+source = "assumed"
+"""
+
+
+def test_a_profile_can_be_set_on_the_command_line_and_a_sweep_s_folder_keeps_it(tmp_path):
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "shaky.toml").write_text(PROFILE)
+    (tmp_path / "small.toml").write_text(SMALL_FILE)
+    experiment = config.load(tmp_path / "small.toml", ["profile=shaky"])
+    assert experiment.points[0].point.rates["broker_crash"] == 2.5
+    out = tmp_path / "out"
+    out.mkdir()
+    folder.keep(out, experiment, folder.as_run(experiment))
+    (tmp_path / "profiles" / "shaky.toml").unlink()
+    assert folder.load(out).points == experiment.points
+    with pytest.raises(ConfigError, match='profile = "steady": one of '):
+        config.load(tmp_path / "small.toml", ["profile=shaky", "profile=steady"])
+
+
+def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp_path):
+    (tmp_path / "ms.csv").write_text("ms\n" + "1.5\n2.5\n" * 100)
+    text = SMALL_FILE.replace("compaction", "kafka").partition("[model]")[0]
+    sizes = "[model]\nreplicas = 3\nlog_size = 2\nmax_records = 2\nmax_leader_epoch = 2\n"
+    path, out = tmp_path / "small.toml", tmp_path / "out"
+    out.mkdir()
+    path.write_text(f'{text}{sizes}[latency]\nreplica = {{ csv = "ms.csv" }}\n')
+    experiment = config.load(path)
+    folder.check(out, experiment, False)
+    folder.keep(out, experiment, folder.as_run(experiment))
+    (tmp_path / "ms.csv").rename(tmp_path.parent / "ms.csv")
+    assert folder.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
+    path.write_text(path.read_text().replace("ms.csv", "../ms.csv"))
+    with pytest.raises(ConfigError, match=r"small\.toml: \.\./ms\.csv: a sweep keeps a copy of it; put it beside"):
+        folder.check(out, config.load(path), False)
+
+
+def test_seconds_come_back_with_results(tmp_path):
+    made = table([3, 4], model__keys=[1, 2])
+    write(made, tmp_path / "results.parquet")
+    rows = results.read(tmp_path / "results.parquet").to_pylist()
+    assert tidy.load(tmp_path).frame["wall_s"].isna().all()
+    (tmp_path / "tasks").mkdir()
+    folder.append(tmp_path, [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
+    folder.append(tmp_path, [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
+    seconds = tidy.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
+    assert seconds.to_dict() == {1: 3.5, 2: 2.0}
