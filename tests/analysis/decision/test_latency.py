@@ -20,34 +20,18 @@ from quorisk.analysis.decision.latency import (
     write_latency,
 )
 from quorisk.kernels.errors import ConfigError
-
-PUBLISHED = 0.03
-"""How far PBS's figures may be from ours, relatively: they are percentiles of a simulation, and its parameters are
-printed with few digits. The largest deviation is 2.6%, that of the fastest answer of YMMR."""
+from tests.external import pbs
 
 
-def p999(replica: RoundTrip, acks: int) -> float:
-    return write_latency(replica, 3, acks)[2].ms
-
-
-def reads(name: str) -> RoundTrip:
-    return RoundTrip(BUILT_IN[name].answer, BUILT_IN[name].answer)  # PBS fits A, R and S together
-
-
-@pytest.mark.parametrize(("acks", "published_ms"), [(1, 16.4), (2, 43.3), (3, 230.0)])
+@pytest.mark.parametrize(("acks", "published_ms"), pbs.YAMMER_MS.items())
 def test_yammer_s_reads_and_writes_are_as_published(acks, published_ms):
-    """PBS, section 5.8: the 99.9th percentiles of reads and writes together, W = 1."""
-    both_ms = p999(reads("YMMR"), acks) + p999(BUILT_IN["YMMR"], 1)
-    assert both_ms == pytest.approx(published_ms, rel=PUBLISHED)
+    assert pbs.yammer(acks) == pytest.approx(published_ms, rel=pbs.DEVIATION)
 
 
-@pytest.mark.parametrize(
-    ("name", "published_ms"),
-    [("LNKD-SSD", (0.66, 1.63, 4.09)), ("LNKD-DISK", (10.99, 20.97, 112.65)), ("YMMR", (10.83, 427.12, 1870.86))],
-)
+@pytest.mark.parametrize(("name", "published_ms"), pbs.WRITES_MS.items())
 def test_writes_are_as_published(name, published_ms):
-    """PBS, Table 4: the 99.9th percentile of a write to three replicas, W = 1, 2, 3."""
-    assert [p999(BUILT_IN[name], acks) for acks in (1, 2, 3)] == pytest.approx(published_ms, rel=PUBLISHED)
+    ours = [pbs.p999(BUILT_IN[name], acks) for acks in (1, 2, 3)]
+    assert ours == pytest.approx(published_ms, rel=pbs.DEVIATION)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Compares Quorisk with everything there is to compare it with, and writes docs/validation.md.
+
+    scripts/validate.py                              all of it: hours on a small machine
+    scripts/validate.py --quick                      small counts: minutes; prints, and leaves the page alone
+    scripts/validate.py --only flips --count 10000 --seed 2
+
+Exits with 1 if something does not hold.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from scripts.validation import damage, numbers
+from scripts.validation.page import Check, write
+
+
+class Runs(NamedTuple):
+    """A check, and how often it looks if nothing else is said."""
+
+    check: Callable[..., Check]
+    count: int = 0
+    """0 if it takes no count."""
+    quick: int = 0
+
+
+CHECKS = {
+    "tlc": Runs(lambda quick, count, seed: numbers.tlc(quick)),
+    "published": Runs(lambda quick, count, seed: numbers.published(quick)),
+    "storm": Runs(lambda quick, count, seed: numbers.by_storm(quick)),
+    "latency": Runs(lambda quick, count, seed: numbers.latency(quick)),
+    "sampling": Runs(lambda quick, count, seed: numbers.sampling(quick)),
+    "coverage": Runs(numbers.coverage, 1000, 50),
+    "engines": Runs(numbers.engines, 3, 1),
+    "flips": Runs(lambda quick, count, seed: damage.flips(count, seed), 10_000, 200),
+    "files": Runs(lambda quick, count, seed: damage.files(count, seed), 10_000, 200),
+    "tables": Runs(lambda quick, count, seed: damage.tables(count, seed), 1000, 30),
+    "kills": Runs(lambda quick, count, seed: damage.kills(count, seed), 100, 1),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=CHECKS, help="this check; may be given several times")
+    parser.add_argument("--quick", action="store_true", help="small counts, and nothing written")
+    parser.add_argument("--count", type=int, help="how often a check looks that takes a count")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    failed = []
+    for name in given.only or CHECKS:
+        runs, start = CHECKS[name], time.perf_counter()
+        count = given.count or (runs.quick if given.quick else runs.count)
+        found = runs.check(given.quick, count, given.seed)
+        seconds = time.perf_counter() - start
+        print(f"{name}: {'holds' if found.holds else 'DOES NOT HOLD'}: {found.verdict} ({seconds:.0f} s)", flush=True)
+        if not found.holds:
+            failed.append(name)
+        if not given.quick:
+            counted = f" --count {count} --seed {given.seed}" if runs.count else ""
+            write(name, found, f"scripts/validate.py --only {name}{counted}", seconds, list(CHECKS))
+    sys.exit(len(failed) > 0)
+
+
+if __name__ == "__main__":
+    main()

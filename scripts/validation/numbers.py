@@ -1,0 +1,252 @@
+"""Checks of states and probabilities: against TLC, Storm, published figures, and one another."""
+
+import math
+import random
+
+import numpy as np
+from scipy.stats import beta
+
+from quorisk.analysis import calibrate
+from quorisk.analysis.exact import storm
+from quorisk.kernels.engines import jax_engine, numba_engine, points
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.tally import MOST_TICKS, TICKS
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states.rerun import rerun
+from quorisk.kernels.states.search import explore
+from scripts.validation.page import Check, relative
+from tests.analysis.exact import test_exact as chains
+from tests.external import copysets, herman, mttdl, pbs, retransmission, tandem
+from tests.kernels.engines import fuzz
+from tests.kernels.engines.test_agreement import POINTS, RERUNS, SEED
+from tests.kernels.protocols import test_oracle as oracle
+from tests.support import run, values_of
+
+SMALL = 20_000
+"""States that a quick check searches at most."""
+
+
+def tlc(quick: bool) -> Check:
+    """TLC's states, by search."""
+    rows, equal = [], True
+    for row in sorted(oracle.ROWS, key=lambda each: each["distinct_states"]):
+        if quick and row["distinct_states"] > SMALL:
+            continue
+        name = oracle.protocol_of(row)
+        model = registry.load(name)
+        found = explore(model, model.make_params(values_of(model, **oracle.parameters_of(row))), oracle.MEMORY)
+        counted = row.get("states_by_first_broken_invariant", {}) | row.get("breaking_states", {})
+        ours = found.first_broken if "states_by_first_broken_invariant" in row else found.breaking_states
+        same = all(ours.get(each, 0) == number for each, number in counted.items())
+        same = same and (found.distinct_states, found.depth) == (row["distinct_states"], row["depth"])
+        equal = equal and same
+        states = (f"{row['distinct_states']:,}", f"{found.distinct_states:,}", row["depth"], found.depth)
+        rows.append((f"`{row['name']}`", name, *states, sum(counted.values()), "equal" if same else "**differs**"))
+    total = sum(int(str(each[2]).replace(",", "")) for each in rows)
+    return Check(
+        "States, against TLC",
+        "The model checker TLC ran the original TLA+ specifications; `quorisk explore` searches the same constants. "
+        "Compared are distinct states, depth, and for each invariant the states that break it. Rows are named by "
+        "module, sizes and switches.",
+        ("row", "protocol", "states, TLC", "states", "depth, TLC", "depth", "states that break something", ""),
+        rows,
+        f"{len(rows)} of {len(oracle.ROWS)} rows were compared, with {total:,} states: no deviation is allowed.",
+        equal,
+    )
+
+
+def published(quick: bool) -> Check:
+    """Chains and times that others printed, by exact; quick or not, it takes seconds."""
+    rows: list[tuple[str, str, str, str, float]] = []
+
+    def add(source: str, what: str, figure: str, ours: float, printed: str) -> None:
+        rows.append((source, what, figure, printed, relative(ours, float(figure))))
+
+    for retries, p1 in retransmission.P1.items():
+        point = chains.external_point({"frames": 16, "max_retries": retries}, retransmission.RATES, 0.02)
+        *_, found = chains.solved(retransmission.MODEL, point)
+        for what, figure in (("SenderSucceeds", p1), ("ReceiverGotSomething", retransmission.P4[retries])):
+            p = found.invariants[what]
+            add("bounded retransmission protocol", f"P(not {what}), {retries} retries", figure, p, f"{p:.6e}")
+    for capacity, figure in tandem.FIGURES.items():
+        *_, found = chains.solved(tandem.MODEL, chains.external_point({"capacity": capacity}, tandem.RATES, 0.0))
+        add("tandem queue", f"P(full before empty), {capacity}", figure, found.data_loss, f"{found.data_loss:.6e}")
+    *_, found = chains.solved(herman.MODEL, chains.external_point({}, {}, herman.MESSAGE_LOSS))
+    steps = found.expected_steps
+    add("Herman's ring", "mean steps, three processes", f"{herman.FIGURE:.15g}", steps, f"{steps:.15g}")
+    for row in mttdl.PUBLISHED:
+        time = mttdl.ours(row)
+        add(row.source, f"mean time to loss, {row.copies} copies, {row.unit}", row.figure, time, f"{time:{row.digits}}")
+    for number, figure in copysets.FIGURES.items():
+        p = 100 * copysets.p_loss(copysets.NODES, copysets.DEAD, copysets.COPIES, number)
+        digits = len(figure.partition(".")[2])
+        add(
+            "Cidon et al., Copysets, USENIX ATC 2013",
+            f"P(loss) in %, {number:,} copysets",
+            figure,
+            p,
+            f"{p:.{digits}f}",
+        )
+    same = all(float(figure) == float(printed) for _, _, figure, printed, _ in rows)
+    return Check(
+        "Probabilities and times, against published figures",
+        "Other people's models on the contract that the protocols are written in, solved by `exact`. Figures are "
+        "compared in all the digits that the sources print; the deviation is that of all our digits from the "
+        "printed ones.",
+        ("source", "what", "published", "Quorisk", "deviation"),
+        [(*row[:4], f"{row[4]:.1e}") for row in rows],
+        f"{len(rows)} figures, equal in every printed digit.",
+        same,
+    )
+
+
+def latency(quick: bool) -> Check:
+    """PBS's latencies."""
+    rows = [
+        ("PBS, section 5.8: YMMR, reads + writes", f"R = {acks}, W = 1", figure, pbs.yammer(acks))
+        for acks, figure in pbs.YAMMER_MS.items()
+    ]
+    for name, figures in pbs.WRITES_MS.items():
+        delays = pbs.BUILT_IN[name]
+        rows += [
+            (f"PBS, Table 4: {name}, writes", f"W = {acks}", figure, pbs.p999(delays, acks))
+            for acks, figure in enumerate(figures, 1)
+        ]
+    most = max(relative(ours, figure) for *_, figure, ours in rows)
+    return Check(
+        "Write latency, against PBS",
+        "Bailis et al., Probabilistically Bounded Staleness, VLDB 2012: 99.9th percentiles of three replicas, in "
+        "milliseconds, which they simulated, and we compute from the distributions that they fitted.",
+        ("source", "quorum", "published", "Quorisk", "deviation"),
+        [(*row[:3], f"{row[3]:.2f}", f"{relative(row[3], row[2]):.1%}") for row in rows],
+        f"the largest deviation is {most:.1%}, of {pbs.DEVIATION:.0%} allowed: their parameters are printed with two "
+        "digits or three.",
+        most <= pbs.DEVIATION,
+    )
+
+
+def by_storm(quick: bool) -> Check:
+    """The model checker Storm, with the same chains."""
+    rows, most = [], 0.0
+    for model, point in chains.CHECKED:
+        found, parts, ours = chains.solved(model, point, [5, 12, 30], [0.5, 4.0])
+        theirs = storm.solve(found, parts.largest == 1, model, [5, 12, 30], [0.5, 4.0])
+        deviation = storm.largest_difference(ours, theirs)
+        most = max(most, deviation)
+        numbers = (f"{theirs.data_loss:.12g}", f"{ours.data_loss:.12g}", f"{theirs.expected_steps:.12g}")
+        states = f"{len(found.ends):,}"
+        rows.append((model.name, states, *numbers, f"{ours.expected_steps:.12g}", f"{deviation:.1e}"))
+    return Check(
+        "Exact answers, against Storm",
+        "The model checker Storm solves the chains that `exact` builds, with no code in common: probabilities of "
+        "data loss, of every invariant and end, by steps and by time, and mean steps and times. The "
+        "deviation is the largest of all.",
+        ("model", "states", "P(data loss), Storm", "P(data loss)", "steps, Storm", "steps", "deviation"),
+        rows,
+        f"the largest relative deviation is {most:.1e}, of 1e-10 allowed.",
+        most < 1e-10,
+    )
+
+
+def sampling(quick: bool) -> Check:
+    """Random runs against exact answers."""
+    runs, rows, inside = 50_000 if quick else 400_000, [], True
+    for model, values, loss, rates in chains.ESTIMATED[:: 4 if quick else 1]:
+        protocol = model in (chains.BOOKKEEPER, chains.COMPACTION, chains.KAFKA)
+        point = (
+            chains.point_of(model, loss, rates, **values)
+            if protocol
+            else chains.external_point(values or {}, rates, loss)
+        )
+        *_, exact = chains.solved(model, point)
+        tally = run(model, point, runs, seed=17, threads=2)
+        name, p = max(exact.invariants.items(), key=lambda each: (0 < each[1] < 1, each[1]))
+        hits = tally.broken[name]
+        low = float(beta.ppf(0.0005, hits, runs - hits + 1)) if hits else 0.0
+        high = float(beta.ppf(0.9995, hits + 1, runs - hits)) if hits < runs else 1.0
+        holds = low * (1 - 1e-12) <= p <= high * (1 + 1e-12)
+        inside = inside and holds
+        changed = ", ".join(f"{key} {value}" for key, value in (values or {}).items() if isinstance(value, bool | str))
+        rows.append((model.name, changed, name, f"{p:.6g}", f"{hits / runs:.6g}", f"{low:.6g} to {high:.6g}", holds))
+    return Check(
+        "Random runs, against exact answers",
+        f"The same configuration by {runs:,} random runs and by `exact`: of each the invariant that breaks most "
+        "often. The interval is Clopper-Pearson's with 99.9% confidence, so that one of a thousand rows may miss.",
+        ("model", "switches", "invariant", "exact", "runs", "interval", "holds it"),
+        [(*row[:-1], "yes" if row[-1] else "**no**") for row in rows],
+        f"{sum(row[-1] for row in rows)} of {len(rows)} intervals hold the exact probability.",
+        inside,
+    )
+
+
+def engines(quick: bool, count: int, seed: int) -> Check:
+    """Engines, run by run."""
+    rows, equal = [], True
+    for name, (model, point) in POINTS.items():
+        if quick and model is not chains.COMPACTION:
+            continue
+        packed, runs = points.pack(model, [point]), 2000 if quick else 20_000
+        by_numba, by_jax = (each.record(model, packed, Job(0, 5, runs), SEED) for each in (numba_engine, jax_engine))
+        differ = int((by_numba != by_jax).any(1).sum())
+        again = sum(_told(model, point, 5 + i) != by_numba[i].tolist() for i in range(RERUNS))
+        equal = equal and not differ and not again
+        rows.append((f"{model.name}, {name}", "numba and jax", f"{runs:,}", differ))
+        rows.append((f"{model.name}, {name}", "numba and plain Python", RERUNS, again))
+    for name in registry.names() if not quick else ["compaction"]:
+        model, chance = registry.load(name), random.Random(f"{name} {seed}")
+        compared = [
+            fuzz.compare(model, point, lanes, False, run_seed, 2048).runs
+            for point, run_seed in fuzz.cases(model, chance, count)
+            for lanes in (1, 8)
+            if fuzz.supports(point, False)
+        ]
+        rows.append((f"{name}, {count} random configurations", "numba and lanes", f"{sum(compared):,}", 0))
+    return Check(
+        "Engines, against each other",
+        "Every engine makes run number i of a seed the same run: outcome, invariants, steps, messages and time are "
+        "compared run by run, bit for bit (of lanes, what all runs of a configuration add up to).",
+        ("configuration", "engines", "runs", "runs that differ"),
+        rows,
+        "no run may differ.",
+        equal,
+    )
+
+
+def _told(model, point, number):  # type: ignore[no-untyped-def]
+    """A run in plain Python, as an engine records it."""
+    found = rerun(model, point, SEED, number)
+    ticks = int(min(found.time * TICKS, MOST_TICKS))
+    told = (found.outcome, found.broken_mask, len(found.path.steps), found.messages, ticks)
+    assert len(told) == len(RECORD)
+    return list(told)
+
+
+def coverage(quick: bool, count: int, seed: int) -> Check:
+    """How often intervals hold the truth."""
+    probabilities, runs = ([0.5, 0.05], 500) if quick else ([0.5, 0.1, 0.01], 2000)
+    slow = "until half-width P/2"
+    chosen = [
+        each for each in calibrate.estimators(probabilities, runs, 0.95, seed) if each.method != slow or each.p > 0.05
+    ]
+    result = calibrate.calibrate(chosen, count, 0.95, seed)
+    rows = [
+        (
+            each.method,
+            each.chain,
+            f"{each.truth:.6g}",
+            f"{each.coverage:.3f}",
+            f"{each.coverage_low:.3f} to {each.coverage_high:.3f}",
+        )
+        for each in result.rows
+    ]
+    short = [each for each in result.rows if each.coverage_high < 0.95]
+    least = min(each.coverage for each in result.rows)
+    return Check(
+        "Intervals, against what they promise",
+        f"Every kind of 95% interval, {count:,} times on chains whose answer is known: how often it held the answer. "
+        "Brackets are 99.9% intervals of that share or the like, as `quorisk calibrate` makes them.",
+        ("interval", "chain", "truth", "coverage", "of which"),
+        rows,
+        f"the least coverage seen is {least:.3f}; {len(short)} of {len(rows)} rows are below 0.95 beyond chance.",
+        not short and not np.isnan(least) and not math.isinf(least),
+    )

@@ -1,0 +1,74 @@
+"""docs/validation.md: a section for each check, each with a table, replaced when the check is run again."""
+
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "validation.md"
+HEAD = """# Validation
+
+What Quorisk was compared with, whose the other figures are, and how far apart they were. `scripts/validate.py` makes
+the comparisons and writes this page; with `--quick` it makes small ones, in minutes. Every section says when it was
+made, with which versions and by which command; nothing here was typed in by hand.
+"""
+_SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)\n<!-- /\1 -->\n", re.DOTALL)
+PACKAGES = ("quorisk", "numpy", "numba", "jax", "scipy", "stormpy", "pyspark", "pyarrow")
+
+
+class Check(NamedTuple):
+    """What a check came to."""
+
+    title: str
+    what: str
+    """What is compared with what, in sentences."""
+    headings: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    verdict: str
+    """The rows in a sentence, with the largest deviation."""
+    holds: bool
+
+
+def write(name: str, check: Check, command: str, seconds: float, order: Sequence[str]) -> None:
+    """Puts a section into the page, in place of the one it had; sections are in `order`."""
+    there = dict(_SECTION.findall(PAGE.read_text("utf-8"))) if PAGE.exists() else {}
+    there[name] = _section(check, command, seconds)
+    parts = [f"\n<!-- {each} -->\n{there[each]}\n<!-- /{each} -->\n" for each in order if each in there]
+    PAGE.write_text(HEAD + "".join(parts), "utf-8")
+
+
+def _section(check: Check, command: str, seconds: float) -> str:
+    lines = [_line(check.headings), _line(["---"] * len(check.headings)), *map(_line, check.rows)]
+    state = "Holds" if check.holds else "**Does not hold**"
+    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {seconds:,.0f} s, `{command}`, {_versions()}"
+    return "\n".join(
+        [f"## {check.title}", "", check.what, "", *lines, "", f"{state}: {check.verdict}", "", f"<sub>{made}</sub>"]
+    )
+
+
+def _line(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _versions() -> str:
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    system = f"Python {platform.python_version()} on {platform.machine()}"
+    return ", ".join(filter(None, [f"commit {commit}" if commit else "", system, *found]))
+
+
+def relative(ours: float, theirs: float) -> float:
+    """The deviation of ours from theirs."""
+    return abs(ours - theirs) / abs(theirs) if theirs else abs(ours)
