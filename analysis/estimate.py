@@ -18,7 +18,7 @@ from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.starts import starts
-from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally, num_columns, read
+from quorisk.kernels.engines.tally import TIME_TICK, Tally, num_columns, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.states.exits import Exits, exits_of
@@ -42,6 +42,27 @@ class Risk(NamedTuple):
     """The upper end of the interval, by `Estimate.method`; unfinished runs count as unknown."""
     bounds: bool = False
     """high is more than ten times low: these are bounds, and `p` is no estimate."""
+
+
+class MetFaults(NamedTuple):
+    """Losses that met just these kinds of faults, as a share of all losses."""
+
+    faults: list[str]
+    """Sorted; empty if the losses needed none."""
+    losses: int
+    share: float
+    low: float
+    high: float
+    """Of an interval for the share, by itself, with `Estimate.confidence`."""
+
+
+class Exposure(NamedTuple):
+    """For how long an invariant was broken that says how exposed data are."""
+
+    runs: int
+    """Runs that broke it."""
+    mean_time: float | None
+    """Model time until repaired or the run's end, on average over these runs; None if there were none."""
 
 
 class Estimate(NamedTuple):
@@ -70,6 +91,10 @@ class Estimate(NamedTuple):
     data_loss_invariants: list[str]
     mean_time_to_loss: float | None
     """Model time of the runs that lost data; None if there were none, or ticks are too coarse or too few for it."""
+    losses_by_faults: list[MetFaults]
+    """What the losses are made of, the most first; empty with a head, whose exits do not tell what was met before."""
+    exposures: dict[str, Exposure]
+    """By invariant whose breach is exposure; empty with a head."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
     seconds: float
@@ -138,6 +163,8 @@ def estimate(
         invariants={name: _risk(name, tally, run, parts.get(name)) for name in tally.broken},
         data_loss_invariants=data_loss_invariants(model),
         mean_time_to_loss=None if solved else _mean_time_to_loss(tally),
+        losses_by_faults=[] if solved else _met(tally, run),
+        exposures={} if solved else {name: _exposure(name, tally) for name in tally.exposed_ticks},
         compile_s=compiled - start,
         seconds=seconds,
         steps_per_s=tally.steps / seconds,
@@ -214,9 +241,23 @@ def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSetti
 
 
 def _mean_time_to_loss(tally: Tally) -> float | None:
-    lost, late = tally.outcomes[OUTCOMES[LOST]], any(tally.loss_time_histogram[int(MOST_TICKS).bit_length() :])
+    lost, late = tally.outcomes[OUTCOMES[LOST]], tally.loss_time_histogram[-1]
     too_coarse = tally.loss_time_ticks < FEWEST_TICKS * lost
     return None if lost == 0 or late or too_coarse else tally.loss_time_ticks * TIME_TICK / lost
+
+
+def _met(tally: Tally, run: RunSettings) -> list[MetFaults]:
+    """What losses are made of: of so many losses each met one set or another, as so many runs are lost or not."""
+    lost, estimator = tally.outcomes[OUTCOMES[LOST]], estimator_of(run)
+    return [
+        MetFaults(sorted(faults), losses, losses / lost, *estimator.interval(losses, lost))
+        for faults, losses in sorted(tally.losses_by_faults.items(), key=lambda each: (-each[1], sorted(each[0])))
+    ]
+
+
+def _exposure(invariant: str, tally: Tally) -> Exposure:
+    runs = tally.broken[invariant]
+    return Exposure(runs, tally.exposed_ticks[invariant] * TIME_TICK / runs if runs else None)
 
 
 def _risk(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:

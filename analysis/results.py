@@ -7,11 +7,12 @@ times are decimals of 38 digits, since those of 10**12 runs need not fit 64 bits
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -20,9 +21,9 @@ import pyarrow as pa
 from quorisk.analysis import stored
 from quorisk.analysis.experiment.identity import id_of
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.kernels.engines.tally import Tally
+from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally
 from quorisk.kernels.errors import ResultError
-from quorisk.kernels.model import OUTCOMES, Model
+from quorisk.kernels.model import EXPOSURE, OUTCOMES, Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 ANY_LOSS = DATA_LOSS
 """Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
-EFFORT = "effort"
+EFFORT, BY_FAULTS = "effort", "by faults"
 BY_RUNS = "runs"
 """In `stopped`: the number of runs was fixed before the first of them."""
 
@@ -47,7 +48,17 @@ class Column(NamedTuple):
 
 
 WIDE = pa.decimal128(38, 0)
-INVARIANT = pa.struct({"name": pa.string(), "data_loss": pa.bool_(), "broken": pa.int64(), "first_steps": WIDE})
+INVARIANT = pa.struct(
+    {
+        "name": pa.string(),
+        "data_loss": pa.bool_(),
+        "about": pa.string(),
+        "broken": pa.int64(),
+        "first_steps": WIDE,
+        "exposed_ticks": WIDE,
+    }
+)
+FAULTS = pa.struct({"faults": pa.list_(pa.string()), "losses": pa.int64()})
 COLUMNS = (
     Column("point_id", pa.string(), IDENTITY, "SHA-256, in hex; see analysis.experiment.identity"),
     Column("protocol", pa.string(), IDENTITY, "the model's name"),
@@ -65,14 +76,21 @@ COLUMNS = (
     Column("steps_squared", WIDE, SUM, "squares of the runs' steps"),
     Column("messages", WIDE, SUM, "messages sent, whether lost or not"),
     Column("loss_steps", WIDE, SUM, "steps of the lost runs"),
-    Column("loss_time_ticks", WIDE, SUM, "model time of the lost runs, in ticks of 2**-20"),
+    Column("loss_time_ticks", WIDE, SUM, "model time of the lost runs, in ticks of 2**-30"),
     Column("step_histogram", pa.list_(pa.int64()), SUM_EACH, "runs by steps: 0, 1, 2-3, 4-7, ..., the last bin open"),
     Column("loss_time_histogram", pa.list_(pa.int64()), SUM_EACH, "lost runs by model time in ticks, in such bins"),
+    Column(
+        "losses_by_faults",
+        pa.list_(FAULTS),
+        BY_FAULTS,
+        "lost runs by the kinds of faults that they met: sorted names, of those sets alone that came up",
+    ),
     Column(
         "invariants",
         pa.list_(INVARIANT),
         INVARIANTS,
-        "in the model's order: name, whether its breach is data loss, runs that broke it, sum of the first such steps",
+        "in the model's order: name, whether its breach is data loss and what it is about, runs that broke it, sum of "
+        "the first such steps, and of exposure for how long it lasted in all runs together, in ticks; else null",
     ),
     Column(
         "stopped",
@@ -111,13 +129,15 @@ def identity(row: Mapping[str, Any]) -> Identity:
 
 def row(identity: Identity, model: Model, first_run: int, tally: Tally, engine: str, wall_s: float) -> dict[str, Any]:
     """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1, which `engine` computed here."""
-    sums = {c.name: getattr(tally, c.name) for c in COLUMNS if c.name in Tally._fields}
+    sums = {c.name: getattr(tally, c.name) for c in COLUMNS if c.name in Tally._fields and c.merge != BY_FAULTS}
     invariants = [
         {
             "name": invariant.name,
             "data_loss": invariant.data_loss,
+            "about": invariant.about,
             "broken": tally.broken[invariant.name],
             "first_steps": tally.first_steps[invariant.name],
+            "exposed_ticks": tally.exposed_ticks.get(invariant.name),
         }
         for invariant in model.invariants
     ]
@@ -127,6 +147,7 @@ def row(identity: Identity, model: Model, first_run: int, tally: Tally, engine: 
         "num_runs": tally.runs,
         **tally.outcomes,
         **sums,
+        "losses_by_faults": _by_faults(tally.losses_by_faults),
         "invariants": invariants,
         "stopped": [],
         "engines": [engine],
@@ -180,13 +201,24 @@ def _union(values: Iterable[Iterable[str]]) -> list[str]:
     return sorted(set().union(*values))
 
 
+def _by_faults(losses: Mapping[frozenset[str], int]) -> list[dict[str, Any]]:
+    return [{"faults": list(faults), "losses": losses[frozenset(faults)]} for faults in sorted(map(sorted, losses))]
+
+
+def _sum_by_faults(values: Iterable[Iterable[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    sums = Counter[frozenset[str]]()
+    for each in chain.from_iterable(values):
+        sums[frozenset(each["faults"])] += each["losses"]
+    return _by_faults(sums)
+
+
 def _sum_invariants(values: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     merged = []
     for same in zip(*values, strict=True):
-        if len({(each["name"], each["data_loss"]) for each in same}) > 1:
+        if len({(each["name"], each["data_loss"], each["about"]) for each in same}) > 1:
             raise ResultError("rows of one point differ in their invariants")
-        sums = {name: _sum(each[name] for each in same) for name in ("broken", "first_steps")}
-        merged.append({**same[0], **sums})
+        counted = ["broken", "first_steps", *(["exposed_ticks"] if same[0]["about"] == EXPOSURE else [])]
+        merged.append({**same[0], **{name: _sum(each[name] for each in same) for name in counted}})
     return merged
 
 
@@ -194,7 +226,14 @@ def _sum(values: Iterable[int | Decimal]) -> int:
     return sum(map(int, values))  # decimals would be rounded to 28 digits
 
 
-_MERGES: Mapping[str, Any] = {SUM: _sum, EFFORT: sum, SUM_EACH: _sum_each, UNION: _union, INVARIANTS: _sum_invariants}
+_MERGES: Mapping[str, Any] = {
+    SUM: _sum,
+    EFFORT: sum,
+    SUM_EACH: _sum_each,
+    UNION: _union,
+    BY_FAULTS: _sum_by_faults,
+    INVARIANTS: _sum_invariants,
+}
 
 
 def frame(
@@ -209,11 +248,12 @@ def frame(
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
     `steps`, `messages`, `wall_s`, the outcomes' counts, `engine` and `stopped`, and for the invariant: `invariant`,
-    `data_loss`, `losses` (runs that broke it), `hidden` (runs that may hide a loss: every unfinished one, with
-    `at_any_time` every run that the horizon ended, too), `p` = losses / runs, `low` and `high` of its interval, in
-    which every hidden run may be one; and of the interval its `method` in words, its `confidence`, the number of
-    intervals that hold `together` with it (1, or if `simultaneous` one invariant's at all points), and whether its
-    method is `sequential`.
+    `data_loss`, `about` (exposure, availability, or nothing), `losses` (runs that broke it), `mean_exposed` (of
+    exposure: the model time for which it was broken in one of these runs, on average), `hidden` (runs that may hide a
+    loss: every unfinished one, with `at_any_time` every run that the horizon ended, too), `p` = losses / runs, `low`
+    and `high` of its interval, in which every hidden run may be one; and of the interval its `method` in words, its
+    `confidence`, the number of intervals that hold `together` with it (1, or if `simultaneous` one invariant's at all
+    points), and whether its method is `sequential`.
 
     `target` is the probability of data loss that configurations are held to, in a column of that name; infinite if
     there is none. Of `num_scenarios` rows that add up to a design's year the intervals hold together in any case.
@@ -223,11 +263,8 @@ def frame(
     """
     import pandas as pd  # here, since Spark's workers get along without
 
-    from quorisk.analysis.statistics.estimator import Estimator
-
     rows = []
-    fixed = all(set(reasons) <= {BY_RUNS} for reasons in table["stopped"].to_pylist())
-    estimator = Estimator(confidence, table.num_rows if simultaneous else num_scenarios, not fixed)
+    estimator = estimator_of(table, confidence, table.num_rows if simultaneous else num_scenarios)
     for each in table.to_pylist():
         shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
@@ -235,7 +272,7 @@ def frame(
         shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
         shared |= {name: int(each[name]) for name in ("steps", "messages")}
         shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"]), "target": target}
-        any_loss = {"name": ANY_LOSS, "data_loss": True, "broken": each["lost"]}
+        any_loss = {"name": ANY_LOSS, "data_loss": True, "about": "", "broken": each["lost"], "exposed_ticks": None}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
         rows += [
             shared | _estimate(each, invariant, estimator, hidden) for invariant in (any_loss, *each["invariants"])
@@ -243,15 +280,25 @@ def frame(
     return pd.DataFrame(rows)
 
 
+def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":
+    """How the intervals of a table are made: by the confidence sequence if at any point runs were not fixed before."""
+    from quorisk.analysis.statistics.estimator import Estimator
+
+    fixed = all(set(reasons) <= {BY_RUNS} for reasons in table["stopped"].to_pylist())
+    return Estimator(confidence, together, not fixed)
+
+
 def _estimate(
     each: Mapping[str, Any], invariant: Mapping[str, Any], estimator: "Estimator", hidden: int
 ) -> dict[str, Any]:
-    losses, runs = invariant["broken"], each["num_runs"]
+    losses, runs, ticks = invariant["broken"], each["num_runs"], invariant["exposed_ticks"]
     low, high = estimator.interval(losses, runs, hidden)
     return {
         "invariant": invariant["name"],
         "data_loss": invariant["data_loss"],
+        "about": invariant["about"],
         "losses": losses,
+        "mean_exposed": math.nan if ticks is None or not losses else int(ticks) * TIME_TICK / losses,
         "hidden": hidden,
         "p": losses / runs,
         "low": low,
@@ -279,7 +326,9 @@ def read(path: Path) -> pa.Table:
 def check(table: pa.Table, path: Path) -> None:
     """Raises ResultError, which names `path`, unless each row agrees with itself."""
     columns = ("point_id", "protocol", "model_version", "parameters", "num_runs", "first_run", "lost")
-    counted = table.select([*columns, *OUTCOMES, "step_histogram", "loss_time_histogram", "invariants"])
+    counted = table.select(
+        [*columns, *OUTCOMES, "step_histogram", "loss_time_histogram", "losses_by_faults", "invariants"]
+    )
     try:
         rows = counted.to_pylist()
     except UnicodeDecodeError as error:
@@ -302,8 +351,22 @@ def _wrong(each: Mapping[str, Any]) -> str:
         return f"outcomes add up to {sum(counts)} of {each['num_runs']} runs"
     if sum(each["step_histogram"]) != each["num_runs"] or sum(each["loss_time_histogram"]) != each["lost"]:
         return "histograms do not add up to the runs"
+    if sum(one["losses"] for one in each["losses_by_faults"]) != each["lost"]:
+        return "losses by faults do not add up to the runs that lost data"
+    if each["losses_by_faults"] != _sum_by_faults([each["losses_by_faults"]]):
+        return "losses by faults are not sorted, or name one set twice"
     if any(not 0 <= one["broken"] <= each["num_runs"] for one in each["invariants"]):
         return "an invariant is broken in more runs than there are"
+    if wrong := next((one["name"] for one in each["invariants"] if not _lasts(one)), None):
+        return f"{wrong} cannot have been broken for so long"
     if id_of(each["protocol"], each["model_version"], each["parameters"]) != each["point_id"]:
         return "point_id is not that of the parameters"
     return ""
+
+
+def _lasts(invariant: Mapping[str, Any]) -> bool:
+    """Whether the time for which an invariant was broken is there if it is about exposure, and can be right."""
+    ticks = invariant["exposed_ticks"]
+    if invariant["about"] != EXPOSURE:
+        return ticks is None
+    return ticks is not None and 0 <= ticks <= invariant["broken"] * MOST_TICKS

@@ -1,23 +1,24 @@
 """What runs add up to, exactly: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import Engine
-from quorisk.kernels.engines.tally import MOST_TICKS, num_columns
+from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, num_columns
 from quorisk.kernels.model import Model
 
 _JOBS_AT_ONCE = 256
 
 
 def most_runs(max_steps: int) -> int:
-    """Runs of `max_steps` steps at most whose sums fit 64 bits: those of squared steps and of ticks grow fastest,
-    as a step sends fewer than 64 messages."""
-    return int((2**63 - 1) // max(max_steps**2, int(MOST_TICKS)))
+    """Runs of `max_steps` steps at most whose sums fit 64 bits: those of squared steps and of the parts of times grow
+    fastest, as a step sends fewer than 64 messages."""
+    return int((2**63 - 1) // max(max_steps**2, MOST_HIGH_TICKS))
 
 
 def run_sums(
@@ -42,3 +43,9 @@ def _split(job: Job, most: int) -> Iterator[Job]:
     last = job.first_run + job.num_runs
     for start in range(job.first_run, last, most):
         yield Job(job.point, start, min(most, last - start))
+
+
+def losses_by_faults(row: Mapping[str, Any]) -> list[tuple[frozenset[str], int]]:
+    """How many lost runs of a result row met which kinds of faults, the most first; no faults are the empty set."""
+    found = [(frozenset(each["faults"]), int(each["losses"])) for each in row["losses_by_faults"]]
+    return sorted(found, key=lambda each: (-each[1], sorted(each[0])))

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorisk.analysis import results, stored
+from quorisk.analysis import results, stored, sums
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
-from quorisk.kernels.engines.tally import MOST_TICKS, STEP_BINS, TIME_BINS, TIME_TICK
+from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
 
@@ -50,6 +50,8 @@ class Sweep(NamedTuple):
     """One row for each point and invariant; see `results.frame`. The grid's parameters come first, in its order."""
     histograms: "pd.DataFrame"
     """See `histograms`."""
+    losses_by_faults: "pd.DataFrame"
+    """See `losses_by_faults`."""
 
 
 def load(path: str | Path, confidence: float | None = None) -> Sweep:
@@ -113,10 +115,12 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
     Raises ValueError or the like if no sweep wrote the table.
     """
     if experiment is None:
-        return Sweep(_checked(results.frame(table, confidence)), histograms(table))
+        frame = _checked(results.frame(table, confidence))
+        return Sweep(frame, histograms(table), losses_by_faults(table, confidence))
     run, num_scenarios = experiment.run, max(len(experiment.scenarios), 1)
     frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
-    return Sweep(described(_checked(frame), experiment), histograms(table))
+    by_faults = losses_by_faults(table, run.confidence)
+    return Sweep(described(_checked(frame), experiment), histograms(table), by_faults)
 
 
 def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
@@ -150,6 +154,24 @@ def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
+def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
+    """What losses are made of: a row for each point and set of kinds of faults that lost runs met, the most first.
+
+    Columns: `point_id`; `faults`, a sorted tuple of names, empty if a loss needed none; `losses`; their `share` in all
+    losses of the point, and `low` and `high` of its interval, each for itself, with this confidence.
+    """
+    import pandas as pd
+
+    columns = ["point_id", "faults", "losses", "share", "low", "high"]
+    estimator = results.estimator_of(table, confidence)
+    rows = [
+        (row["point_id"], tuple(sorted(faults)), losses, losses / row["lost"], *estimator.interval(losses, row["lost"]))
+        for row in table.select(["point_id", "lost", "stopped", "losses_by_faults"]).to_pylist()
+        for faults, losses in sums.losses_by_faults(row)
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def histograms(table: pa.Table) -> "pd.DataFrame":
     """One row for each point, quantity and bin that is not empty.
 
@@ -159,10 +181,9 @@ def histograms(table: pa.Table) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    powers = np.exp2(np.arange(64))
+    powers = np.exp2(np.arange(TIME_BINS))
     step_lows, time_lows = np.append(0, powers[: STEP_BINS - 1]), np.append(0, powers[: TIME_BINS - 1]) * TIME_TICK
-    # longer times count as MOST_TICKS, so that its bin has no end
-    time_highs = np.where(time_lows < MOST_TICKS * TIME_TICK, np.append(time_lows[1:], np.inf), np.inf)
+    time_highs = np.append(time_lows[1:], np.inf)
     bins = [
         _bins(table, "step_histogram", "steps", step_lows, np.append(step_lows[1:] - 1, np.inf)),
         _bins(table, "loss_time_histogram", "time to loss", time_lows, time_highs),

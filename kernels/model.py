@@ -14,6 +14,11 @@ COMPLETED, STUCK, LOST, HORIZON, UNFINISHED = range(5)
 """How a run ended; the first two are what a model's `outcome` may say."""
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
+EXPOSURE, AVAILABILITY = "exposure", "availability"
+"""What a breach may be about, if it is no error; see `Invariant.about`."""
+LOST_MESSAGE = "lost message"
+"""The kind of fault that is no action's."""
+
 INSTANCE_BITS = 6
 """An instance is word * 64 + bit: the bit's place in the tuple of masks that `Action.enabled` returns."""
 
@@ -40,8 +45,8 @@ class Invariant(NamedTuple):
     holds: Callable[[Any, Any], Any]
     data_loss: bool
     about: str = ""
-    """What a breach is, if it is no error: "exposure" (another fault would do more harm now than it should) or
-    "availability" (nothing is lost, but something cannot go on)."""
+    """What a breach is, if it is no error: EXPOSURE (another fault would do more harm now than it should; runs add up
+    for how long) or AVAILABILITY (nothing is lost, but something cannot go on)."""
 
 
 class Parameter(NamedTuple):
@@ -131,6 +136,30 @@ def instance_words(model: Model) -> list[tuple[int, int]]:
 def data_loss_mask(model: Model) -> int:
     """Bit i is set if a breach of invariant i is data loss."""
     return sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss)
+
+
+def exposures(model: Model) -> tuple[int, ...]:
+    """Places of the invariants whose breach is exposure."""
+    return tuple(i for i, invariant in enumerate(model.invariants) if invariant.about == EXPOSURE)
+
+
+def exposure_mask(model: Model) -> int:
+    """Bit i is set if a breach of invariant i is exposure."""
+    return sum(1 << i for i in exposures(model))
+
+
+def fault_kinds(model: Model) -> tuple[str, ...]:
+    """The kinds of faults that a run may meet: LOST_MESSAGE, then those of the actions in order of first appearance.
+
+    Bit k of a run's `met_mask` is set if it met one of kind k.
+    """
+    return tuple(dict.fromkeys([LOST_MESSAGE, *(action.fault for action in model.actions if action.fault)]))
+
+
+def fault_bits(model: Model) -> tuple[int, ...]:
+    """By action: the bit of its kind in a run's `met_mask`, 0 if it is no fault."""
+    kinds = fault_kinds(model)
+    return tuple(1 << kinds.index(action.fault) if action.fault else 0 for action in model.actions)
 
 
 def leaves(value: Any) -> tuple[int, ...]:

@@ -102,8 +102,8 @@ def leading_zeros(mask: Any) -> Any:
 
 
 def as_int64(value: Any) -> Any:
-    """The same bits as a signed integer."""
-    if isinstance(value, int | np.integer):
+    """The same bits as a signed integer; of a floating-point number what is before the point."""
+    if isinstance(value, int | float | np.integer):
         return int(value)
     if isinstance(value, Traced):
         return value.with_sign(True)

@@ -110,3 +110,8 @@ def size(num_bytes: float) -> str:
 def percent(confidence: float) -> str:
     """A confidence level: 95%, 99.9%."""
     return f"{100 * confidence:.14g}%"
+
+
+def share(value: float) -> str:
+    """A part of a whole in percent, of three digits: 91.2%, 0.05%, 99.98%."""
+    return f"{Decimal(plain(value)).scaleb(2).normalize():f}%"

@@ -194,6 +194,11 @@ class Sweep(NamedTuple):
         """Runs by steps and by model time to loss, a row for each configuration and bin."""
         return self.tables.histograms
 
+    def losses_by_faults(self) -> "pd.DataFrame":
+        """What losses are made of: a row for each configuration and set of kinds of `faults` that lost runs met, with
+        their `share` in its losses and the interval of that."""
+        return self.tables.losses_by_faults
+
     def loss(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws the probability that an invariant breaks, against what the grid varies."""
         from quorisk.plots.loss import loss

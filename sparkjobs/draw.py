@@ -84,7 +84,7 @@ def _drawn(
     sweep: tidy.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     written = []
-    for name, figure in figures(*sweep, wish):
+    for name, figure in figures(sweep.frame, sweep.histograms, wish):
         for kind in kinds:
             file = out / f"{name}.{kind}"
             if tell:

@@ -19,16 +19,16 @@ from quorisk.kernels.engines.jax_step import IDLE, RUNNING, Lane, Settings
 from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.engines.tally import (
     BROKEN,
-    MOST_TICKS,
     STEP_BINS,
     STEP_HISTOGRAM,
-    TICKS,
-    TIME_BINS,
     TIME_HISTOGRAM,
+    first_met,
     num_columns,
+    parts,
+    time_bin,
 )
-from quorisk.kernels.model import LOST, OUTCOMES, Model
-from quorisk.kernels.ops import as_int64, as_uint64, leading_zeros
+from quorisk.kernels.model import LOST, OUTCOMES, Model, exposures
+from quorisk.kernels.ops import as_uint64, leading_zeros
 
 MAX_JOBS = 1 << 10
 """Jobs in the queue at a time: tables have this length, so that one compiled program serves any number of them."""
@@ -100,11 +100,14 @@ def _blank(model: Model, num_lanes: int) -> Batch:
         state=tuple(zeros(kind) for kind in jax_step.state_types(model)),
         outcome=zeros(np.int32) + IDLE,
         broken_mask=zeros(np.int32),
+        met_mask=zeros(np.int32),
+        exposing=zeros(np.int32),
         first_steps=tuple(zeros(np.int32) for _ in model.invariants),
         steps=zeros(np.int32),
         attempt=zeros(np.int32),
         messages=zeros(np.int64),
         time=zeros(np.float64),
+        exposed=tuple(zeros(np.float64) for _ in exposures(model)),
     )
     tallies = zeros(np.int64, max(1, num_lanes // _LANES_PER_TALLY) * MAX_JOBS, num_columns(model))
     one = zeros(np.int64, 1)
@@ -202,10 +205,11 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     """Adds up the runs that ended, as `numba_engine._batch` does, and leaves their lanes idle."""
     lanes = batch.lanes
     ended = (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
-    ticks = as_int64(jnp.minimum(lanes.time * _look_up(queue.time_units, lanes.job) * TICKS, MOST_TICKS))
-    tallies = _add(batch.tallies, lanes, ended, ticks)
+    unit = _look_up(queue.time_units, lanes.job)
+    high, low = parts(lanes.time * unit)
+    tallies = _add(model, batch.tallies, lanes, ended, (high, low), _exposed(model, lanes, unit))
     place = jnp.where(ended, lanes.run - _look_up(queue.first_runs, lanes.job), MAX_RECORDS)
-    rows = jnp.stack([lanes.outcome, lanes.broken_mask, lanes.steps, lanes.messages, ticks], 1)
+    rows = jnp.stack([lanes.outcome, lanes.broken_mask, lanes.met_mask, lanes.steps, lanes.messages, high, low], 1)
     records = jax.lax.cond(
         queue.recording, lambda: batch.records.at[place].set(rows, mode="drop"), lambda: batch.records
     )
@@ -214,22 +218,33 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
 
 
-def _add(tallies: Any, lanes: Lane, ended: Any, ticks: Any) -> Any:
+def _exposed(model: Model, lanes: Lane, unit: Any) -> list[Any]:
+    """The two parts of the time for which each exposure lasted, one after another; those that last end with the run."""
+    lasted = [
+        before + jnp.where(lanes.exposing >> i & 1, lanes.time, 0.0)
+        for i, before in zip(exposures(model), lanes.exposed, strict=True)
+    ]
+    return [part for each in lasted for part in parts(each * unit)]
+
+
+def _add(model: Model, tallies: Any, lanes: Lane, ended: Any, time: tuple[Any, Any], exposed: list[Any]) -> Any:
     steps = lanes.steps.astype(np.int64)
     lost = lanes.outcome == LOST
     sums = [lanes.outcome == outcome for outcome in range(len(OUTCOMES))]
-    sums += [steps, steps * steps, lanes.messages, jnp.where(lost, steps, 0), jnp.where(lost, ticks, 0)]
+    sums += [steps, steps * steps, lanes.messages, *(jnp.where(lost, each, 0) for each in (steps, *time))]
     broken = [lanes.broken_mask >> i & 1 for i in range(len(lanes.first_steps))]
     broken += [bit * first for bit, first in zip(broken, lanes.first_steps, strict=True)]
 
     copies = len(tallies) // MAX_JOBS
     row = lanes.job + MAX_JOBS * (jnp.arange(len(steps)) % copies)
     row = jnp.where(ended, row, len(tallies))  # out of bounds, so nothing is added
-    for first, columns in ((0, sums), (BROKEN, broken)):
+    for first, columns in ((0, sums), (BROKEN, [*broken, *exposed])):
         added = jnp.stack([column.astype(np.int64) for column in columns], 1)
         tallies = tallies.at[row, first : first + len(columns)].add(added, mode="drop")
     tallies = tallies.at[row, STEP_HISTOGRAM + _bin(steps, STEP_BINS)].add(1, mode="drop")
-    return tallies.at[jnp.where(lost, row, len(tallies)), TIME_HISTOGRAM + _bin(ticks, TIME_BINS)].add(1, mode="drop")
+    lost_row = jnp.where(lost, row, len(tallies))
+    tallies = tallies.at[lost_row, TIME_HISTOGRAM + time_bin(*time)].add(1, mode="drop")
+    return tallies.at[lost_row, first_met(model) + lanes.met_mask].add(1, mode="drop")
 
 
 def _bin(values: Any, bins: int) -> Any:

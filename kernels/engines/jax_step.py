@@ -30,6 +30,9 @@ from quorisk.kernels.model import (
     UNFINISHED,
     Model,
     data_loss_mask,
+    exposure_mask,
+    exposures,
+    fault_bits,
     instance_words,
     leaves,
     smallest_params,
@@ -50,11 +53,14 @@ class Lane(NamedTuple):
     state: tuple[Any, ...]  # the leaves of the model's state, each in the narrowest unsigned integer that holds it
     outcome: Any  # int32: RUNNING, IDLE or one of OUTCOMES
     broken_mask: Any  # int32
+    met_mask: Any  # int32: the kinds of faults that it met
+    exposing: Any  # int32: the exposures that last
     first_steps: tuple[Any, ...]  # int32, by invariant: the step at which it broke first
     steps: Any  # int32
     attempt: Any  # int32: how often the next step was drawn and not accepted
     messages: Any  # int64
     time: Any  # float64, in the engines' unit
+    exposed: tuple[Any, ...]  # float64, by exposure: how long it lasted, less the time at which it began if it lasts
 
 
 class Settings(NamedTuple):
@@ -89,11 +95,14 @@ def start(model: Model, settings: Settings, seed: Any, job: Any, run: Any) -> La
         state=_narrow(model, model.initial(params, choice)),
         outcome=jnp.int32(RUNNING),
         broken_mask=zero,
+        met_mask=zero,
+        exposing=zero,
         first_steps=(zero,) * len(model.invariants),
         steps=zero,
         attempt=zero,
         messages=jnp.int64(0),
         time=jnp.float64(0.0),
+        exposed=(jnp.float64(0.0),) * len(exposures(model)),
     )
 
 
@@ -101,10 +110,15 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     """A run one step on, or ended; unchanged if it had ended before."""
     params, state = _params(model, settings), _wide(model, lane.state)
     running = lane.outcome == RUNNING
-    broken_mask = sum(jnp.where(v.holds(state, params), 0, 1 << i) for i, v in enumerate(model.invariants))
+    broken_now = sum(jnp.where(v.holds(state, params), 0, 1 << i) for i, v in enumerate(model.invariants))
     masks = [jnp.asarray(mask, jnp.int64) for action in model.actions for mask in action.enabled(state, params)]
-    broken_mask, masks = _once((broken_mask, masks))
-    newly_broken = jnp.where(running, broken_mask & ~lane.broken_mask, 0)
+    broken_now, masks = _once((broken_now, masks))
+    newly_broken = jnp.where(running, broken_now & ~lane.broken_mask, 0)
+    changed = jnp.where(running, (broken_now ^ lane.exposing) & exposure_mask(model), 0)
+    exposed = [
+        before + jnp.where(changed >> i & 1, jnp.where(lane.exposing >> i & 1, lane.time, -lane.time), 0.0)
+        for i, before in zip(exposures(model), lane.exposed, strict=True)
+    ]
     first_steps = [jnp.where(newly_broken >> i & 1, lane.steps, before) for i, before in enumerate(lane.first_steps)]
     masks.append(jnp.int64(1))  # the end of a lifetime, always possible
     sums = list(accumulate(weight * popcount(mask) for weight, mask in zip(settings.weights, masks, strict=True)))
@@ -129,18 +143,23 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     drawn = _once(drawn._replace(action=jnp.where(moves, drawn.action, -1)))
     sent = _select(drawn.action, 0, [a.sends(state, params, drawn.instance) for a in model.actions])
     fates = _all_fates(model, fates, source)
-    after = _apply(model, state, params, drawn, _once(_deposit(fates, sent, model.max_sends)))
+    lost = _once(_deposit(fates, sent, model.max_sends))
+    after = _apply(model, state, params, drawn, lost)
+    met = _select(drawn.action, 0, fault_bits(model)) | jnp.asarray(lost != 0, jnp.int32)
     return Lane(
         job=lane.job,
         run=lane.run,
         state=_narrow(model, after),
         outcome=outcome.astype(jnp.int32),
         broken_mask=lane.broken_mask | newly_broken.astype(jnp.int32),
+        met_mask=lane.met_mask | jnp.asarray(met, jnp.int32),
+        exposing=lane.exposing ^ changed.astype(jnp.int32),
         first_steps=tuple(first_steps),
         steps=lane.steps + moves,
         attempt=jnp.where(goes_on & ~moves, lane.attempt + 1, 0),
         messages=lane.messages + popcount(jnp.asarray(sent, jnp.int64)),
         time=jnp.where(waited, jnp.minimum(time, settings.horizon), lane.time),
+        exposed=tuple(exposed),
     )
 
 

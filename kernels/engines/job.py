@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-RECORD = ("outcome", "broken_mask", "steps", "messages", "time_ticks")
-"""Columns of the records that `Engine.record` returns."""
+RECORD = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time_high", "time_low")
+"""Columns of the records that `Engine.record` returns; the last two are the run's time (see `tally.ticks`)."""
 
 
 class Job(NamedTuple):

@@ -25,33 +25,22 @@ from quorisk.kernels.engines.philox import (
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS, Points
-from quorisk.kernels.engines.tally import (
-    BROKEN,
-    LOSS_STEPS,
-    LOSS_TIME,
-    MESSAGES,
-    MOST_TICKS,
-    STEP_BINS,
-    STEP_HISTOGRAM,
-    STEPS,
-    STEPS_SQUARED,
-    TICKS,
-    TIME_BINS,
-    TIME_HISTOGRAM,
-    num_columns,
-)
+from quorisk.kernels.engines.tally import add_run, num_columns, write_record
 from quorisk.kernels.model import (
     HORIZON,
     LOST,
     UNFINISHED,
     Model,
     data_loss_mask,
+    exposure_mask,
+    exposures,
+    fault_bits,
     instance_words,
     leaves,
     num_words,
     smallest_params,
 )
-from quorisk.kernels.ops import as_int64, as_uint64, deposit, jitable, jitable_apart, leading_zeros, nth_bit, popcount
+from quorisk.kernels.ops import as_int64, as_uint64, deposit, jitable, jitable_apart, nth_bit, popcount
 
 NAME = "numba"
 _CHUNK_RUNS = 1 << 14
@@ -127,17 +116,17 @@ def _split(job: Job) -> Iterator[Job]:
 
 
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
-    like, word_action, word_first = _tables(model)
+    like, word_action, word_first, word_met = _tables(model)
     scalars = points.losses[point], points.max_steps[point], points.horizons[point], points.time_units[point]
     weights = points.weights[point], points.accepts[point]
-    return like, points.params[point], *weights, word_action, word_first, *scalars, points.starts
+    return like, points.params[point], *weights, word_action, word_first, word_met, *scalars, points.starts
 
 
 @cache
-def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Params for their type, and for each word of instances its action and its first instance."""
+def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Params for their type, and for each word of instances its action, its first instance, and its kind of fault."""
     action, first = np.array(instance_words(model), np.int64).T
-    return smallest_params(model), action.copy(), first.copy()
+    return smallest_params(model), action.copy(), first.copy(), np.array(fault_bits(model), np.int64)[action]
 
 
 @cache
@@ -145,6 +134,7 @@ def engine(model: Model) -> Any:
     """The compiled batch function of a model."""
     steps = stepper(model)
     sizes: dict[str, Any] = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
+    sizes["exposed_places"] = np.array(exposures(model), np.int64)
     one = bind(
         _run,
         model.name,
@@ -161,6 +151,7 @@ def engine(model: Model) -> Any:
         ),
         outcome=model.outcome,
         data_loss=data_loss_mask(model),
+        exposure=exposure_mask(model),
         **sizes,
     )
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)
@@ -203,6 +194,7 @@ def _run(
     accepts,
     word_action,
     word_first,
+    word_met,
     loss,
     max_steps,
     horizon,
@@ -212,29 +204,39 @@ def _run(
     masks,
     sums,
     first_steps,
+    exposed,
     draws,
 ):
-    """One run: its outcome, the mask of invariants that it broke, steps, messages sent, time in the engines' unit."""
+    """One run: its outcome, the invariants that it broke and the kinds of faults that it met as masks, steps, messages
+    sent, time in the engines' unit. Writes to `first_steps`, and to `exposed` for how long each exposure lasted."""
     state = begin(params, starts, seed, run)
-    broken_mask, step, messages, time = 0, 0, 0, 0.0
+    broken_mask, met_mask, exposing, step, messages, time = 0, 0, 0, 0, 0, 0.0
+    exposed[:] = 0.0
     while True:
-        newly_broken = broken(state, params) & ~broken_mask
+        broken_now = broken(state, params)
+        newly_broken = broken_now & ~broken_mask
+        if (broken_now ^ exposing) & exposure:
+            _expose(broken_now, exposing, time, exposed_places, exposed)
+            exposing = broken_now & exposure
         if newly_broken != 0:
             broken_mask |= newly_broken
             for i in range(num_invariants):
                 if newly_broken >> i & 1:
                     first_steps[i] = step
             if newly_broken & data_loss:
-                return LOST, broken_mask, step, messages, time
+                ended = LOST
+                break
         guards(state, params, masks)
         total = 0
         for word in range(num_words):
             total += weights[word] * popcount(masks[word])
             sums[word] = total
         if total == 0:
-            return outcome(state, params), broken_mask, step, messages, time
+            ended = outcome(state, params)
+            break
         if step >= max_steps:
-            return UNFINISHED, broken_mask, step, messages, time
+            ended = UNFINISHED
+            break
         total += weights[num_words]
         sums[num_words] = total
         ahead = step & (_AHEAD - 1)
@@ -261,16 +263,31 @@ def _run(
                 weights, accepts, masks, sums, choose, time, horizon, fates, source
             )
         if time > horizon:
-            return HORIZON, broken_mask, step, messages, horizon
+            ended, time = HORIZON, horizon
+            break
         if word == num_words:
-            return HORIZON, broken_mask, step, messages, time
+            ended = HORIZON
+            break
         step += 1
         source = seed, run, as_uint64(step), block, loss
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
         instance = word_first[word] + nth_bit(masks[word], nth)
-        state, sent, _ = take(state, params, word_action[word], instance, fates, source)
+        state, sent, lost = take(state, params, word_action[word], instance, fates, source)
         messages += sent
+        met_mask |= word_met[word] | as_int64(lost != 0)
+    if exposing:
+        _expose(0, exposing, time, exposed_places, exposed)
+    return ended, broken_mask, met_mask, step, messages, time
+
+
+@jitable_apart
+def _expose(broken_now, exposing, time, places, exposed):
+    """Takes the time at which exposures begin off what each lasted, and adds that at which they end."""
+    for k in range(len(places)):
+        is_exposed = broken_now >> places[k] & 1
+        if is_exposed != exposing >> places[k] & 1:
+            exposed[k] += -time if is_exposed else time
 
 
 def _begin(params, starts, seed, run):
@@ -327,6 +344,7 @@ def _batch(
     accepts,
     word_action,
     word_first,
+    word_met,
     loss,
     max_steps,
     horizon,
@@ -342,16 +360,17 @@ def _batch(
     params = load_words(like, point, 0)
     masks, sums = np.empty(num_words + 1, np.int64), np.empty(num_words + 1, np.int64)
     masks[num_words] = 1  # the end of a lifetime, always possible
-    first_steps = np.empty(num_invariants, np.int64)
+    first_steps, exposed = np.empty(num_invariants, np.int64), np.empty(len(exposed_places))
     draws = np.empty(3 * _AHEAD, np.int64)
     for i in range(num_runs):
         run = as_uint64(first_run + i)
-        ended, broken_mask, steps, messages, time = run_one(
+        ended, broken_mask, met_mask, steps, messages, time = run_one(
             params,
             weights,
             accepts,
             word_action,
             word_first,
+            word_met,
             loss,
             max_steps,
             horizon,
@@ -361,33 +380,9 @@ def _batch(
             masks,
             sums,
             first_steps,
+            exposed,
             draws,
         )
-        ticks = add_run(ended, broken_mask, steps, messages, time * time_unit, first_steps, tally)
+        high, low = add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
         if len(records) > 0:
-            records[i, 0] = ended
-            records[i, 1] = broken_mask
-            records[i, 2] = steps
-            records[i, 3] = messages
-            records[i, 4] = ticks
-
-
-@jitable
-def add_run(ended, broken_mask, steps, messages, time, first_steps, tally):
-    """Adds a run to a tally; returns its time in ticks."""
-    ticks = as_int64(min(time * TICKS, MOST_TICKS))
-    tally[ended] += 1
-    tally[STEPS] += steps
-    tally[STEPS_SQUARED] += steps * steps
-    tally[MESSAGES] += messages
-    tally[STEP_HISTOGRAM + min(64 - leading_zeros(as_uint64(steps)), STEP_BINS - 1)] += 1
-    if ended == LOST:
-        tally[LOSS_STEPS] += steps
-        tally[LOSS_TIME] += ticks
-        tally[TIME_HISTOGRAM + min(64 - leading_zeros(as_uint64(ticks)), TIME_BINS - 1)] += 1
-    if broken_mask != 0:
-        for k in range(len(first_steps)):
-            if broken_mask >> k & 1:
-                tally[BROKEN + k] += 1
-                tally[BROKEN + len(first_steps) + k] += first_steps[k]
-    return ticks
+            write_record(records, i, ended, broken_mask, met_mask, steps, messages, high, low)

@@ -15,7 +15,16 @@ from quorisk.kernels.engines.philox import (
     settled_fates,
 )
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask, instance_words
+from quorisk.kernels.model import (
+    HORIZON,
+    LOST,
+    UNFINISHED,
+    Model,
+    data_loss_mask,
+    exposures,
+    fault_bits,
+    instance_words,
+)
 from quorisk.kernels.ops import deposit, nth_bit, popcount
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path, Step
@@ -28,6 +37,10 @@ class Rerun(NamedTuple):
     outcome: int
     """How the run ended: its place in OUTCOMES."""
     broken_mask: int
+    met_mask: int
+    """Kinds of faults that it met; see `model.fault_kinds`."""
+    exposed: tuple[float, ...]
+    """For how long each exposure lasted; see `model.exposures`."""
     messages: int
     """Messages sent."""
     time: float
@@ -40,12 +53,15 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
     words = instance_words(model)
     weights, accepts = points.weights[0].tolist(), points.accepts[0].tolist()
     max_steps, horizon, unit = int(points.max_steps[0]), float(points.horizons[0]), float(points.time_units[0])
-    data_loss = data_loss_mask(model)
+    data_loss, fault_bit = data_loss_mask(model), fault_bits(model)
     choice = _choice(model.initial_choices(params), seed, run)
     state, steps = model.initial(params, choice), list[Step]()
-    broken_mask, messages, time, block = 0, 0, 0.0, 0
+    broken_mask, met_mask, messages, time, block = 0, 0, 0, 0.0, 0
+    exposed = _Exposed(model)
     while True:
-        broken_mask |= paths.broken(model, state, params)
+        broken_now = paths.broken(model, state, params)
+        broken_mask |= broken_now
+        exposed.note(broken_now, time)
         masks = [int(mask) for mask in _masks(model, state, params)]
         outcome = UNFINISHED
         if broken_mask & data_loss:
@@ -67,10 +83,29 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
                 sent = paths.sends(model, state, params, step)
                 steps.append(step._replace(lost=deposit(_fates(fates, source, popcount(sent)), sent)))
                 messages += popcount(sent)
+                met_mask |= fault_bit[steps[-1].action] | (steps[-1].lost != 0)
                 state, block = paths.after(model, state, params, steps[-1]), 0
                 continue
             outcome, time = HORIZON, min(time, horizon)
-        return Rerun(Path(choice, tuple(steps)), outcome, broken_mask, messages, time * unit)
+        exposed.note(0, time)
+        lasted = tuple(each * unit for each in exposed.lasted)
+        return Rerun(Path(choice, tuple(steps)), outcome, broken_mask, met_mask, lasted, messages, time * unit)
+
+
+class _Exposed:
+    """For how long each exposure lasts."""
+
+    def __init__(self, model: Model) -> None:
+        self.places = exposures(model)
+        self.lasted, self.before = [0.0] * len(self.places), 0
+
+    def note(self, broken_now: int, time: float) -> None:
+        """Takes the time at which exposures begin off what each lasted, and adds that at which they end."""
+        for k, invariant in enumerate(self.places):
+            is_exposed = broken_now >> invariant & 1
+            if is_exposed != self.before >> invariant & 1:
+                self.lasted[k] += -time if is_exposed else time
+        self.before = broken_now
 
 
 def _choice(choices: int, seed: int, run: int) -> int:

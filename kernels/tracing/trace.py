@@ -7,7 +7,7 @@ not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, a
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from quorisk.kernels.model import INSTANCE_BITS, Action, Model, leaves, num_words
+from quorisk.kernels.model import INSTANCE_BITS, Action, Model, fault_bits, leaves, num_words
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, signed, trailing_zeros
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
@@ -37,6 +37,8 @@ class Word(NamedTuple):
     number: int
     """Its place among the model's words."""
     action: int
+    fault: int
+    """The bit of its kind of fault in a run's `met_mask`; 0 if it is none."""
     weight: int
     """The rate of its instances, as in `points.Points`."""
     mask: Any
@@ -109,6 +111,8 @@ class Together(NamedTuple):
     after: tuple[Any, ...]
     """The leaves of the state after it."""
     num_sent: Any
+    met: Any
+    """The bit of the kind of fault that it is."""
     strays: Any
     """Whether that state is out of bounds."""
     untaken: Any
@@ -124,6 +128,7 @@ def together(traced: TracedModel) -> Together:
     """The effects of all words in one."""
     after = list(traced.state)
     num_sent: Any = 0
+    met: Any = 0
     untaken: Any = False
     for place, word in enumerate(traced.words):
         drawn = traced.graph.leaf(word_leaf(place), 1, is_bool=True)
@@ -134,7 +139,8 @@ def together(traced: TracedModel) -> Together:
             if not same(leaf, new):
                 after[i] = choose(drawn, new, after[i])
         num_sent = choose(drawn, make("popcount", word.sent), num_sent)
-    return Together(tuple(after), num_sent, strays(after, traced.bounds), untaken)
+        met = choose(drawn, word.fault, met)
+    return Together(tuple(after), num_sent, met, strays(after, traced.bounds), untaken)
 
 
 def strays(after: Sequence[Any], bounds: Bounds) -> Any:
@@ -208,7 +214,8 @@ class _Tracer:
             sent, after = 0, None
             if i in self.bounds.taken:
                 sent, after = self._taken(self.model.actions[number], whole, first + self._bit(place, masks[i]))
-            words.append(Word(i, number, self.weights[i], masks[i], sent, after))
+            fault = fault_bits(self.model)[number]
+            words.append(Word(i, number, fault, self.weights[i], masks[i], sent, after))
         return tuple(words)
 
     def _bit(self, place: int, mask: Any) -> Any:

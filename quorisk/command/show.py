@@ -13,7 +13,7 @@ from rich.table import Table
 from quorisk.analysis.bench import Speed
 from quorisk.analysis.calibrate import Result as Calibrated
 from quorisk.analysis.compare import Result
-from quorisk.analysis.estimate import Estimate, Risk
+from quorisk.analysis.estimate import Estimate, MetFaults, Risk
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.experiment.units import say_time
@@ -86,14 +86,19 @@ def estimate(result: Estimate, out: Console) -> None:
         _head(result.method, result.head, out)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
     out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
+    physical = "run.time_unit" in result.parameters
     if result.mean_time_to_loss is not None:
-        time = result.mean_time_to_loss
-        physical = "run.time_unit" in result.parameters
-        out.print(
-            f"mean {'' if physical else 'model '}time to data loss: {say_time(time) if physical else f'{time:.4g}'}"
-        )
-    elif result.outcomes["lost"]:
-        out.print("mean model time to data loss: not known: times are counted in 2^-20 up to 2^22; scale the rates")
+        out.print(f"mean {'' if physical else 'model '}time to data loss: {_time(result.mean_time_to_loss, physical)}")
+    elif result.outcomes["lost"] and not result.head:
+        counted = "a microsecond to two million years" if physical else "2^-20 to 2^46; scale the rates"
+        out.print(f"mean {'' if physical else 'model '}time to data loss: not within {counted}")
+    _faults_met(result, out)
+    for name, exposure in result.exposures.items():
+        if exposure.mean_time is not None:
+            mean = _time(exposure.mean_time, physical)
+            share = numbers.plain(exposure.runs / result.runs, 2)
+            said = f"{name}: broken in {share} of runs, for {mean} on average until repaired or the run's end"
+            out.print(said, soft_wrap=True)
     if result.mean_steps is not None:
         out.print(
             f"{result.mean_steps:.4g} steps a run; {result.steps_per_s:.3g} steps/s and {result.runs_per_s:.3g} runs/s "
@@ -103,6 +108,37 @@ def estimate(result: Estimate, out: Console) -> None:
     if result.outcomes["unfinished"]:
         _warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
     out.print(" ".join(["* data loss.", *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def _time(time: float, physical: bool) -> str:
+    return say_time(time) if physical else f"{time:.4g} of model time"
+
+
+def _faults_met(result: Estimate, out: Console) -> None:
+    """Says what losses are made of."""
+    met = result.losses_by_faults
+    if len(met) == 1:
+        [only] = met
+        out.print(f"what losses are made of: all {only.losses:,} met {_kinds(only)}", soft_wrap=True)
+    elif met:
+        table = make_table(
+            "what losses are made of", "losses", "share", f"{numbers.percent(result.confidence)} interval"
+        )
+        for each in met:
+            table.add_row(
+                f"met {_kinds(each)}",
+                f"{each.losses:,}",
+                numbers.share(each.share),
+                escape(numbers.span(each.low, each.high, numbers.share)),
+            )
+        out.print(table)
+
+
+def _kinds(met: MetFaults) -> str:
+    """The kinds of faults, as people list them."""
+    if not met.faults:
+        return "no fault"
+    return " and ".join(filter(None, [", ".join(met.faults[:-1]), met.faults[-1]]))
 
 
 def _head(method: str, head: HeadPart, out: Console) -> None:

@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 from scipy.special import betainc, betaincc
@@ -16,7 +17,7 @@ from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.numba_engine import record
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK
+from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, TIME_TICK, ticks
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.protocols import registry
 from quorisk.plots import numbers
@@ -109,8 +110,9 @@ def test_an_estimate_sums_up_the_engines_runs(topic):
         assert risk.p == risk.losses / 20_000
         assert (risk.low, risk.high) == clopper_pearson(risk.losses, 20_000, 0.95)
     lost = columns["outcome"] == OUTCOMES.index("lost")
+    times = [ticks(*time) for time in runs[lost, -2:].tolist()]
     assert topic.data_loss.losses == lost.sum()
-    assert topic.mean_time_to_loss == pytest.approx(columns["time_ticks"][lost].mean() * TIME_TICK)
+    assert topic.mean_time_to_loss == pytest.approx(np.mean(times) * TIME_TICK)
     assert topic.point_id == experiment.points[0].point_id
     assert topic.steps_per_s * topic.seconds == pytest.approx(topic.steps)
 
@@ -134,21 +136,25 @@ def test_confidence_is_never_written_100_percent(topic):
 
 
 def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
-    """Losses come after some 6 by rates of 1, after 6e8 by rates of 1e-8: then all count as 2**42 ticks."""
+    """Losses come after some 6 by rates of 1, after 6e14 by rates of 1e-14: then all count as MOST_TIME."""
     names = [action.name for action in build(TOPIC, "topic").model.actions]
-    experiment, fast = (build(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-8, 1e8))
+    late, fast, slow = (
+        build(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-14, 1e8, 1e-12 / 3)
+    )
     soon = estimate.estimate(build(TOPIC, "topic"), 1)
     assert soon.mean_time_to_loss is not None
-    for scaled in (experiment, fast):
+    for scaled in (late, fast):
         found = estimate.estimate(scaled, 1)
         assert (found.outcomes, found.mean_time_to_loss) == (soon.outcomes, None)
         show.estimate(found, Console())
-        assert "mean model time to data loss: not known: times are counted in 2^-20 up to" in capsys.readouterr().out
+        assert "mean model time to data loss: not within 2^-20 to 2^46; scale the rates" in capsys.readouterr().out
+    found = estimate.estimate(slow, 1)
+    assert found.outcomes == soon.outcomes
+    assert found.mean_time_to_loss == pytest.approx(3e12 * soon.mean_time_to_loss)
     for engine in (numba_engine, jax_engine):
-        runs = engine.record(
-            experiment.model, pack(experiment.model, [experiment.points[0].point]), Job(0, 0, 20_000), 5
-        )
-        assert set(runs[runs[:, 0] == OUTCOMES.index("lost"), RECORD.index("time_ticks")]) == {MOST_TICKS}
+        runs = engine.record(late.model, pack(late.model, [late.points[0].point]), Job(0, 0, 20_000), 5)
+        lost = runs[runs[:, 0] == OUTCOMES.index("lost")]
+        assert {tuple(times) for times in lost[:, -2:].tolist()} == {(MOST_HIGH_TICKS, 0)}
 
 
 def test_progress_counts_every_run_once():

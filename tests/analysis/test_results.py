@@ -12,8 +12,11 @@ from quorisk.analysis.experiment.identity import canonical_parameters, point_id
 from quorisk.analysis.results import Identity
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.kernels.engines.tally import num_columns, read
+from quorisk.analysis.sums import losses_by_faults
+from quorisk.kernels.engines.tally import first_exposed, first_met, num_columns, read
 from quorisk.kernels.errors import ResultError
+from quorisk.kernels.model import LOST, fault_kinds
+from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL
 from tests.plots.tables import table as made_up
 from tests.plots.tables import write
@@ -64,7 +67,41 @@ def test_merging_adds_up_whatever_the_order():
     for index, invariant in enumerate(MODEL.invariants):
         same = [part["invariants"][index] for part in parts]
         sums = {name: sum(each[name] for each in same) for name in ("broken", "first_steps")}
-        assert one["invariants"][index] == {"name": invariant.name, "data_loss": invariant.data_loss, **sums}
+        told = {"name": invariant.name, "data_loss": invariant.data_loss, "about": "", "exposed_ticks": None}
+        assert one["invariants"][index] == told | sums
+
+
+def test_what_losses_met_and_how_long_exposures_lasted_add_up():
+    """Two rows of BookKeeper: exposures are the third and the seventh of its invariants."""
+
+    def row_of(first_run, met, exposed):
+        sums = [0] * num_columns(BOOKKEEPER)
+        sums[0], sums[LOST] = 10 - sum(met.values()), sum(met.values())
+        for mask, losses in met.items():
+            sums[first_met(BOOKKEEPER) + mask] = losses
+        for place, value in enumerate(exposed):
+            sums[first_exposed(BOOKKEEPER) + place] = value
+        identity = IDENTITY._replace(protocol="bookkeeper")
+        return results.row(identity, BOOKKEEPER, first_run, read(BOOKKEEPER, sums), "numba", 0.5)
+
+    kinds = fault_kinds(BOOKKEEPER)
+    lost = 1 << kinds.index("lost bookie")
+    [one] = merged(row_of(0, {0: 1, lost: 2}, (1, 5, 0, 7)), row_of(10, {lost | 1: 3, lost: 1}, (2, 2**38 - 1, 0, 1)))
+    assert one["losses_by_faults"] == [
+        {"faults": [], "losses": 1},
+        {"faults": ["lost bookie"], "losses": 3},
+        {"faults": ["lost bookie", "lost message"], "losses": 3},
+    ]
+    assert losses_by_faults(one) == [
+        (frozenset({"lost bookie"}), 3),
+        (frozenset({"lost bookie", "lost message"}), 3),
+        (frozenset(), 1),
+    ]
+    ticks = {each["name"]: each["exposed_ticks"] for each in one["invariants"] if each["exposed_ticks"] is not None}
+    assert ticks == {
+        "AllCommittedEntriesReachAckQuorum": 3 * 2**38 + 2**38 + 4,
+        "AllCommittedEntriesReachWriteQuorum": 8,
+    }
 
 
 def test_merging_in_stages_is_merging_at_once():
@@ -128,6 +165,12 @@ def test_parquet_keeps_everything(tmp_path):
     assert again["wall_s"].to_pylist() == [None, None]  # no part of a table that is to be the same everywhere
 
 
+def exposed(ticks):
+    """An invariant of rows that one run broke, for so long."""
+    counted = {"broken": 1, "first_steps": 0, "exposed_ticks": ticks}
+    return {"name": "x", "data_loss": False, "about": "exposure", **counted}
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -136,6 +179,14 @@ def test_parquet_keeps_everything(tmp_path):
         ({"seed": None, "point_id": "0" * 64}, "point_id is not that of the parameters"),
         ({"step_histogram": [1] * 32}, "histograms do not add up"),
         ({"invariants": [{"name": "x", "data_loss": True, "broken": 1001, "first_steps": 0}]}, "in more runs than"),
+        ({"losses_by_faults": [{"faults": [], "losses": 2}]}, "losses by faults do not add up"),
+        (
+            {"losses_by_faults": [{"faults": ["b", "a"], "losses": 1}, {"faults": [], "losses": 2}]},
+            "losses by faults are not sorted",
+        ),
+        ({"invariants": [exposed(None)]}, "x cannot have been broken for so long"),
+        ({"invariants": [exposed(2**76 + 1)]}, "x cannot have been broken for so long"),
+        ({"invariants": [exposed(0) | {"about": ""}]}, "x cannot have been broken for so long"),
     ],
 )
 def test_rows_that_contradict_themselves_are_refused(tmp_path, changed, said):

@@ -8,6 +8,7 @@ import pytest
 from matplotlib import pyplot
 
 from quorisk.analysis import results, tidy
+from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS
 from quorisk.kernels.errors import ConfigError, ResultError
 from tests.plots.tables import RUNS, table, write
@@ -37,12 +38,16 @@ def folder(tmp_path):
 
 
 def test_a_folder_is_judged_as_its_experiment_was(folder):
-    frame, histograms = tidy.load(folder)
+    frame, histograms, by_faults = tidy.load(folder)
     assert frame.columns[0] == "model.keys"
     assert set(frame["confidence"]) == {0.9}
     assert set(frame["method"]) == {"simultaneous Clopper-Pearson"}
     assert len(frame) == 2 * (1 + len(frame["invariant"].unique()) - 1)
     assert list(frame["messages"].unique()) == [0, 2 * RUNS]
+    assert by_faults.to_dict("records") == [
+        {"point_id": frame["point_id"][0], "faults": (), "losses": 3, "share": 1.0}
+        | dict(zip(("low", "high"), clopper_pearson(3, 3, 0.9), strict=True))
+    ]
     assert list(histograms.columns) == ["point_id", "quantity", "bin_low", "bin_high", "runs"]
 
 
@@ -73,9 +78,10 @@ def test_bins_are_where_they_say():
     assert list(steps["bin_high"])[-1] == math.inf
     assert list(steps["runs"]) == list(range(1, STEP_BINS + 1))
     time = found[(found["point_id"] == "id0") & (found["quantity"] == "time to loss")]
-    assert list(time["bin_high"])[:3] == [2.0**-20, 2.0**-19, 2.0**-18]
-    assert list(time["bin_low"])[20:23] == [0.5, 1.0, 2.0]
-    assert list(time["bin_high"])[42:] == [2.0**22] + [math.inf] * 21  # from 2**42 ticks on all count as that
+    assert list(time["bin_high"])[:3] == [2.0**-30, 2.0**-29, 2.0**-28]
+    assert list(time["bin_low"])[30:33] == [0.5, 1.0, 2.0]
+    assert list(time["bin_low"])[-1] == 2.0**46  # longer ones count as that
+    assert list(time["bin_high"])[-2:] == [2.0**46, math.inf]
     assert list(found[found["point_id"] == "id1"]["quantity"]) == ["steps"]  # no empty bins
 
 

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -13,7 +13,16 @@ import pyarrow as pa
 from quorisk.analysis import results, tidy
 from quorisk.analysis.experiment.identity import canonical_parameters, id_of
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.engines.tally import LOSS_TIME, MESSAGES, STEP_HISTOGRAM, STEPS, TIME_HISTOGRAM, num_columns, read
+from quorisk.kernels.engines.tally import (
+    LOSS_TIME_LOW,
+    MESSAGES,
+    STEP_HISTOGRAM,
+    STEPS,
+    TIME_HISTOGRAM,
+    first_met,
+    num_columns,
+    read,
+)
 from quorisk.kernels.protocols.compaction import MODEL
 from tests.support import values_of
 
@@ -25,7 +34,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>$\\frac{1}{2}$\"'\x00\n--><![CDA
 def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied: Sequence[object]) -> pa.Table:
     """A table of the grid of `varied` (double underscores are dots), with so many losses at its points.
 
-    Point number i takes 8 + i steps and 2 i messages a run; half of its losses are in the time bin of 2**20 ticks, the
+    Point number i takes 8 + i steps and 2 i messages a run; half of its losses are in the time bin of 2**30 ticks, the
     others in the next one.
     """
     grid = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
@@ -37,9 +46,10 @@ def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied
         identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
         sums = [RUNS - num_lost - unfinished - horizon, 0, num_lost, horizon, unfinished]
         sums += [0] * (num_columns(MODEL) - len(sums))
-        sums[STEPS], sums[MESSAGES], sums[LOSS_TIME] = (8 + number) * RUNS, 2 * number * RUNS, num_lost << 20
+        sums[STEPS], sums[MESSAGES], sums[LOSS_TIME_LOW] = (8 + number) * RUNS, 2 * number * RUNS, num_lost << 30
         sums[STEP_HISTOGRAM + (8 + number).bit_length()] = RUNS
-        sums[TIME_HISTOGRAM + 21], sums[TIME_HISTOGRAM + 22] = num_lost // 2, num_lost - num_lost // 2
+        sums[TIME_HISTOGRAM + 31], sums[TIME_HISTOGRAM + 32] = num_lost // 2, num_lost - num_lost // 2
+        sums[first_met(MODEL)] = num_lost
         rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
     return pa.Table.from_pylist(rows, schema=results.SCHEMA)
 
@@ -57,7 +67,14 @@ def frame(losses: Sequence[int], **given: Any) -> pd.DataFrame:
     return sweep(losses, **given).frame
 
 
-def sweep(losses: Sequence[int], target: Any = math.inf, **given: Any) -> tidy.Sweep:
+class Frames(NamedTuple):
+    """What figures are drawn from."""
+
+    frame: pd.DataFrame
+    histograms: pd.DataFrame
+
+
+def sweep(losses: Sequence[int], target: Any = math.inf, **given: Any) -> Frames:
     """The frames of `table`, held to a target."""
-    frame, histograms = tidy.tidy(table(losses, **given), None)
-    return tidy.Sweep(frame.assign(target=target), histograms)
+    found = tidy.tidy(table(losses, **given), None)
+    return Frames(found.frame.assign(target=target), found.histograms)

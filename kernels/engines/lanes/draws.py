@@ -21,6 +21,10 @@ _LEFT_OVER = (1 << 48) - 1
 """The bits of a loss that block 0 does not see: if none is set it leaves nothing open, unless all messages are lost."""
 
 
+_UNROLLED = 6
+"""Bits of a mask that are passed over without a branch on the way to the one drawn."""
+
+
 class Draws(NamedTuple):
     """What block 0 says of a step, or of one in each lane: 64-bit values of LLVM."""
 
@@ -73,3 +77,36 @@ def draw_choice(builder: Any, seed: Any, run: Any, num_choices: int) -> Any:
     zero = Value(builder, constant(run.type, 0))
     drawn, _ = draw_pair(Value(builder, seed), Value(builder, run), zero, np.uint64(0))
     return as_int64(multiply_high(drawn, Value(builder, constant(run.type, num_choices)))).value
+
+
+def draw_bit(builder: Any, live: Any, mask: Any, rest: Any, weight: Any) -> tuple[Any, Any]:
+    """In each live lane the bit of a mask in whose share of the weight `rest` lies, and where in it.
+
+    Leaves the builder in another block.
+    """
+    kind = mask.type
+
+    def pass_over(mask: Any, rest: Any) -> tuple[Any, Any, Any]:
+        beyond = builder.icmp_unsigned(">=", rest, weight)
+        without = builder.and_(mask, builder.sub(mask, constant(kind, 1)))
+        less = builder.sub(rest, weight)
+        return builder.select(beyond, without, mask), builder.select(beyond, less, rest), beyond
+
+    for _ in range(_UNROLLED):
+        mask, rest, _ = pass_over(mask, rest)
+    start, loop, after = builder.block, builder.append_basic_block("pass"), builder.append_basic_block("found")
+    builder.cbranch(any_lane(builder, builder.and_(builder.icmp_unsigned(">=", rest, weight), live)), loop, after)
+    builder.position_at_end(loop)
+    masks, rests = builder.phi(kind), builder.phi(rest.type)
+    mask_on, rest_on, _ = pass_over(masks, rests)
+    for phi, before, on in ((masks, mask, mask_on), (rests, rest, rest_on)):
+        phi.add_incoming(before, start)
+        phi.add_incoming(on, builder.block)
+    builder.cbranch(any_lane(builder, builder.and_(builder.icmp_unsigned(">=", rest_on, weight), live)), loop, after)
+    end = builder.block
+    builder.position_at_end(after)
+    found, left = builder.phi(kind), builder.phi(rest.type)
+    for phi, before, on in ((found, mask, mask_on), (left, rest, rest_on)):
+        phi.add_incoming(before, start)
+        phi.add_incoming(on, end)
+    return builder.and_(found, builder.sub(constant(kind, 0), found)), left

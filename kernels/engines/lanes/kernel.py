@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from quorisk.kernels.model import Model, exposures
 from quorisk.kernels.tracing.expressions import bits, trailing_zeros
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import Word
@@ -11,8 +12,9 @@ NAME = "kernel"
 """`kernel(seed, first_run, num_runs, scratch, rows)`: writes row i for run `first_run` + i. All are 64-bit words."""
 REDO = -1
 """Outcome of a run that left the bounds; the rest of its row means nothing."""
-FIXED_COLUMNS = ("outcome", "broken_mask", "steps", "messages", "time")
-"""Columns of a row before those of the first steps at which the invariants broke; time is a float64."""
+FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time")
+"""Columns of a row before those of the first steps at which the invariants broke, and of how long each exposure lasted;
+times are float64."""
 
 
 class Limits(NamedTuple):
@@ -28,7 +30,8 @@ class Limits(NamedTuple):
     horizon: float
     """In the engines' unit of time."""
     timed: bool
-    """Whether the rows' times are to be right. If not, the horizon is infinite."""
+    """Whether the rows' times are to be right. If not, the horizon is infinite, and what is told of a run that loses
+    data or stands exposed is not all of it."""
 
 
 class Field(NamedTuple):
@@ -46,6 +49,11 @@ class Group(NamedTuple):
 
     weight: int
     places: tuple[int, ...]
+
+
+def row_words(model: Model) -> int:
+    """Words of a row."""
+    return len(FIXED_COLUMNS) + len(model.invariants) + len(exposures(model))
 
 
 def pack_masks(words: Sequence[Word], size: int) -> tuple[list[Group], list[Field]]:
@@ -74,3 +82,12 @@ def packed(masks: Sequence[Any], fields: Sequence[Field], group: int, places: Se
         if field.group == group:
             together = make("or", together, make("shl", make("shr", masks[place], field.lowest), field.offset))
     return together
+
+
+def places_of_bits(fields: Sequence[Field], num_groups: int) -> list[int]:
+    """The place of the word that each bit of the packed masks belongs to, 64 bits for each group."""
+    owners = [0] * (64 * num_groups)
+    for place, field in enumerate(fields):
+        start = 64 * field.group + field.offset
+        owners[start : start + field.size] = [place] * field.size
+    return owners

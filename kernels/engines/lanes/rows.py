@@ -1,43 +1,86 @@
-"""Rows of kernels added up to tallies, by the rule of the generic engine."""
+"""Rows of kernels: written by lanes whose runs have ended, added up to tallies by the rule of the generic engine."""
 
 from functools import cache
 from typing import Any
 
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, REDO
-from quorisk.kernels.engines.numba_engine import add_run
-from quorisk.kernels.model import LOST
+from quorisk.kernels.engines.lanes.machine import I1, I64, constant, intrinsic
+from quorisk.kernels.engines.tally import add_run, write_record
+from quorisk.kernels.model import LOST, Model, exposure_mask
 
 FIXED = len(FIXED_COLUMNS)
 
 
 @cache
 def add_rows() -> Any:
-    """`add_rows(rows, times, timed, time_unit, tally, records, redo)`: see the template."""
-    return bind(_add_rows, "lanes", cached=True, redo_outcome=REDO, lost_outcome=LOST, fixed=FIXED, add_run=add_run)
+    """`add_rows(rows, times, timed, time_unit, shape, tally, records, redo)`: see the template."""
+    names = {"add_run": add_run, "write_record": write_record}
+    return bind(_add_rows, "lanes", cached=True, redo_outcome=REDO, lost_outcome=LOST, fixed=FIXED, **names)
+
+
+def shape(model: Model) -> tuple[int, int]:
+    """What `add_rows` has to know of a model: its number of invariants, and the mask of its exposures."""
+    return len(model.invariants), exposure_mask(model)
+
+
+def write_rows(
+    builder: Any, scratch: Any, rows: Any, columns: list[Any], ended: Any, following: Any
+) -> tuple[Any, Any]:
+    """Writes the rows of the lanes whose bits are set in `ended`, and gives these lanes the runs from `following` on.
+
+    `columns` are a row's values and last the number of each lane's run, 64 bits in each lane; `rows` has a row for each
+    run. Returns the numbers of all lanes' runs now, and that of the next run. Leaves the builder in another block.
+    """
+    *values, run = columns
+    lanes, row_words = run.type.count, len(values)
+
+    def place(pointer: Any, word: Any) -> Any:
+        return builder.gep(pointer, [word], source_etype=I64)
+
+    for i, column in enumerate(columns):
+        builder.store(column, place(scratch, constant(I64, i * lanes)), align=8)
+    start, loop, after = builder.block, builder.append_basic_block("row"), builder.append_basic_block("refill")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    left, number = builder.phi(I64), builder.phi(I64)
+    lane = intrinsic(builder, "llvm.cttz", I64, [left, constant(I1, 1)], I64)
+    run_place = place(scratch, builder.add(lane, constant(I64, row_words * lanes)))
+    first = builder.mul(builder.load(run_place, typ=I64), constant(I64, row_words))
+    for i in range(row_words):
+        value = builder.load(place(scratch, builder.add(lane, constant(I64, i * lanes))), typ=I64)
+        builder.store(value, place(rows, builder.add(first, constant(I64, i))))
+    builder.store(number, run_place)
+    remaining = builder.and_(left, builder.sub(left, constant(I64, 1)))
+    next_number = builder.add(number, constant(I64, 1))
+    for phi, at_first, on in ((left, ended, remaining), (number, following, next_number)):
+        phi.add_incoming(at_first, start)
+        phi.add_incoming(on, builder.block)
+    builder.cbranch(builder.icmp_unsigned("!=", remaining, constant(I64, 0)), loop, after)
+    builder.position_at_end(after)
+    return builder.load(place(scratch, constant(I64, row_words * lanes)), typ=run.type, align=8), next_number
 
 
 # ruff: noqa: F821
 
 
-def _add_rows(rows, times, timed, time_unit, tally, records, redo):
+def _add_rows(rows, times, timed, time_unit, shape, tally, records, redo):
     """Adds rows to `tally` and writes them to `records`, unless that is empty; `times` are the rows as float64.
 
     Returns the number of runs that the rows do not tell all of, and their places in `redo`.
     """
     num_redo = 0
+    num_invariants, exposure = shape
     for i in range(len(rows)):
-        ended = rows[i, 0]
-        if ended == redo_outcome or (ended == lost_outcome and not timed):
+        ended, broken_mask, met_mask, steps, messages = rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3], rows[i, 4]
+        asks_time = ended == lost_outcome or broken_mask & exposure != 0
+        if ended == redo_outcome or (asks_time and not timed):
             redo[num_redo] = i
             num_redo += 1
             continue
-        time = times[i, 4] * time_unit if timed else 0.0
-        ticks = add_run(ended, rows[i, 1], rows[i, 2], rows[i, 3], time, rows[i, fixed:], tally)
+        time = times[i, 5] if timed else 0.0
+        first_steps, exposed = rows[i, fixed : fixed + num_invariants], times[i, fixed + num_invariants :]
+        high, low = add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
         if len(records) > 0:
-            records[i, 0] = ended
-            records[i, 1] = rows[i, 1]
-            records[i, 2] = rows[i, 2]
-            records[i, 3] = rows[i, 3]
-            records[i, 4] = ticks
+            write_record(records, i, ended, broken_mask, met_mask, steps, messages, high, low)
     return num_redo

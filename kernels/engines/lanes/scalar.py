@@ -10,27 +10,17 @@ from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later
 from quorisk.kernels.engines.lanes.emit import Emitter
-from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, NAME, REDO, Limits, pack_masks, packed
-from quorisk.kernels.engines.lanes.machine import (
-    DOUBLE,
-    I1,
-    I8,
-    I64,
-    POINTER,
-    Value,
-    constant,
-    intrinsic,
-    splat,
-)
+from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
+from quorisk.kernels.engines.lanes.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, intrinsic, splat
+from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
 from quorisk.kernels.engines.philox import FIRST_MESSAGES
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.ops import nth_bit
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, same
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf, strays
 
-AHEAD = 8
-"""Steps for which the random numbers are drawn at a time."""
+_BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tail", "special", "breaks", "end", "done")
 
 
 class ScalarKernel:
@@ -39,42 +29,20 @@ class ScalarKernel:
     def __init__(self, model: Model, traced: TracedModel, limits: Limits, has_pdep: bool) -> None:
         self.model, self.traced, self.limits, self.has_pdep = model, traced, limits, has_pdep
         self.groups, self.fields = pack_masks(traced.words, 64)
+        self.exposed = [i for i in exposures(model) if limits.timed and not is_constant(traced.now.broken[i], 0)]
+        self.row_words = row_words(model)
         self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
         self.module = ir.Module("scalar")
         kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
-        self.seed, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
-        for pointer in (self.scratch, self.rows):
-            pointer.add_attribute("noalias")
-        names = (
-            "entry",
-            "next_run",
-            "start",
-            "head",
-            "go_on",
-            "refill",
-            "pick",
-            "tail",
-            "special",
-            "breaks",
-            "end",
-            "done",
-        )
-        self.block = {name: self.function.append_basic_block(name) for name in names}
+        self.seed, self.first_run, self.num_runs, scratch, self.rows = self.function.args
+        scratch.add_attribute("noalias")
+        self.rows.add_attribute("noalias")
+        self.block = {name: self.function.append_basic_block(name) for name in _BLOCKS}
         self.builder = ir.IRBuilder(self.block["entry"])
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        """Places in the scratch memory, in words of 64 bits."""
-        self.at_masks = len(self.traced.state)
-        self.at_broken = self.at_masks + len(self.groups)
-        self.at_first_steps = self.at_broken + 1
-        self.at_draws = self.at_first_steps + len(self.model.invariants)
-        self.scratch_words = self.at_draws + 3 * AHEAD
-
-    @property
-    def row_words(self) -> int:
-        return len(FIXED_COLUMNS) + len(self.model.invariants)
+        sizes = len(traced.state), len(self.groups), len(model.invariants)
+        self.memory = Scratch(self.builder, scratch, *sizes, self.exposed)
+        self.scratch_words = self.memory.num_words
 
     def text(self) -> str:
         """The module's IR."""
@@ -114,10 +82,10 @@ class ScalarKernel:
             lambda name, width: choice, [*self.traced.initial, *masks, first.unbounded, *first.broken]
         )
         for i in self.leaves:
-            self._store(i, emitter.get(self.traced.initial[i], 64))
+            self.memory.store(i, emitter.get(self.traced.initial[i], 64))
         for group, mask in enumerate(masks):
-            self._store(self.at_masks + group, emitter.get(mask, 64))
-        self._store(self.at_broken, _int(0))
+            self.memory.store(self.memory.masks + group, emitter.get(mask, 64))
+        self.memory.clear()
         redo, broken = emitter.flag(first.unbounded), constant(I1, 0)
         for flag in first.broken:
             broken = builder.or_(broken, emitter.flag(flag))
@@ -131,7 +99,7 @@ class ScalarKernel:
         builder = self.builder
         builder.position_at_end(self.block["head"])
         self.step, self.messages, self.time = builder.phi(I64), builder.phi(I64), builder.phi(DOUBLE)
-        self.masks = [self._load(self.at_masks + group) for group in range(len(self.groups))]
+        self.masks = [self.memory.load(self.memory.masks + group) for group in range(len(self.groups))]
         self.sums: list[Any] = []
         for mask, group in zip(self.masks, self.groups, strict=True):
             share = Value(builder, mask).popcount().value
@@ -162,12 +130,12 @@ class ScalarKernel:
         draws = draw(builder, seed, run, step, self.limits.loss)
         for i, numbers in enumerate(draws):
             if numbers is not None and (self.limits.timed or numbers is not draws.wait):
-                builder.store(numbers, self._place(_int(self.at_draws + i * AHEAD)), align=8)
+                builder.store(numbers, self.memory.place(_int(self.memory.draws + i * AHEAD)), align=8)
         builder.branch(self.block["pick"])
 
     def _drawn(self, which: int) -> Any:
-        place = self.builder.add(self.ahead, _int(self.at_draws + which * AHEAD))
-        return self.builder.load(self._place(place), typ=I64)
+        place = self.builder.add(self.ahead, _int(self.memory.draws + which * AHEAD))
+        return self.builder.load(self.memory.place(place), typ=I64)
 
     def _pick(self) -> None:
         """The instance that is drawn, and on to its action."""
@@ -248,10 +216,7 @@ class ScalarKernel:
 
     def _table(self) -> Any:
         """The place of the word that each bit of the packed masks belongs to."""
-        owners = [0] * (64 * len(self.groups))
-        for place, field in enumerate(self.fields):
-            start = 64 * field.group + field.offset
-            owners[start : start + field.size] = [place] * field.size
+        owners = places_of_bits(self.fields, len(self.groups))
         table = ir.GlobalVariable(self.module, ir.ArrayType(I8, len(owners)), "owners")
         table.global_constant, table.initializer = True, ir.Constant(table.value_type, owners)
         return table
@@ -286,8 +251,9 @@ class ScalarKernel:
         after = {("state", i): emitter.get(word.after[i], 64) for i in changed}
         sent = Value(builder, emitter.get(word.sent, 64)).popcount().value if not is_constant(word.sent, 0) else _int(0)
         redo = emitter.flag(astray)
+        self._meet(word, sent, before)
         for i in changed:
-            self._store(i, after[("state", i)])
+            self.memory.store(i, after[("state", i)])
 
         def now(name: Any, width: int) -> Any:
             return after[name] if name in after else before(name, width)
@@ -296,8 +262,18 @@ class ScalarKernel:
         self.tails.append((builder.block, sent, builder.or_(redo, unbounded), broken))
         builder.branch(self.block["tail"])
 
+    def _meet(self, word: Word, sent: Any, before: Callable[[Any, int], Any]) -> None:
+        """Notes the kinds of faults that the run meets in this step."""
+        builder, met = self.builder, _int(word.fault)
+        if self.limits.loss and not is_constant(word.sent, 0):
+            places = builder.sub(builder.shl(_int(1), sent), _int(1))
+            lost = builder.icmp_unsigned("!=", builder.and_(before(LOSSES, 64), places), _int(0))
+            met = builder.or_(met, builder.zext(lost, I64))
+        if not isinstance(met, ir.Constant) or met.constant:
+            self.memory.store(self.memory.met, builder.or_(self.memory.load(self.memory.met), met))
+
     def _look_again(self, after: set[Any], now: Callable[[Any, int], Any]) -> tuple[Any, Any]:
-        """Stores masks that the leaves `after` affect. Whether one is out of bounds; whether invariants break."""
+        """Stores masks that the leaves `after` affect. Whether one is out of bounds; whether to look at invariants."""
         builder, traced = self.builder, self.traced
 
         def affected(value: Any) -> bool:
@@ -306,20 +282,23 @@ class ScalarKernel:
         places = [other for other, mask in enumerate(traced.now.masks) if affected(mask)]
         groups = sorted({self.fields[other].group for other in places})
         masks = {group: packed(traced.now.masks, self.fields, group, places) for group in groups}
-        breaks = [broken for broken in traced.now.broken if affected(broken)]
+        breaks = [(i, broken) for i, broken in enumerate(traced.now.broken) if affected(broken)]
         unbounded = traced.now.unbounded if affected(traced.now.unbounded) else False
-        emitter = self._emitter(now, [*masks.values(), *breaks, unbounded])
+        emitter = self._emitter(now, [*masks.values(), *(flag for _, flag in breaks), unbounded])
         for group, mask in masks.items():
             others = [f for other, f in enumerate(self.fields) if f.group == group and other not in places]
             kept = sum(((1 << f.size) - 1) << f.offset for f in others)
             value = emitter.get(mask, 64)
             if kept:
                 value = builder.or_(builder.and_(self.masks[group], _int(kept)), value)
-            self._store(self.at_masks + group, value)
-        broken = constant(I1, 0)
-        for flag in breaks:
-            broken = builder.or_(broken, emitter.flag(flag))
-        return emitter.flag(unbounded), broken
+            self.memory.store(self.memory.masks + group, value)
+        looked_at = constant(I1, 0)
+        for i, flag in breaks:
+            here = emitter.flag(flag)
+            if i in self.exposed:  # one that ends is of interest, too, and one that lasts is not
+                here = builder.xor(here, self.memory.is_exposed(i))
+            looked_at = builder.or_(looked_at, here)
+        return emitter.flag(unbounded), looked_at
 
     def _losses(self, word: Word) -> Any:
         """LOSSES: which of the messages sent in this step are lost."""
@@ -354,7 +333,7 @@ class ScalarKernel:
         builder.cbranch(redo, self.block["end"], self.block["breaks"])
         builder.position_at_end(self.block["breaks"])
         emitter = self._emitter(self._from_memory, self.traced.now.broken)
-        before = self._load(self.at_broken)
+        before = self.memory.load(self.memory.broken)
         broken, lost = before, constant(I1, 0)
         for i, (flag, invariant) in enumerate(zip(self.traced.now.broken, self.model.invariants, strict=True)):
             if is_constant(flag, 0):
@@ -362,12 +341,14 @@ class ScalarKernel:
             is_broken = emitter.flag(flag)
             was = builder.trunc(builder.lshr(before, _int(i)), I1)
             newly = builder.and_(is_broken, builder.not_(was))
-            first = self.at_first_steps + i
-            self._store(first, builder.select(newly, step, self._load(first)))
+            first = self.memory.first_steps + i
+            self.memory.store(first, builder.select(newly, step, self.memory.load(first)))
             broken = builder.or_(broken, builder.shl(builder.zext(newly, I64), _int(i)))
             if invariant.data_loss:
                 lost = builder.or_(lost, newly)
-        self._store(self.at_broken, broken)
+            if i in self.exposed:
+                self.memory.expose(i, is_broken, time)
+        self.memory.store(self.memory.broken, broken)
         self.heads.append((builder.block, step, messages, time))
         self.ends.append((builder.block, _int(LOST), step, messages, time))
         builder.cbranch(lost, self.block["end"], self.block["head"])
@@ -379,8 +360,10 @@ class ScalarKernel:
         self.end = [builder.phi(kind) for kind in (I64, I64, I64, DOUBLE)]
         outcome, step, messages, time = self.end
         row = builder.mul(self.run, _int(self.row_words))
-        values = [outcome, self._load(self.at_broken), step, messages, builder.bitcast(time, I64)]
-        values += [self._load(self.at_first_steps + i) for i in range(len(self.model.invariants))]
+        masks = self.memory.load(self.memory.broken), self.memory.load(self.memory.met)
+        values = [outcome, *masks, step, messages, builder.bitcast(time, I64)]
+        values += [self.memory.load(self.memory.first_steps + i) for i in range(len(self.model.invariants))]
+        values += [self.memory.lasted(i, time) for i in exposures(self.model)]
         for i, value in enumerate(values):
             builder.store(value, builder.gep(self.rows, [builder.add(row, _int(i))], source_etype=I64))
         self.run.add_incoming(builder.add(self.run, _int(1)), builder.block)
@@ -402,16 +385,7 @@ class ScalarKernel:
         return Emitter(self.builder, 1, 64, leaf, outputs, self.has_pdep)
 
     def _from_memory(self, name: Any, width: int) -> Any:
-        return self._load(name[1])
-
-    def _place(self, word: Any) -> Any:
-        return self.builder.gep(self.scratch, [word], source_etype=I64)
-
-    def _load(self, word: int) -> Any:
-        return self.builder.load(self._place(_int(word)), typ=I64)
-
-    def _store(self, word: int, value: Any) -> None:
-        self.builder.store(value, self._place(_int(word)))
+        return self.memory.load(name[1])
 
 
 def _int(value: int) -> ir.Constant:

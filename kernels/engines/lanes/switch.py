@@ -16,10 +16,10 @@ import numpy as np
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Unsupported, build, is_kept, widest_lanes
-from quorisk.kernels.engines.lanes.rows import add_rows
+from quorisk.kernels.engines.lanes.rows import add_rows, shape
 from quorisk.kernels.engines.points import Points
-from quorisk.kernels.engines.tally import num_columns
-from quorisk.kernels.model import LOST, Model, leaves, smallest_params
+from quorisk.kernels.engines.tally import BROKEN, num_columns
+from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
 
 WORTH_COMPILING_S = 6.0
 WORTH_LOADING_S = 0.2
@@ -27,8 +27,9 @@ WORTH_LOADING_S = 0.2
 _BATCH_RUNS = 1 << 12
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 11
-_LOSING = 1 / 64
-"""Share of runs that lose data from which on a kernel tells the time; below it they are run again to tell it."""
+_ASKING = 1 / 64
+"""Share of runs that lose data or stand exposed from which on a kernel tells the time; below it they are run again to
+tell it."""
 _TOO_MANY = 1 / 8
 """Share of runs to be repeated from which on a kernel is given up."""
 
@@ -55,7 +56,7 @@ class Switch:
         if kernel is None:
             start = time.perf_counter()
             tally = self._generic(seed, job)
-            self._consider(time.perf_counter() - start, left / job.num_runs, tally[LOST] / job.num_runs)
+            self._consider(time.perf_counter() - start, left / job.num_runs, self._asking(tally, job.num_runs))
             return tally
         if not self._checked:
             return self._check(kernel, seed, job)
@@ -77,23 +78,28 @@ class Switch:
         """Gets the kernel now; sets `why_not` if there is none. `lanes` says how many lanes it is to have."""
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
-            timed = self._needs_time(tally[LOST] / _TRIAL_RUNS)
+            timed = self._needs_time(self._asking(tally, _TRIAL_RUNS))
         try:
             self.kernel = self._build(timed, lanes)
         except Unsupported as reason:
             self.why_not = str(reason)
 
-    def _needs_time(self, losing: float) -> bool:
-        return bool(math.isfinite(self.points.horizons[self.point]) or losing > _LOSING)
+    def _asking(self, tally: np.ndarray, runs: int) -> float:
+        """The share of runs that ask for the time, or at most as many."""
+        asking = tally[LOST] + sum(tally[BROKEN + place] for place in exposures(self.model))
+        return float(asking / runs)
 
-    def _consider(self, seconds: float, chunks_left: float, losing: float) -> None:
+    def _needs_time(self, asking: float) -> bool:
+        return bool(math.isfinite(self.points.horizons[self.point]) or asking > _ASKING)
+
+    def _consider(self, seconds: float, chunks_left: float, asking: float) -> None:
         """Begins to get a kernel if it is worth that: going by what is left, or by what was spent so far."""
         with self._lock:
             self._spent_s += seconds
             worth_s = max(self._spent_s, chunks_left * seconds)
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
-            timed = self._needs_time(losing)
+            timed = self._needs_time(asking)
             at_hand = is_kept(self.model, self.points, self.point, self.params, timed, widest_lanes())
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
@@ -164,7 +170,8 @@ class Switch:
         for start, rows in self._rows(kernel, seed, job):
             there = records[start - job.first_run :][: len(rows)]
             unit = self.points.time_units[self.point]
-            num_redo = add_rows()(rows, rows.view(np.float64), kernel.timed, unit, tally, there, redo)
+            given = kernel.timed, unit, shape(self.model)
+            num_redo = add_rows()(rows, rows.view(np.float64), *given, tally, there, redo)
             for i in redo[:num_redo].tolist():
                 again = Job(self.point, start + i, 1)
                 tally += self._generic(seed, again)

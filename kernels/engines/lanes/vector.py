@@ -8,26 +8,24 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later
+from quorisk.kernels.engines.lanes.draws import draw, draw_bit, draw_choice, draw_later
 from quorisk.kernels.engines.lanes.emit import Emitter
-from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, NAME, REDO, Limits, pack_masks, packed
+from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
 from quorisk.kernels.engines.lanes.machine import (
     DOUBLE,
-    I1,
     I32,
     I64,
     POINTER,
     Value,
-    any_lane,
     constant,
-    intrinsic,
     lanes_of,
     only_bit,
     splat,
     with_wide_registers,
 )
+from quorisk.kernels.engines.lanes.rows import write_rows
 from quorisk.kernels.engines.philox import FIRST_MESSAGES, highest_place, lowest_place
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
 from quorisk.kernels.tracing.folding import make
@@ -35,8 +33,6 @@ from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_le
 
 NARROWEST = 32
 """Bits of a lane at least."""
-_UNROLLED = 6
-"""Bits of a mask that are passed over without a branch on the way to the one drawn."""
 
 
 class VectorKernel:
@@ -44,7 +40,11 @@ class VectorKernel:
 
     def __init__(self, model: Model, traced: TracedModel, limits: Limits, lanes: int) -> None:
         self.model, self.traced, self.limits, self.lanes = model, traced, limits, lanes
-        self.watched = [i for i, v in enumerate(model.invariants) if not v.data_loss and i in traced.bounds.broken]
+        broken = [
+            i for i, flag in enumerate(traced.now.broken) if i in traced.bounds.broken and not is_constant(flag, 0)
+        ]
+        self.watched = [i for i in broken if not model.invariants[i].data_loss]
+        self.exposed = [i for i in exposures(model) if i in self.watched and limits.timed]
         masks = [bits(word.mask)[1] for word in traced.words]
         self.mask_bits = 32 if all(mask.bit_length() - trailing_zeros(mask) <= 32 for mask in masks) else 64
         self.groups, self.fields = pack_masks(traced.words, self.mask_bits)
@@ -57,9 +57,9 @@ class VectorKernel:
         kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
         self.seed, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
-        for pointer in (self.scratch, self.rows):
-            pointer.add_attribute("noalias")
-        self.row_words = len(FIXED_COLUMNS) + len(model.invariants)
+        self.scratch.add_attribute("noalias")
+        self.rows.add_attribute("noalias")
+        self.row_words = row_words(model)
         self.scratch_words = (self.row_words + 1) * lanes
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
 
@@ -158,7 +158,7 @@ class VectorKernel:
             ("state", i): emitter.get(self.traced.initial[i], self.widths[i]) for i in self.leaves
         }
         values |= {("group", i): emitter.get(mask, self.mask_bits) for i, mask in enumerate(masks)}
-        values |= {"step": zero, "messages": zero}
+        values |= {"step": zero, "messages": zero, "met": zero}
         if not is_constant(doomed, 0):
             values["doomed"] = emitter.flag(doomed)
         if self.limits.timed:
@@ -166,6 +166,9 @@ class VectorKernel:
         if self.watched:
             values["broken"] = zero
             values |= {("first", i): zero for i in self.watched}
+        if self.exposed:
+            no_time = constant(lanes_of(DOUBLE, self.lanes), 0.0)
+            values |= {"exposing": zero} | {("exposed", i): no_time for i in self.exposed}
         return values, choice
 
     def _draw(self) -> None:
@@ -200,7 +203,7 @@ class VectorKernel:
         if self.limits.lifetime_weight:
             self.expired = builder.icmp_unsigned(">=", lowest, sums[-1])
             rest = builder.select(self.expired, constant(share, 0), rest)
-        self.hot, rest = self._nth_bit(mask, rest, weight)
+        self.hot, rest = draw_bit(builder, self.now["live"], mask, rest, weight)
         # whether the bits drawn leave it open which instance they lead to
         self.is_open = builder.icmp_unsigned(">=", builder.add(rest, unsure), weight)
         self.in_group = [
@@ -217,38 +220,6 @@ class VectorKernel:
         product = word * total
         lowest, highest = product >> 32, product + total - 1 >> 32
         return self._sized(lowest.value, 32), self._sized((highest - lowest).value, 32)
-
-    def _nth_bit(self, mask: Any, rest: Any, weight: Any) -> tuple[Any, Any]:
-        """The bit of a mask in whose share of the weight `rest` lies, and where in it."""
-        builder, live = self.builder, self.now["live"]
-        kind = mask.type
-
-        def pass_over(mask: Any, rest: Any) -> tuple[Any, Any, Any]:
-            beyond = builder.icmp_unsigned(">=", rest, weight)
-            without = builder.and_(mask, builder.sub(mask, constant(kind, 1)))
-            less = builder.sub(rest, weight)
-            return builder.select(beyond, without, mask), builder.select(beyond, less, rest), beyond
-
-        for _ in range(_UNROLLED):
-            mask, rest, _ = pass_over(mask, rest)
-        start, loop, after = builder.block, builder.append_basic_block("pass"), builder.append_basic_block("found")
-        builder.cbranch(any_lane(builder, builder.and_(builder.icmp_unsigned(">=", rest, weight), live)), loop, after)
-        builder.position_at_end(loop)
-        masks, rests = builder.phi(kind), builder.phi(rest.type)
-        mask_on, rest_on, _ = pass_over(masks, rests)
-        for phi, before, on in ((masks, mask, mask_on), (rests, rest, rest_on)):
-            phi.add_incoming(before, start)
-            phi.add_incoming(on, builder.block)
-        builder.cbranch(
-            any_lane(builder, builder.and_(builder.icmp_unsigned(">=", rest_on, weight), live)), loop, after
-        )
-        end = builder.block
-        builder.position_at_end(after)
-        found, left = builder.phi(kind), builder.phi(rest.type)
-        for phi, before, on in ((found, mask, mask_on), (left, rest, rest_on)):
-            phi.add_incoming(before, start)
-            phi.add_incoming(on, end)
-        return builder.and_(found, builder.sub(constant(kind, 0), found)), left
 
     def _step(self) -> None:
         """The states after the step, and what is to be known of them."""
@@ -276,15 +247,25 @@ class VectorKernel:
             amount = constant(wide.type, abs(shift))
             return self._sized(builder.shl(wide, amount) if shift >= 0 else builder.lshr(wide, amount), width)
 
-        emitter = self._emitter(before, [*step.after, step.num_sent, step.strays, step.untaken])
+        emitter = self._emitter(before, [*step.after, step.num_sent, step.met, step.strays, step.untaken])
         self.next: dict[Any, Any] = {("state", i): emitter.get(step.after[i], self.widths[i]) for i in self.leaves}
         self.next |= {"step": self.step}
-        self.next["messages"] = builder.add(self.now["messages"], emitter.get(step.num_sent, 32))
+        sent = emitter.get(step.num_sent, 32)
+        self.next["messages"] = builder.add(self.now["messages"], sent)
+        self.next["met"] = builder.or_(self.now["met"], emitter.get(step.met, 32))
+        if self.draws.fates is not None:
+            self.next["met"] = builder.or_(self.next["met"], self._is_lost(sent))
         self.redo = builder.or_(emitter.flag(step.strays), emitter.flag(step.untaken))
         self.redo = builder.or_(self.redo, self.is_open)
         if "doomed" in self.now:
             self.redo = builder.or_(self.redo, self.now["doomed"])
             self.next["doomed"] = self.now["doomed"]
+
+    def _is_lost(self, sent: Any) -> Any:
+        """1 if any of so many messages is lost, else 0."""
+        builder, one = self.builder, self._number(1)
+        among = builder.and_(self._sized(self._losses(), 32), builder.sub(builder.shl(one, sent), one))
+        return builder.zext(builder.icmp_unsigned("!=", among, self._number(0)), self._kind(32))
 
     def _losses(self) -> Any:
         """LOSSES, in 64 bits."""
@@ -310,15 +291,15 @@ class VectorKernel:
             enabled = builder.or_(enabled, next_["group", i])
         dead = builder.icmp_unsigned("==", enabled, constant(enabled.type, 0))
         late = builder.icmp_unsigned(">=", self.step, self._number(self.limits.max_steps))
+        if self.limits.timed:
+            next_["time"] = self._later()
         row, broken_here, lost = self._invariants(emitter)
         redo = builder.or_(builder.or_(self.redo, emitter.flag(seen.unbounded)), broken_here)
         outcome = builder.select(dead, emitter.get(seen.outcome, 32), self._number(UNFINISHED))
         outcome = builder.select(lost, self._number(LOST), outcome)
         outcome = builder.select(redo, self._number(REDO), outcome)
         ended = builder.or_(builder.or_(dead, late), builder.or_(redo, lost))
-        row |= {"step": self.step, "messages": next_["messages"]}
-        if self.limits.timed:
-            row["time"] = next_["time"] = self._later()
+        row |= {name: next_[name] for name in ("step", "messages", "met", "time") if name in next_}
         return self._ends_early(row, outcome, ended)
 
     def _invariants(self, emitter: Emitter) -> tuple[dict[Any, Any], Any, Any]:
@@ -342,9 +323,23 @@ class VectorKernel:
                 next_["first", i] = builder.select(newly, self.step, now["first", i])
                 row["first", i] = next_["first", i]
                 kept, broken = (builder.select(here, builder.or_(mask, bit), mask) for mask in (kept, broken))
+            if i in self.exposed:
+                self._expose(i, here)
         if "broken" in now:
             next_["broken"] = kept
+        if self.exposed:
+            row |= {name: next_[name] for name in ("exposing", *(("exposed", i) for i in self.exposed))}
         return row | {"broken": broken}, redo, lost
+
+    def _expose(self, invariant: int, here: Any) -> None:
+        """Takes the time at which an exposure begins off what it lasted, and adds that at which it ends."""
+        builder, name, bit = self.builder, ("exposed", invariant), self._number(1 << invariant)
+        exposing, before, time = self.next.get("exposing", self.now["exposing"]), self.now[name], self.next["time"]
+        was = builder.icmp_unsigned("!=", builder.and_(exposing, bit), self._number(0))
+        changed = builder.xor(was, here)
+        after = builder.select(was, builder.fadd(before, time), builder.fsub(before, time))
+        self.next[name] = builder.select(changed, after, before)
+        self.next["exposing"] = builder.select(changed, builder.xor(exposing, bit), exposing)
 
     def _number(self, value: int) -> Any:
         return constant(self._kind(32), value)
@@ -377,38 +372,25 @@ class VectorKernel:
 
     def _write(self, row: dict[Any, Any], ended: Any, following: Any) -> tuple[Any, Any]:
         """Writes the rows of runs that ended, and puts the following ones in their places; returns all lanes' runs."""
-        builder, lanes = self.builder, self.lanes
-        zero, wide = constant(self._kind(32), 0), self._kind(64)
-        columns = [row["outcome"], row["broken"], row["step"], row["messages"], row.get("time", zero)]
+        builder, zero, wide = self.builder, self._number(0), self._kind(64)
+        columns = [row[name] for name in ("outcome", "broken", "met", "step", "messages")]
+        columns.append(row.get("time", zero))
         columns += [
             row["step"] if invariant.data_loss else row.get(("first", i), zero)
             for i, invariant in enumerate(self.model.invariants)
         ]
+        columns += [self._lasted(i, row) if i in self.exposed else zero for i in exposures(self.model)]
 
-        def place(pointer: Any, word: Any) -> Any:
-            return builder.gep(pointer, [word], source_etype=I64)
+        values = [
+            builder.bitcast(column, wide) if column.type.element == DOUBLE else builder.sext(column, wide)
+            for column in [*columns, self.now["run"]]
+        ]
+        run, following = write_rows(builder, self.scratch, self.rows, values, ended, following)
+        return builder.trunc(run, self._kind(32)), following
 
-        for i, column in enumerate([*columns, self.now["run"]]):
-            is_time = column.type.element == DOUBLE
-            values = builder.bitcast(column, wide) if is_time else builder.sext(column, wide)
-            builder.store(values, place(self.scratch, constant(I64, i * lanes)), align=8)
-        start, loop, after = builder.block, builder.append_basic_block("row"), builder.append_basic_block("refill")
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        left, number = builder.phi(I64), builder.phi(I64)
-        lane = intrinsic(builder, "llvm.cttz", I64, [left, constant(I1, 1)], I64)
-        run_place = place(self.scratch, builder.add(lane, constant(I64, len(columns) * lanes)))
-        first = builder.mul(builder.load(run_place, typ=I64), constant(I64, self.row_words))
-        for i in range(len(columns)):
-            value = builder.load(place(self.scratch, builder.add(lane, constant(I64, i * lanes))), typ=I64)
-            builder.store(value, place(self.rows, builder.add(first, constant(I64, i))))
-        builder.store(number, run_place)
-        remaining = builder.and_(left, builder.sub(left, constant(I64, 1)))
-        next_number = builder.add(number, constant(I64, 1))
-        for phi, at_first, on in ((left, ended, remaining), (number, following, next_number)):
-            phi.add_incoming(at_first, start)
-            phi.add_incoming(on, builder.block)
-        builder.cbranch(builder.icmp_unsigned("!=", remaining, constant(I64, 0)), loop, after)
-        builder.position_at_end(after)
-        run = builder.load(place(self.scratch, constant(I64, len(columns) * lanes)), typ=wide, align=8)
-        return builder.trunc(run, self._kind(32)), next_number
+    def _lasted(self, invariant: int, row: dict[Any, Any]) -> Any:
+        """For how long an exposure lasted of a run that ends with this row."""
+        builder, before = self.builder, row["exposed", invariant]
+        lasts = builder.and_(row["exposing"], self._number(1 << invariant))
+        still = builder.icmp_unsigned("!=", lasts, self._number(0))
+        return builder.select(still, builder.fadd(before, row["time"]), before)

@@ -15,7 +15,7 @@ from quorisk.analysis.traces import find, formats, minimise, trace
 from quorisk.kernels.compiled import stepper
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.tally import TIME_TICK
+from quorisk.kernels.engines.tally import TIME_TICK, parts, ticks
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, num_words
 from quorisk.kernels.ops import bits
@@ -239,8 +239,8 @@ def test_a_run_comes_again_as_the_engine_recorded_it(model, point, outcomes):
     records = numba_engine.record(model, points.pack(model, [point]), Job(0, first, 300), seed)
     for i, record in enumerate(records.tolist()):
         again = rerun(model, point, seed, first + i)
-        ticks = int(min(again.time / TIME_TICK, 2.0**42))
-        assert record == [again.outcome, again.broken_mask, len(again.path.steps), again.messages, ticks]
+        masks = again.broken_mask, again.met_mask
+        assert record == [again.outcome, *masks, len(again.path.steps), again.messages, *parts(again.time)]
     assert {OUTCOMES[outcome] for outcome in records[:, RECORD.index("outcome")]} >= outcomes
 
 
@@ -286,7 +286,7 @@ def test_the_command_proves_that_nothing_breaks(quorisk):
 def test_the_command_shows_any_run_as_the_engine_counts_it(quorisk, index):
     experiment = config.load(CONFIGS / "defect1.toml", ["message_loss=0.2"] if index == 77 else [])
     packed = points.pack(BOOKKEEPER, [only_point(experiment).point])
-    outcome, broken_mask, steps, _, ticks = numba_engine.record(BOOKKEEPER, packed, Job(0, index, 1), 1)[0].tolist()
+    outcome, broken_mask, _, steps, _, *time = numba_engine.record(BOOKKEEPER, packed, Job(0, index, 1), 1)[0].tolist()
     changed = [word for each in experiment.overrides for word in ("--set", each)]
     code, out, err = quorisk("trace", experiment.path, "--run", f"1:{index}", *changed)
     said = re.match(rf"Run 1:{index}: (\w+) after (\d+) steps at model time (.*), broken: (.*)\n", out)
@@ -294,7 +294,7 @@ def test_the_command_shows_any_run_as_the_engine_counts_it(quorisk, index):
     assert said
     broken = [invariant.name for i, invariant in enumerate(BOOKKEEPER.invariants) if broken_mask >> i & 1]
     assert (said[1], int(said[2]), said[4]) == (OUTCOMES[outcome], steps, ", ".join(broken) or "nothing")
-    assert float(said[3]) == pytest.approx(ticks * TIME_TICK, rel=1e-5)
+    assert float(said[3]) == pytest.approx(ticks(*time) * TIME_TICK, rel=1e-5)
     assert f"\n{steps:>3}  " in out
     assert f"\n{steps + 1:>3}  " not in out
     assert outcome == (LOST if index == 106 else COMPLETED)
