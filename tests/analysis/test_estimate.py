@@ -238,7 +238,7 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
     assert all(row.steps_per_s > 1e3 for row in rows)
     assert [row.runs_per_s is None for row in rows] == [False, False, False, False, False, True]
     assert told == ["compaction (numba)", "compaction (lanes)", "compaction (jax)", "compaction (search)"]
-    assert (rows[4].device, rows[4].bytes_per_step, rows[4].steps_per_s_by_bytes) == ("1 x cpu", 176, None)
+    assert (rows[4].device, rows[4].bytes_per_step, rows[4].steps_per_s_by_bytes) == ("1 x cpu", 192, None)
     assert {row.engine for row in bench.bench("search", 1)} == {"search"}
 
 
