@@ -41,7 +41,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
     panels = {}
     if text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1:
         panels["by scenario"] = {each.settings: by_scenario(each) for each in shown}
-    if losses_by_faults is not None and len(losses_by_faults):
+    if losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
         panels["by the faults that were met"] = {each.settings: by_faults(each, losses_by_faults) for each in shown}
     panels = {title: parts for title, parts in panels.items() if any(parts.values())}
     if not panels:

@@ -30,7 +30,7 @@ def draw(
     experiment = experiments[0]
     sweep = tidy.tidy(table, experiment)
     pictures = []
-    for name, figure in figures(*sweep):
+    for name, figure in figures(sweep.frame, sweep.histograms, losses_by_faults=sweep.losses_by_faults):
         whole = save(figure, "svg")
         files.write(out / folder.FIGURES / f"{name}.svg", whole)
         bare = canvas.without_caption(whole, figure)
@@ -84,7 +84,7 @@ def _drawn(
     sweep: tidy.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     written = []
-    for name, figure in figures(sweep.frame, sweep.histograms, wish):
+    for name, figure in figures(sweep.frame, sweep.histograms, wish, sweep.losses_by_faults):
         for kind in kinds:
             file = out / f"{name}.{kind}"
             if tell:
