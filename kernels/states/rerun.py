@@ -15,6 +15,7 @@ from quorisk.kernels.engines.philox import (
     settled_fates,
 )
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.tally import parts
 from quorisk.kernels.model import (
     HORIZON,
     LOST,
@@ -45,6 +46,11 @@ class Rerun(NamedTuple):
     """Messages sent."""
     time: float
     """Model time at which it ended."""
+
+    def record(self) -> tuple[int, ...]:
+        """The row that engines write of it; its columns are `engines.job.RECORD`."""
+        masks = self.broken_mask, self.met_mask
+        return self.outcome, *masks, len(self.path.steps), self.messages, *parts(self.time)
 
 
 def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:

@@ -9,8 +9,7 @@ from scipy.stats import beta
 from quorisk.analysis import calibrate
 from quorisk.analysis.exact import storm
 from quorisk.kernels.engines import jax_engine, numba_engine, points
-from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.tally import MOST_TICKS, TICKS
+from quorisk.kernels.engines.job import Job
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.states.search import explore
@@ -188,7 +187,7 @@ def engines(quick: bool, count: int, seed: int) -> Check:
         packed, runs = points.pack(model, [point]), 2000 if quick else 20_000
         by_numba, by_jax = (each.record(model, packed, Job(0, 5, runs), SEED) for each in (numba_engine, jax_engine))
         differ = int((by_numba != by_jax).any(1).sum())
-        again = sum(_told(model, point, 5 + i) != by_numba[i].tolist() for i in range(RERUNS))
+        again = sum(rerun(model, point, SEED, 5 + i).record() != tuple(by_numba[i].tolist()) for i in range(RERUNS))
         equal = equal and not differ and not again
         rows.append((f"{model.name}, {name}", "numba and jax", f"{runs:,}", differ))
         rows.append((f"{model.name}, {name}", "numba and plain Python", RERUNS, again))
@@ -210,15 +209,6 @@ def engines(quick: bool, count: int, seed: int) -> Check:
         "no run may differ.",
         equal,
     )
-
-
-def _told(model, point, number):  # type: ignore[no-untyped-def]
-    """A run in plain Python, as an engine records it."""
-    found = rerun(model, point, SEED, number)
-    ticks = int(min(found.time * TICKS, MOST_TICKS))
-    told = (found.outcome, found.broken_mask, len(found.path.steps), found.messages, ticks)
-    assert len(told) == len(RECORD)
-    return list(told)
 
 
 def coverage(quick: bool, count: int, seed: int) -> Check:

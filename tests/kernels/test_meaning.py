@@ -9,7 +9,6 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.tally import parts
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun
@@ -29,9 +28,7 @@ def test_a_run_means_the_same_wherever_it_is_made(name):
 
     for run in range(AGAIN):
         ran, record = rerun(model, point, SEED, run), dict(zip(RECORD, records[run].tolist(), strict=True))
-        masks = ran.broken_mask, ran.met_mask
-        told = (ran.outcome, *masks, len(ran.path.steps), ran.messages, *parts(ran.time))
-        assert record == dict(zip(RECORD, told, strict=True))
+        assert record == dict(zip(RECORD, ran.record(), strict=True))
 
     tables = tables_of(model, registry.cases(name).small)
     tables["faults"]["message_loss"] = loss

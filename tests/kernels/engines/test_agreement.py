@@ -6,7 +6,7 @@ import pytest
 
 from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.tally import TICKS, parts, ticks
+from quorisk.kernels.engines.tally import TICKS, ticks
 from quorisk.kernels.model import HORIZON, OUTCOMES
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
@@ -45,15 +45,8 @@ def test_numba_jax_and_the_rerun_make_the_same_runs(name):
     assert (by_numba == by_jax).all(), np.flatnonzero((by_numba != by_jax).any(1))
     for run in range(RERUNS):
         again = rerun(model, point, SEED, 5 + run)
-        told = (
-            again.outcome,
-            again.broken_mask,
-            again.met_mask,
-            len(again.path.steps),
-            again.messages,
-            *parts(again.time),
-        )
-        assert dict(zip(RECORD, by_numba[run].tolist(), strict=True)) == dict(zip(RECORD, told, strict=True)), run
+        recorded = dict(zip(RECORD, by_numba[run].tolist(), strict=True))
+        assert recorded == dict(zip(RECORD, again.record(), strict=True)), run
     ends = dict(zip(OUTCOMES, np.bincount(by_numba[:, 0], minlength=len(OUTCOMES)).tolist(), strict=True))
     assert (ends["horizon"] > 0) == ("lifetime" in name or name == "physical"), ends
 
