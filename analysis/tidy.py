@@ -132,13 +132,33 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     if "about" not in frame:
         about = {each.name: each.about for each in experiment.model.invariants}
         frame = frame.assign(about=[about.get(name, "") for name in frame["invariant"]])
-    names = {point.point_id: point.scenario for point in experiment.points}
-    if experiment.scenarios and set(frame["point_id"]) <= names.keys():  # else points of another experiment are merged
+    names = _scenarios(frame, experiment)
+    if names and None not in names.values():
         scenarios = [names[point_id] for point_id in frame["point_id"]]
         per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
         frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
-    others = [column for column in frame.columns if column not in experiment.varied]
-    return frame[[*experiment.varied, *others]]
+    first = [column for column in experiment.varied if column in frame]
+    return frame[[*first, *(column for column in frame.columns if column not in first)]]
+
+
+def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str | None]:
+    """The scenario of each point; none are told if the experiment has none.
+
+    Points that were merged from other sweeps are told by what a scenario sets, by the most of it if several are alike;
+    None if nothing fits.
+    """
+    if not experiment.scenarios:
+        return {}
+    known = {point.point_id: point.scenario for point in experiment.points}
+    found: dict[str, str | None] = {}
+    for row in frame.drop_duplicates("point_id").to_dict("records"):
+        fits = [
+            (len(scenario.values), name)
+            for name, scenario in experiment.scenarios.items()
+            if all(row.get(key) == value for key, value in scenario.values.items() if key not in experiment.varied)
+        ]
+        found[row["point_id"]] = known.get(row["point_id"]) or max(fits, default=(0, None))[1]
+    return found
 
 
 def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -34,6 +34,9 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         different = folder.differences(experiments[0], experiment, ("protocol", *JUDGED), f"in {sources[0]}")
         if different:
             raise ConfigError(f"{source}: {different}")
+        ours, theirs = (_per_year(each) for each in (experiment, experiments[0]))
+        if ours != theirs:
+            raise ConfigError(f"{source}: scenarios a year are {theirs} in {sources[0]} and {ours} here")
     folder.check_free(out)
     settings.check(None, ())
     tables = [_rows(source) for source in sources]
@@ -52,6 +55,12 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     console.print(screen.summary(frame))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summarized(table)
+
+
+def _per_year(experiment: Experiment) -> str:
+    """How often scenarios happen: those of which losses a year are added up."""
+    said = sorted(f"{name} {scenario.per_year:g}" for name, scenario in experiment.scenarios.items())
+    return ", ".join(said) or "none"
 
 
 def _experiment(source: Path) -> Experiment:

@@ -3,12 +3,16 @@
 import math
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from matplotlib import pyplot
 
 from quorisk.analysis import results, tidy
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.statistics.intervals import clopper_pearson
+from quorisk.analysis.tidy import described
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS
 from quorisk.kernels.errors import ConfigError, ResultError
 from tests.plots.tables import RUNS, table, write
@@ -141,3 +145,18 @@ def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
     assert pyplot.gca().get_ylabel() == "probability in a run"
     assert len(names["sweep"].frame()) == 16 * 4
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("name", ["pulsar", "kraft_year"])
+def test_points_that_were_merged_from_another_grid_are_told_by_what_their_scenario_sets(name):
+    experiment = config.load(ROOT / "configs" / f"{name}.toml")
+    points = [
+        {"point_id": each.point_id, "invariant": "data loss", **dotted_values(experiment.model, each.point)}
+        for each in experiment.points
+    ]
+    told = described(pd.DataFrame(points), experiment._replace(points=()))
+    assert list(told["run.scenario"]) == [each.scenario for each in experiment.points]
+    per_year = {each: scenario.per_year for each, scenario in experiment.scenarios.items()}
+    assert (told["per_year"] == told["run.scenario"].map(per_year)).all()
+    other = pd.DataFrame(points).assign(**dict.fromkeys(("run.lifetime", "run.horizon"), 1.0))
+    assert "per_year" not in described(other, experiment._replace(points=()))

@@ -66,7 +66,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     fields = {"replica": _replica(replica), "leader": _replica(now.leader), "epoch": str(now.leaderEpoch)}
     return Told(
         WORDS[action].format(record=record and _record(record), **fields),
-        received=tuple(_received(before, then, replica)),
+        received=(*_received(before, then, replica), *_asked(action, before, then, replica)),
         notes=tuple(Note((_replica(replica),), text) for text in _news(before, then, replica)),
     )
 
@@ -153,6 +153,24 @@ def _received(before: SpecState, then: SpecState, replica: int) -> Iterator[Mess
         yield Message(CONTROLLER, _replica(replica), f"epoch {now.leaderEpoch}: {role}")
     elif len(log) > len(before.replicaLog[replica]) and now.leader != replica:
         yield Message(_replica(now.leader), _replica(replica), f"{_record(log[-1])}, hw {now.hw}")
+
+
+def _asked(action: str, before: SpecState, then: SpecState, replica: int) -> Iterator[Message]:
+    """The OffsetsForLeaderEpoch exchange of KIP-101: one step of the specification, and what its defect hangs on."""
+    log, leader = before.replicaLog[replica], then.replicaState[replica].leader
+    if action != "become_follower_truncate_kip101" or not log:
+        return
+    epoch, end = log[-1].epoch, _epoch_end(before.replicaLog[leader], log[-1].epoch)
+    yield Message(_replica(replica), _replica(leader), f"OffsetsForLeaderEpoch: epoch {epoch}")
+    answer = "an epoch unknown to me" if end is None else f"epoch {epoch} ends at offset {end}"
+    yield Message(_replica(leader), _replica(replica), answer)
+
+
+def _epoch_end(log: Sequence[Record], epoch: int) -> int | None:
+    """LookupOffsetForEpoch: where an epoch ends in a log; None if neither it nor a later one is there."""
+    if log and log[-1].epoch == epoch:
+        return len(log)
+    return next((offset for offset, record in enumerate(log) if record.epoch > epoch), None)
 
 
 def _news(before: SpecState, then: SpecState, replica: int) -> Iterator[str]:
