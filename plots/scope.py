@@ -23,10 +23,9 @@ class Scope(NamedTuple):
     """Where write latencies come from, and what is not in them; empty if there are none."""
     profile: str = ""
     """Whose physical figures they are."""
-    settings: tuple[tuple[str, str], ...] = ()
-    """Settings of a real cluster, and what becomes of them here."""
+    settings: tuple[tuple[str, str, str], ...] = ()
+    """Settings of a real cluster, what becomes of each here, and a remark."""
 
     def as_json(self) -> dict[str, Any]:
         """For `json.dumps`."""
-        scenarios = [each._asdict() for each in self.scenarios]
-        return self._asdict() | {"scenarios": scenarios, "settings": dict(self.settings)}
+        return self._asdict() | {"scenarios": [each._asdict() for each in self.scenarios]}

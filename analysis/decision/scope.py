@@ -2,6 +2,7 @@
 
 from quorisk.analysis.decision.latency import LEFT_OUT
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.protocols import registry
 from quorisk.plots.scope import Scope, Told
 
 
@@ -15,5 +16,9 @@ def scope_of(experiment: Experiment) -> Scope:
             for name, each in experiment.scenarios.items()
         ),
         latency=(f"Write latency is computed from {latency.source}.", *LEFT_OUT) if latency else (),
+        settings=tuple(
+            (each.names.replace("`", ""), each.key.replace("`", ""), each.note.replace("`", ""))
+            for each in registry.settings(experiment.protocol)
+        ),
         profile=f"{experiment.profile.name}: {experiment.profile.about}" if experiment.profile else "",
     )

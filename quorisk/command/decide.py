@@ -1,5 +1,6 @@
 """The verbs of the `quorisk` command that lead from a question to a choice: init, recommend, diff."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,14 +22,18 @@ def init_verb(
 ) -> None:
     """Write an experiment file to start from.
 
-    Every key is commented: what it is, what it may be, and what to put in its place.
+    Every key is commented: what it is, what it may be, and what to put in its place. Without --out it goes to where
+    the output does, if that is no screen: quorisk init bookkeeper > mine.toml
 
     Example: quorisk init bookkeeper --out mine.toml
     """
-    path = out or Path(f"{protocol}.toml")
+    path, starter = out or Path(f"{protocol}.toml"), (STARTERS / f"{protocol}.toml").read_text("utf-8")
+    if not (out or as_json or sys.stdout.isatty()):
+        typer.echo(starter, nl=False)
+        return
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write((STARTERS / f"{protocol}.toml").read_text("utf-8"))
+            file.write(starter)
     except FileExistsError:
         raise ConfigError(f"--out {path}: is there already; choose another name") from None
     except OSError as error:
@@ -36,7 +41,7 @@ def init_verb(
     if as_json:
         print_json({"file": str(path)})
     else:
-        typer.echo(f"{path}: change it as you like, then `quorisk run {path} --out results/{path.stem}`")
+        typer.echo(f"{path}: change it as you like, then `quorisk recommend {path}`")
 
 
 @app.command("recommend")

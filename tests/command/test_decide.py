@@ -33,6 +33,8 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
     code, _, err = quorisk("init", "kafka", "--out", str(path))
     assert (code, err) == (2, f"error: --out {path}: is there already; choose another name\n")
     assert path.read_text("utf-8") == "mine"
+    code, out, _ = quorisk("init", "kafka")  # to a pipe
+    assert (code, out) == (0, (STARTERS / "kafka.toml").read_text("utf-8"))
     assert {each.stem for each in STARTERS.glob("*.toml")} == set(PROTOCOLS)
     assert quorisk("init", "raft")[0] == 2
 

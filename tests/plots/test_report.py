@@ -274,6 +274,9 @@ def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_inside_and
     )
     assert "<code>quorisk recommend x.toml --break-even all</code>" in box
     assert "<dd>2000 times a year: a broker dies. One entry is in flight.</dd>" in html
+    settings = PROVENANCE._replace(scope=Scope(settings=(("acks=0", "not modelled", "nothing is acknowledged"),)))
+    html = report(frame([0, 30], **LOST_AT), [], settings)
+    assert '<tr><td class="text">acks=0</td><td class="text">not modelled</td>' in html
     assert 'id="limits"' not in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
 
 

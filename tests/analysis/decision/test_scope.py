@@ -27,6 +27,7 @@ def test_the_scope_is_the_model_s_limits_the_file_s_scenarios_and_the_latency_s_
     assert [each.name for each in scope.scenarios] == ["entry", "failover", "power_outage"]
     assert all(said.endswith(".") for each in scope.scenarios for said in each.simplifications)
     assert scope.profile.startswith("bookkeeper_ssd: ")
+    assert ("ack quorum Qa (managedLedgerDefaultAckQuorum)", "model.ack_quorum", "") in scope.settings
     assert scope.as_json()["scenarios"][1]["per_year"] == 2000.0
 
 
