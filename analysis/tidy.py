@@ -9,6 +9,7 @@ loss(sweep.frame)
 """
 
 import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from quorisk.analysis import results, stored, sums
 from quorisk.analysis.decision import promises
-from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment import config, units
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
@@ -126,12 +127,13 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
 def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """A frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
 
+    `exposed_for` is `mean_exposed` in words, empty where there is none.
     With scenarios: `run.scenario`, and `per_year`, how many times a year it happens. The grid's parameters come first.
     """
     frame = promises.with_promises(frame, experiment)
-    if "about" not in frame:
-        about = {each.name: each.about for each in experiment.model.invariants}
-        frame = frame.assign(about=[about.get(name, "") for name in frame["invariant"]])
+    if "mean_exposed" in frame:
+        physical = "run.time_unit" in frame
+        frame = frame.assign(exposed_for=[_exposed_for(mean, physical) for mean in frame["mean_exposed"]])
     names = _scenarios(frame, experiment)
     if names and None not in names.values():
         scenarios = [names[point_id] for point_id in frame["point_id"]]
@@ -139,6 +141,13 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
         frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
     first = [column for column in experiment.varied if column in frame]
     return frame[[*first, *(column for column in frame.columns if column not in first)]]
+
+
+def _exposed_for(mean: float, physical: bool) -> str:
+    """A mean time for people; empty if there is none."""
+    if math.isnan(mean):
+        return ""
+    return units.say_time(mean) if physical else f"{mean:.3g} of model time"
 
 
 def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str | None]:

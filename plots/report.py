@@ -306,6 +306,8 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
         where = f", with {text.settings(most, keys)}" if keys else ""
         p = f"{numbers.number(most['p'])} ({numbers.interval(most)})"
         said.append(f"Seen in {len(broke):,} of {len(rows):,} configurations. Highest probability: {p}{where}.")
+        if lasts := most.get("exposed_for"):
+            said.append(f"It then lasts for {lasts} on average, until it is repaired or the run ends.")
     if len(broke) < len(rows):
         bound = numbers.number(numbers.above(rows["high"][rows["losses"] == 0].max()))
         where = f"in the other {len(rows) - len(broke):,}" if len(broke) else "in any configuration"

@@ -160,3 +160,13 @@ def test_points_that_were_merged_from_another_grid_are_told_by_what_their_scenar
     assert (told["per_year"] == told["run.scenario"].map(per_year)).all()
     other = pd.DataFrame(points).assign(**dict.fromkeys(("run.lifetime", "run.horizon"), 1.0))
     assert "per_year" not in described(other, experiment._replace(points=()))
+
+
+@pytest.mark.parametrize(("physical", "said"), [(True, "58.3 min"), (False, "3.5e+03 of model time")])
+def test_how_long_entries_stand_exposed_is_told_in_words(physical, said):
+    experiment = config.load(ROOT / "configs" / "pulsar.toml")
+    point = {"point_id": "x", "invariant": "data loss"} | dotted_values(experiment.model, experiment.points[0].point)
+    if not physical:
+        del point["run.time_unit"]
+    frame = described(pd.DataFrame([point | {"mean_exposed": 3500.0}, point | {"mean_exposed": math.nan}]), experiment)
+    assert list(frame["exposed_for"]) == [said, ""]

@@ -286,7 +286,9 @@ def test_exposure_and_availability_stand_apart_from_losses():
     given.loc[given["invariant"].isin(others), ["losses", "p"]] = 7, 0.007
     about = dict(zip(others, ("exposure", "availability"), strict=True))
     given["about"] = given["invariant"].map(about).fillna("")
+    given["exposed_for"] = given["about"].map({"exposure": "58 min"}).fillna("")
     html = report(given, [], PROVENANCE)
+    assert html.count("It then lasts for 58 min on average") == 1
     headings = re.findall(r"<h3>((?:Exposure|Availability).*?): nothing is lost", html)
     assert headings == ["Exposure", "Availability"]
     places = [html.index(f"A run {text.event(each)}") for each in (text.ANY_LOSS, *others)]
