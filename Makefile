@@ -33,7 +33,7 @@ demo: $(CLASSES) ## sweep the demo grid and draw its report
 	@echo "The report: $(CURDIR)/results/demo/report.html"
 
 test: lint $(CLASSES) ## lint, type-check, and run the tests
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 -m "not cluster"
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
 lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports whom

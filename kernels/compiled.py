@@ -23,6 +23,7 @@ from numba.extending import intrinsic
 
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.model import Model, num_words
+from quorisk.kernels.ops import as_int64
 from quorisk.kernels.protocols.registry import foreign_roots
 
 
@@ -57,16 +58,18 @@ def _sources() -> str:
     return str(path)
 
 
-def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
+def bind(template: Any, name: str, cached: bool = False, inlined: bool = False, **names: Any) -> Any:
     """`template` compiled under `name`, with `names` as globals.
 
-    If `cached`, the machine code is kept on disk and Python may call it; otherwise only compiled code may.
+    If `cached`, the machine code is kept on disk, and Python may call it unless it is `inlined` into what calls it.
+    Several programs are compiled from the few functions that step a model: each is on disk, for all of them.
     """
     code = template.__code__.replace(co_filename=_sources()) if cached else template.__code__
     function = FunctionType(code, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
-    return njit(function, cache=cached, nogil=True, error_model="numpy", **({} if cached else INLINED))
+    options: dict[str, Any] = INLINED if inlined or not cached else {}
+    return njit(function, cache=cached, nogil=True, error_model="numpy", **options)
 
 
 def leaf_paths(kind: Any) -> list[tuple[int, ...]]:
@@ -133,11 +136,12 @@ def stepper(model: Model) -> Stepper:
     send = switch(f"{model.name}.sends", [action.sends for action in model.actions], bind(_nothing_sent, model.name))
     broken = bind(_none_broken, model.name)
     for i, invariant in reversed(list(enumerate(model.invariants))):
-        broken = bind(_broken, f"{model.name}.{invariant.name}", index=i, holds=invariant.holds, rest=broken)
+        name = f"{model.name}.{invariant.name}"
+        broken = bind(_broken, name, cached=i == 0, inlined=True, index=i, holds=invariant.holds, rest=broken)
     return Stepper(
-        guards=_all_of(guards, model.name),
-        effect=bind(_effect, model.name, chosen=apply),
-        sends=bind(_sends, model.name, chosen=send),
+        guards=_all_of(guards, model.name, cached=True),
+        effect=bind(_effect, model.name, cached=True, inlined=True, chosen=apply),
+        sends=bind(_sends, model.name, cached=True, inlined=True, chosen=send),
         broken=broken,
     )
 
@@ -155,12 +159,13 @@ def switch(name: str, functions: Sequence[Any], otherwise: Any) -> Any:
     return chosen
 
 
-def _all_of(guards: list[Any], name: str) -> Any:
+def _all_of(guards: list[Any], name: str, cached: bool = False) -> Any:
     """One function that calls all of these, in halves: each level of calls optimizes all that it inlines once more."""
     if len(guards) == 1:
         return guards[0]
     middle = len(guards) // 2
-    return bind(_both, name, one=_all_of(guards[:middle], name), other=_all_of(guards[middle:], name))
+    halves = {"one": _all_of(guards[:middle], name), "other": _all_of(guards[middle:], name)}
+    return bind(_both, name, cached, inlined=True, **halves)
 
 
 # Templates, with the names that `stepper` and `switch` bind in copies of them
@@ -208,7 +213,7 @@ def _sends(state, params, action, instance):
 
 
 def _nothing_sent(state, params, instance):
-    return 0
+    return as_int64(0)  # a bare 0 has a type of its own, for which all effects would be compiled once more
 
 
 def _none_broken(state, params):

@@ -15,7 +15,7 @@ FIXED = len(FIXED_COLUMNS)
 @cache
 def add_rows() -> Any:
     """`add_rows(rows, times, timed, time_unit, shape, tally, records, redo)`: see the template."""
-    names = {"add_run": add_run, "write_record": write_record}
+    names: dict[str, Any] = {"add_run": add_run, "write_record": write_record}
     return bind(_add_rows, "lanes", cached=True, redo_outcome=REDO, lost_outcome=LOST, fixed=FIXED, **names)
 
 

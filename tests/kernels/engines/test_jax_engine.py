@@ -18,7 +18,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL as TOPIC
 from tests.support import point_of
 
-RUNS = 100_000
+RUNS = 6_000
 SEED = 2**64 - 1
 FIRST_RUN = 2**32 - RUNS // 2
 """Half of the runs' indices need more than 32 bits."""
