@@ -23,8 +23,18 @@ def number(value: float) -> str:
 
 
 def plain(value: float, digits: int = _DIGITS) -> str:
-    """So many significant digits in few characters: 0.0123, 1.23e-05; close to 1 as many as it takes: 0.99982."""
-    return number(value) if _NEAR_1 < value < 1 else f"{value:.{digits}g}"
+    """The same without zeros at the end, of so many significant digits: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
+    if _NEAR_1 < value < 1 or not math.isfinite(value) or value == 0:
+        return number(value) if _NEAR_1 < value < 1 else f"{value:g}"
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    exponent = int(power)
+    if -3 <= exponent < 4:
+        return _stripped(f"{value:.{max(digits - 1 - exponent, 0)}f}")
+    return f"{_stripped(mantissa)} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def _stripped(written: str) -> str:
+    return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def signed(value: float, write: Callable[[float], str] = plain) -> str:

@@ -59,7 +59,7 @@ def test_estimate_as_text(quorisk, file):
     code, out, err = quorisk("estimate", file)
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
     assert (code, err) == (0, "")
-    assert "│ < 0.000738 │" in lines["CompactionHorizonCorrectness *"]
+    assert "│ < 7.38 × 10⁻⁴ │" in lines["CompactionHorizonCorrectness *"]
     assert "[0, 0.000738]" in lines["data loss: any *"]
     assert "<" not in lines["CompactedLedgerLeak"]
     assert "unfinished 0" in out

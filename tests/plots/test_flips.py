@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from quorisk.plots import choose, flips, text
+from quorisk.plots import choose, flips, numbers, text
 from quorisk.plots.designs import designs
 from quorisk.plots.flips import MOST, NARROW, STEP, flip
 from quorisk.plots.recommend import recommend
@@ -92,3 +92,10 @@ def test_the_order_of_a_grid_changes_no_rank_and_no_choice(target):
         assert recommend(other).flips == words.flips
     for one, other in itertools.combinations(designs(rows), 2):
         assert one.worst["high"] <= other.worst["high"] or not one.worst["losses"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(1.2e-5, "1.2 × 10⁻⁵"), (0.5, "0.5"), (1234.0, "1234"), (2e7, "2 × 10⁷"), (0.99982, "0.99982")]
+)
+def test_the_screen_writes_numbers_as_reports_and_figures_do(value, said):
+    assert numbers.plain(value) == said
