@@ -19,8 +19,12 @@ ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
     scripts/apt_install.sh "$(PYTHON) cannot make environments" \
     "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
 
+# No Spark, no JAX, no search of many states: tests of what everything else stands on.
+QUICK = tests/analysis/experiment tests/analysis/statistics tests/kernels/engines/test_philox.py tests/test_docs.py \
+    tests/sparkjobs/test_settings.py tests/sparkjobs/test_files.py tests/sparkjobs/test_ledger.py tests/plots/test_verdict.py
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint gallery bench wheel clean
+.PHONY: help setup demo test quick lint gallery bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +39,12 @@ demo: $(CLASSES) ## sweep the demo grid and draw its report
 test: lint $(CLASSES) ## lint, type-check, and run the tests
 	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
+
+quick: $(STAMP) ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -n 2 -q $(or $(ONLY),$(QUICK))
 
 lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports whom
 	@$(BIN)/ruff check

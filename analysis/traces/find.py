@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from quorisk.analysis.estimate import only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS, MAX_RUNS
@@ -16,9 +18,8 @@ from quorisk.kernels.engines import points, registry
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
-from quorisk.kernels.states import paths
+from quorisk.kernels.states import paths, search
 from quorisk.kernels.states.rerun import rerun
-from quorisk.kernels.states.search import SearchError
 
 Tell = Callable[[str], None]
 _BATCH = 1 << 14
@@ -60,8 +61,8 @@ def find(
     """
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     found = None
-    with suppress(SearchError):
-        progress = (lambda count, depth: tell(f"search: {count:,} states, depth {depth}")) if tell else None
+    progress = (lambda count, depth: tell(f"search: {count:,} states, depth {depth}")) if tell else None
+    with suppress(search.SearchError):
         found = paths.shortest(model, params, memory_bytes, places, progress)
     if found is None or not (found.path or found.proved):
         in_runs = find_in_runs(model, grid_point, wanted, seed, range(max_runs), tell)
@@ -73,7 +74,9 @@ def find(
         return Found(
             _counterexample(model, grid_point, path, places, "shortest"), False, f"shortest; {states} searched"
         )
-    return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}")
+    others = search.explore(model, params, memory_bytes, progress).breaking_states
+    broken = [name for name, count in others.items() if count]
+    return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}")
 
 
 def find_in_runs(
@@ -82,19 +85,27 @@ def find_in_runs(
     """A counterexample to any wanted invariant from the first batch of these random runs that has one, minimised."""
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     engine, packed = registry.choose("numba"), points.pack(model, [grid_point.point])
-    mask, steps = sum(1 << i for i in places), RECORD.index("steps")
+    mask, steps, seen = sum(1 << i for i in places), RECORD.index("steps"), 0
     for first in range(runs.start, runs.stop, _BATCH):
         if tell:
             tell(f"random runs from {first:,} on")
         records = engine.record(model, packed, Job(0, first, min(_BATCH, runs.stop - first)), seed)
-        broke = (records[:, RECORD.index("broken_mask")] & mask).nonzero()[0]
+        masks = records[:, RECORD.index("broken_mask")]
+        broke = (masks & mask).nonzero()[0]
+        seen |= int(np.bitwise_or.reduce(masks))
         if len(broke):
             run = first + int(broke[records[broke, steps].argmin()])
             path = rerun(model, grid_point.point, seed, run).path
             path = minimise.minimised(model, params, path, places, tell)
             trace = _counterexample(model, grid_point, path, places, "minimised")._replace(seed=seed, run=run)
             return Found(trace, False, f"from run {seed}:{run}; no step of it can be left out")
-    return Found(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}")
+    others = _others([invariant.name for i, invariant in enumerate(model.invariants) if seen >> i & 1])
+    return Found(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}{others}")
+
+
+def _others(broken: Sequence[str]) -> str:
+    """What to say of invariants that break where none does that was asked for."""
+    return f"; {' and '.join(broken)} can break, and `invariant` shows how" if broken else ""
 
 
 def _places(model: Model, wanted: Iterable[str]) -> list[int]:

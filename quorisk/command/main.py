@@ -269,7 +269,7 @@ def trace_verb(
     if as_json:
         print_json(answer)
     elif out or not found.trace:
-        typer.echo(found.reason if not found.trace else f"{out}: {found.reason}")
+        typer.echo(_by_option(found.reason) if not found.trace else f"{out}: {found.reason}")
 
 
 @app.command("calibrate")
@@ -356,11 +356,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _said(error: QuoriskError) -> str:
     """An error's line, in which an argument is called by the option that gives it."""
     line = f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
-    return re.sub(r"`(\w+)`", lambda name: _option(name[1]), line)
+    return _by_option(line)
 
 
-def _option(argument: str) -> str:
-    return "--" + _OPTIONS.get(argument, argument).replace("_", "-")
+def _by_option(line: str) -> str:
+    """A line in which arguments that are called as in Python are called by their options."""
+    return re.sub(r"`(\w+)`", lambda name: "--" + _OPTIONS.get(name[1], name[1]).replace("_", "-"), line)
 
 
 def _check_text(arguments: Sequence[str]) -> None:

@@ -108,6 +108,17 @@ def test_a_trace_s_json_can_be_written_to_a_file_and_replayed(quorisk, file, tmp
     assert json.loads(out) == json.loads((tmp_path / "leak.json").read_text())
 
 
+@pytest.mark.parametrize(
+    ("memory", "begins"), [("64MiB", "no reachable state breaks"), ("1KiB", "none of 1,000 random runs broke")]
+)
+def test_where_nothing_asked_for_breaks_a_trace_says_what_else_does(quorisk, file, memory, begins):
+    alone = ("--set", "runs=1000", "--set", "retain_null_key=false", "--memory", memory)
+    code, out, _ = quorisk("trace", file, *alone)
+    assert code == 0
+    assert out.startswith(f"{begins} CompactionHorizonCorrectness")
+    assert "; CompactedLedgerLeak can break, and --invariant shows how" in out
+
+
 def test_a_comparison_says_where_its_figure_is(quorisk, file, tmp_path):
     drawn = str(tmp_path / "forest.svg")
     vary = ("--vary", "variant.persist_cursor_before_delete=true,false", "--set", "runs=1000")
