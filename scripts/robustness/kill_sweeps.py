@@ -173,7 +173,7 @@ def main() -> None:
         targets = CLUSTER_TARGETS if machines else TARGETS
         for number in range(given.count):
             out, target = place / f"out{number}", targets[number % len(targets)]
-            which = number // len(targets) % (len(PHASES) - 1)
+            which = number % (len(PHASES) - 1)
             (phase, began), (_, ended) = at[which], at[which + 1]
             after_s = chance.uniform(0.0, ended - began)
 
