@@ -18,8 +18,8 @@ LATENCY, STORED = "write_p99_ms", "stored"
 UPPER_BOUND, PROVED, FRONTIER = "upper bound", "proved", "frontier"
 """Group ids: of marks of designs that lost nothing in their runs, of those that cannot, and of what no other beats."""
 _OTHERS = Style("#8a949e", ".")
-_ARROW = 0.6
-"""An upper bound's arrow goes down to this part of it."""
+_ARROW, _MOST_OTHERS = 0.6, 40
+"""An upper bound's arrow goes down to this part of it; so many designs without a name have a mark."""
 _SIZE, _A_COPY, _RING = 3.0, 1.5, 6.0
 """The diameter of a mark in points: of any, more for each copy stored, and more for the ring around it."""
 _TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 2))}
@@ -50,7 +50,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
     found, keys = designs(rows), choose.design(text.varied(rows))
     looks, across, floor = Looks(rows), LATENCY if LATENCY in rows else STORED, _floor(found)
-    for design in (each for each in found if each not in _named(found)):
+    for design in _others(found):
         _mark(axes, design, design.worst[across], floor, _OTHERS, 4.0)
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
@@ -78,6 +78,12 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def _named(found: Sequence[Design]) -> list[Design]:
     """The designs that have a mark of their own: those that may be chosen, as many as can be told apart."""
     return [each for each in found if not each.is_changed][:MOST_LINES]
+
+
+def _others(found: Sequence[Design]) -> list[Design]:
+    """Those of the other designs that have a mark: the safest."""
+    named = {each.settings for each in _named(found)}
+    return [each for each in found if each.settings not in named][:_MOST_OTHERS]
 
 
 def _height(design: Design, floor: float) -> float:
@@ -137,4 +143,6 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
         said.append("On the grey ground: proved to lose nothing.")
     if len(_named(found)) < len(found):
         said.append("Small and grey: a mechanism is off, or there is no room for a name.")
-    return " ".join([*said, text.scheduler(rows)])
+    num_shown = len(_named(found)) + len(_others(found))
+    left_out = choose.left_out(num_shown, len(found), "designs that are named or the safest of the others").strip()
+    return " ".join(filter(None, [*said, text.scheduler(rows), left_out]))

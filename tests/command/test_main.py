@@ -60,7 +60,7 @@ def test_estimate_as_text(quorisk, file):
     lines = {line.split("│")[1].strip(): line for line in out.splitlines() if line.startswith("│")}
     assert (code, err) == (0, "")
     assert "│ < 7.38 × 10⁻⁴ │" in lines["CompactionHorizonCorrectness *"]
-    assert "[0, 0.000738]" in lines["data loss: any *"]
+    assert "[0, 7.38 × 10⁻⁴]" in lines["data loss: any *"]
     assert "<" not in lines["CompactedLedgerLeak"]
     assert "unfinished 0" in out
     assert "warning" not in out
