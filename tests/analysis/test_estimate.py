@@ -1,6 +1,7 @@
 """Estimates: intervals against published and independent values, and what runs are summed up to."""
 
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import betainc, betaincc
 from scipy.stats import binom, binomtest
 
 from quorisk.analysis import bench, estimate
+from quorisk.analysis.estimate import Exposure, MetFaults
 from quorisk.analysis.experiment.config import ConfigError, build, load
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.command import show
@@ -155,6 +157,28 @@ def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
         runs = engine.record(late.model, pack(late.model, [late.points[0].point]), Job(0, 0, 20_000), 5)
         lost = runs[runs[:, 0] == OUTCOMES.index("lost")]
         assert {tuple(times) for times in lost[:, -2:].tolist()} == {(MOST_HIGH_TICKS, 0)}
+
+
+def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
+    def shown(**changed):
+        out = io.StringIO()
+        show.estimate(topic._replace(**changed), Console(file=out, width=120))
+        return out.getvalue()
+
+    lost = topic.data_loss.losses
+    assert topic.losses_by_faults == [([], lost, 1.0, *clopper_pearson(lost, lost, 0.95))]
+    assert f"what losses are made of: all {lost:,} met no fault\n" in shown()
+    parts = [MetFaults(["lost bookie", "lost message"], 91, 0.91, 0.836, 0.958), MetFaults([], 9, 0.09, 0.042, 0.164)]
+    table = shown(losses_by_faults=parts)
+    assert re.search(r"met lost bookie and lost message +│ +91 │ +91% │ +\[83.6%, 95.8%\]", table)
+    assert re.search(r"met no fault +│ +9 │ +9% │ +\[4.2%, 16.4%\]", table)
+    assert "what losses are made of" not in shown(losses_by_faults=[])
+    exposed = {"Exposed": Exposure(62, 3481.0), "Never": Exposure(0, None)}
+    unit = topic.parameters | {"run.time_unit": "s"}
+    said = "Exposed: broken in 0.0031 of runs, for 58 min on average until repaired or the run's end\n"
+    assert said in shown(exposures=exposed, parameters=unit)
+    assert "for 3481 of model time on average" in shown(exposures=exposed)
+    assert "Never" not in shown(exposures=exposed)
 
 
 def test_progress_counts_every_run_once():
