@@ -351,7 +351,8 @@ def _wrong(each: Mapping[str, Any]) -> str:
         return f"outcomes add up to {sum(counts)} of {each['num_runs']} runs"
     if sum(each["step_histogram"]) != each["num_runs"] or sum(each["loss_time_histogram"]) != each["lost"]:
         return "histograms do not add up to the runs"
-    if sum(one["losses"] for one in each["losses_by_faults"]) != each["lost"]:
+    losses = [one["losses"] for one in each["losses_by_faults"]]
+    if sum(losses) != each["lost"] or min(losses, default=1) <= 0:
         return "losses by faults do not add up to the runs that lost data"
     if each["losses_by_faults"] != _sum_by_faults([each["losses_by_faults"]]):
         return "losses by faults are not sorted, or name one set twice"

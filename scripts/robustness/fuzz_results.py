@@ -60,7 +60,8 @@ def crafted(row: dict[str, Any], chance: random.Random) -> None:
             case 2:
                 row[chance.choice([name for name in row if isinstance(row[name], int)])] = chance.choice(NUMBERS)
             case 3:
-                name = chance.choice(["step_histogram", "loss_time_histogram", "versions", "engines", "stopped"])
+                lists = ("step_histogram", "loss_time_histogram", "losses_by_faults", "versions", "engines", "stopped")
+                name = chance.choice(lists)
                 row[name] = chance.choice([[], row[name] * 2, row[name][:1], row[name][::-1]])
             case 4 if row["invariants"]:
                 one = chance.choice(row["invariants"])

@@ -181,6 +181,10 @@ def exposed(ticks):
         ({"invariants": [{"name": "x", "data_loss": True, "broken": 1001, "first_steps": 0}]}, "in more runs than"),
         ({"losses_by_faults": [{"faults": [], "losses": 2}]}, "losses by faults do not add up"),
         (
+            {"losses_by_faults": [{"faults": [], "losses": 4}, {"faults": ["a"], "losses": -1}]},
+            "losses by faults do not add up",
+        ),
+        (
             {"losses_by_faults": [{"faults": ["b", "a"], "losses": 1}, {"faults": [], "losses": 2}]},
             "losses by faults are not sorted",
         ),
