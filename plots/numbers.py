@@ -124,4 +124,5 @@ def percent(confidence: float) -> str:
 
 def share(value: float) -> str:
     """A part of a whole in percent, of three digits: 91.2%, 0.05%, 99.98%."""
-    return f"{Decimal(plain(value)).scaleb(2).normalize():f}%"
+    written = number(value) if _NEAR_1 < value < 1 else f"{value:.{_DIGITS}g}"
+    return f"{Decimal(written).scaleb(2).normalize():f}%"
