@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point, unknown_outcomes
+from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
 from quorisk.analysis.experiment.settings import is_text
 from quorisk.analysis.judge import fixed_runs
+from quorisk.analysis.method import unknown_outcomes
 from quorisk.analysis.statistics.paired import METHOD, Comparison, Counts, Table
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.kernels.engines.job import RECORD, Job

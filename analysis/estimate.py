@@ -3,29 +3,23 @@
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quorisk.analysis import rare
+from quorisk.analysis import heads, method, rare
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.judge import estimator_of, is_precise, rule_of
-from quorisk.analysis.statistics import sequential
-from quorisk.analysis.sums import run_sums
+from quorisk.analysis.judge import estimator_of
+from quorisk.analysis.method import Made, Rare, Where
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Point, Points, pack
-from quorisk.kernels.engines.starts import starts
-from quorisk.kernels.engines.tally import TIME_TICK, Tally, num_columns, read
+from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.tally import TIME_TICK, Tally, read
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
-from quorisk.kernels.states.exits import Exits, exits_of
-from quorisk.kernels.states.head import Solved
+from quorisk.kernels.model import LOST, OUTCOMES, Model
 
-HEAD_BYTES = 1 << 30
-"""Memory for a head and its exits, if nothing else is said."""
 FEWEST_TICKS = 1000
 """A mean of fewer ticks is not told: each time is cut down to a whole number of them."""
 
@@ -122,29 +116,28 @@ def estimate(
     experiment: Experiment,
     threads: int,
     progress: Callable[[int], None] | None = None,
-    memory_bytes: int = HEAD_BYTES,
+    memory_bytes: int = method.HEAD_BYTES,
+    solving: Callable[[int, int], None] | None = None,
 ) -> Estimate:
     """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
     `run.method` says whether all is counted, or the likeliest paths are solved exactly, for which `memory_bytes` are.
-    `progress` is called with the number of runs that ended since its last call. Raises ConfigError if there are several
+    `progress` is called with the number of runs that ended since its last call, `solving` while the likeliest paths are
+    solved with their transitions so far, and how many there may be. Raises ConfigError if there are several
     points, or if `run.method` cannot be used.
     """
     point_id, point = only_point(experiment).point_id, only_point(experiment).point
     model, run = experiment.model, experiment.run
     points = pack(model, [point])
     start = time.perf_counter()
-    engine = registry.choose(run.engine if run.method == "count" else "numba")  # JAX starts at the beginning alone
+    engine = registry.choose(run.engine)
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
-    solved, exits = _head(engine, experiment, points, memory_bytes, threads)
-    if exits:
-        points = points._replace(starts=starts(exits.states, exits.flows))
-    parts = rare.parts(model, solved, exits) if solved else {}
-    runs = run if not solved or exits else run._replace(runs=0)
-    tally, stopped = _run(engine, model, points, runs, threads, progress, parts.get(run.precision_of))
+    where = Where(engine, model, points, threads, progress)
+    made, found = _answer(experiment, where, point, memory_bytes, solving)
     seconds = time.perf_counter() - compiled
-    losses, _ = judged(tally.outcomes, tally.broken, run._replace(precision_of=DATA_LOSS))
+    tally, stopped = (found.tail, found.stopped) if found else (read(model, made.sums), made.stopped)
+    parts = rare.parts(model, found.solved, found.exits) if found else {}
     return Estimate(
         protocol=experiment.protocol,
         point_id=point_id,
@@ -157,87 +150,55 @@ def estimate(
         mean_steps=tally.steps / tally.runs if tally.runs else None,
         outcomes=tally.outcomes,
         confidence=run.confidence,
-        method=rare.method_of(solved, exits, estimator_of(run)) if solved else estimator_of(run).method,
+        method=rare.named(found.solved.leaves, found.exits is not None, estimator_of(run))
+        if found
+        else estimator_of(run).method,
         stopped=stopped,
         data_loss=_risk(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
         invariants={name: _risk(name, tally, run, parts.get(name)) for name in tally.broken},
         data_loss_invariants=data_loss_invariants(model),
-        mean_time_to_loss=None if solved else _mean_time_to_loss(tally),
-        losses_by_faults=[] if solved else _met(tally, run),
-        exposures={} if solved else {name: _exposure(name, tally) for name in tally.exposed_ticks},
+        mean_time_to_loss=None if found else _mean_time_to_loss(tally),
+        losses_by_faults=[] if found else _met(tally, run),
+        exposures={} if found else {name: _exposure(name, tally) for name in tally.exposed_ticks},
         compile_s=compiled - start,
         seconds=seconds,
         steps_per_s=tally.steps / seconds,
         runs_per_s=tally.runs / seconds,
-        head=rare.head_part(solved, exits, losses, tally.runs, run.confidence) if solved else None,
-        assumptions=assumptions(model, point, run.at_any_time) + ([rare.ASSUMPTION] if solved else []),
+        head=rare.head_part(found.solved, found.exits, tally.outcomes[OUTCOMES[LOST]], tally.runs, run.confidence)
+        if found
+        else None,
+        assumptions=assumptions(model, point, run.at_any_time) + ([rare.ASSUMPTION] if found else []),
     )
 
 
-def _head(
-    engine: registry.Engine, experiment: Experiment, points: Points, memory_bytes: int, threads: int
-) -> tuple[Solved | None, Exits | None]:
-    """The head by which a point is estimated, None if it is counted; and its exits, None if nothing is sampled."""
-    model, run, point = experiment.model, experiment.run, experiment.points[0].point
-    if run.method == "count":
-        return None, None
-    if not rare.applies(point, run):
-        if run.method == "auto":
-            return None, None
-        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, as a fixed time ends runs")
-    most = rare.MOST_TRANSITIONS
-    if run.method != "exact":
-        job = Job(0, run.first_run, min(run.runs, rare.PILOT_RUNS))
-        pilot = read(model, run_sums(engine, model, points, job, run.seed, threads))
-        if run.method == "auto" and judged(pilot.outcomes, pilot.broken, run)[0] >= rare.ENOUGH_LOSSES:
-            return None, None
-        most = rare.most_transitions(run.runs, pilot.steps / pilot.runs)
-    rule = rule_of(run)
-    certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
-    found = rare.solve(model, point, memory_bytes // 2, most, certain=certain)
-    if found is None or (run.method == "exact" and not found[1].complete):
-        if run.method == "auto":
-            return None, None
-        why = "runs move to and fro among too many states" if found is None else "its chain does not fit in memory"
-        raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; auto or count")
-    head, solved = found
-    if solved.leaves <= certain * solved.lost:
-        return solved, None
-    exits = exits_of(head, solved, memory_bytes // 2)
-    return solved, exits if len(exits.flows) else None
-
-
-def _run(
-    engine: registry.Engine,
-    model: Model,
-    points: Points,
-    run: RunSettings,
-    threads: int,
-    progress: Callable[[int], None] | None,
-    part: rare.Part | None,
-) -> tuple[Tally, str]:
-    """What the runs add up to, and why there were no more. It does not depend on `threads`: nor do the looks."""
-    rule = rule_of(run)
-    sums = [0] * num_columns(model)
-    if run.runs == 0:
-        return read(model, sums), "certain"
-    runs = 0
-    for look in sequential.looks(run.runs) if rule else [run.runs]:
-        job = Job(0, run.first_run + runs, look - runs)
-        more = run_sums(engine, model, points, job, run.seed, threads, progress)
-        sums = [before + here for before, here in zip(sums, more, strict=True)]
-        runs = look
-        tally = read(model, sums)
-        losses, hidden = judged(tally.outcomes, tally.broken, run)
-        if part.is_precise(run, losses, runs, hidden) if part else is_precise(run, losses, runs, hidden):
-            return tally, "precision"
-    return tally, "budget" if rule else "runs"
-
-
-def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSettings) -> tuple[int, int]:
-    """The losses that an experiment's precision is about, and the runs that may hide one."""
-    losses = outcomes[OUTCOMES[LOST]] if run.precision_of == DATA_LOSS else broken[run.precision_of]
-    return losses, sum(outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
+def _answer(
+    experiment: Experiment,
+    where: Where,
+    point: Point,
+    memory_bytes: int,
+    solving: Callable[[int, int], None] | None,
+) -> tuple[Made, Rare | None]:
+    """The runs from the beginning, and what is known besides if losses are too rare for them."""
+    run, pilot_runs = experiment.run, method.pilot_runs(point, experiment.run)
+    if not pilot_runs:
+        if run.method in ("head", "exact"):
+            why = "as a fixed time ends runs, or the question is what comes after a lifetime"
+            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
+        return method.count(where, run, run.runs), None
+    made = method.count(where, run, pilot_runs)
+    pilot = read(where.model, made.sums)
+    losses, hidden = method.judged(pilot.outcomes, pilot.broken, run)
+    if made.stopped == "precision":
+        return made, None
+    if method.is_rare(run, losses, hidden):
+        starting = where._replace(engine=registry.choose("numba"))  # JAX starts at the beginning alone
+        found = method.solve(starting, point, run, pilot, memory_bytes, solving)
+        if found:
+            return made, found
+        if run.method != "auto":
+            why = "its chain does not fit in memory, or runs move to and fro among too many states"
+            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; auto or count")
+    return method.count(where, run, run.runs, made) if made.runs < run.runs else made, None
 
 
 def _mean_time_to_loss(tally: Tally) -> float | None:
@@ -261,18 +222,13 @@ def _exposure(invariant: str, tally: Tally) -> Exposure:
 
 
 def _risk(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:
-    losses, hidden = judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
+    losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     estimator = estimator_of(run)
     if part:
         p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
     else:
         p, (low, high) = losses / tally.runs, estimator.interval(losses, tally.runs, hidden)
-    return Risk(losses, p, low, high, high > rare.BOUNDS * low)
-
-
-def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
-    """How runs end that may hide a loss: one that would have come later."""
-    return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
+    return Risk(losses, p, low, high, high > heads.BOUNDS * low)
 
 
 def data_loss_invariants(model: Model) -> list[str]:

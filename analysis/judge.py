@@ -26,17 +26,13 @@ def is_precise(run: RunSettings, losses: int, runs: int, hidden: int, num_points
     return rule is not None and rule.is_met(losses, runs, *interval)
 
 
-def all_counted(experiment: Experiment) -> None:
-    """Raises ConfigError if the experiment asks for more than counted runs, for what has no other method."""
-    if experiment.run.method != "count":
-        raise ConfigError(
-            f"{experiment.path}: run.method = {experiment.run.method}: count, as only `quorisk estimate` has others"
-        )
-
-
 def fixed_runs(experiment: Experiment) -> int:
-    """The number of runs, for what has no stopping rule. Raises ConfigError if the experiment asks for one."""
-    all_counted(experiment)
+    """The number of runs, for what has no stopping rule, and counts. Raises ConfigError if something else is asked."""
+    if experiment.run.method in ("head", "exact"):
+        raise ConfigError(
+            f"{experiment.path}: run.method = {experiment.run.method!r}: count, as only `quorisk estimate` and "
+            "`quorisk run` have others"
+        )
     for name in ("precision", "relative_precision"):
         value = getattr(experiment.run, name)
         if value < math.inf:

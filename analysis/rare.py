@@ -5,6 +5,7 @@ where it is left, P = L + F q. Runs from the head's exits are ordinary runs, eac
 interval for q makes one for P: [L + F q_low, L + F q_high]. Where F is small beside L nothing needs to be sampled.
 """
 
+import hashlib
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,20 +18,19 @@ from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.starts import UNIT
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.exits import Exits
-from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.head import NEVER, Head, Solved
 
-ENOUGH_LOSSES = 30
-"""Among the pilot's runs: then losses are not rare, and counting them is best."""
-PILOT_RUNS = 1 << 14
 CERTAIN = 0.02
 """F by L at which nothing is sampled."""
 PRECISION = 4e-10
 """How far L, F and the flows of exits may be off, relative to them, all together."""
-FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 18, 1 << 27
-STEPS_A_TRANSITION = 8
-"""Steps of runs that cost as much as one transition of a head; a head may take as long as all of the runs."""
-BOUNDS = 10.0
-"""If an interval's high end is more than this many times its low end, both are bounds and there is no estimate."""
+FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
+STEPS_A_TRANSITION = 32
+"""Steps of runs that take as long as one transition of a head; a head may take as long as all of the runs."""
+SMALL = 1 << 14
+"""Transitions up to which a head grows on at next to no cost, though it is certain enough."""
+GROWTH = 1.5
+"""By how much a head has grown when it is solved again."""
 ASSUMPTION = "Runs of any length are counted in the head; those from its exits end after run.max_steps."
 EXACT = "exact"
 CERTIFIED = "exact head, tail bounded"
@@ -79,9 +79,9 @@ class Part(NamedTuple):
         high = self.inside + sampled * min(1.0, q_high + 2.0 * self.num_exits / UNIT) + self.left_out
         return low * (1.0 - PRECISION), min(1.0, high * (1.0 + PRECISION))
 
-    def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int) -> bool:
+    def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int, num_points: int = 1) -> bool:
         """Whether the interval is as narrow as an experiment asks for; never if it does not ask."""
-        low, high = self.interval(estimator_of(run), losses, runs, hidden)
+        low, high = self.interval(estimator_of(run, num_points), losses, runs, hidden)
         half_width = (high - low) / 2.0
         rule = rule_of(run)
         return rule is not None and half_width <= min(rule.half_width, rule.relative * self.p(losses, runs))
@@ -109,8 +109,10 @@ def applies(point: Point, run: RunSettings) -> bool:
 
 
 def most_transitions(runs: int, mean_steps: float) -> int:
-    """The size at which a head stops growing, for an experiment of `runs` runs of `mean_steps` steps each."""
-    return max(FEWEST_TRANSITIONS, min(MOST_TRANSITIONS, int(runs * mean_steps / STEPS_A_TRANSITION)))
+    """The size at which a head stops growing, for an experiment of `runs` runs of `mean_steps` steps each: a power of
+    two, so that other runs of the same point, whose mean is nearly the same, nearly always have the same head."""
+    most = 1 << round(math.log2(max(runs * mean_steps / STEPS_A_TRANSITION, 1.0)))
+    return max(FEWEST_TRANSITIONS, min(MOST_TRANSITIONS, most))
 
 
 def solve(
@@ -128,11 +130,14 @@ def solve(
     head = Head(model, point, memory_bytes)
     best: Solved | None = None
     while head.grow(most, progress) or head.is_full:
+        if best and head.transitions < GROWTH * best.transitions and head.next_cost < NEVER and not head.is_full:
+            continue
         solved = head.solve()
         if solved is None:
             break
         best = solved
-        if head.is_full or solved.leaves <= certain * solved.lost:
+        is_small = head.transitions < SMALL and solved.leaves > PRECISION * solved.lost
+        if head.is_full or (solved.leaves <= certain * solved.lost and not is_small):
             return head, solved
     if best is None:
         return None
@@ -144,11 +149,20 @@ def solve(
     return head, best
 
 
-def method_of(solved: Solved, exits: Exits | None, estimator: Estimator) -> str:
-    """What results call it."""
-    if exits is None:
-        return CERTIFIED if solved.leaves else EXACT
+def named(leaves: float, is_sampled: bool, estimator: Estimator) -> str:
+    """What results call the method by which any data loss was found."""
+    if not is_sampled:
+        return CERTIFIED if leaves else EXACT
     return f"{SAMPLED}: {estimator.method}"
+
+
+def digest(solved: Solved, exits: Exits | None) -> str:
+    """What tells this head from all others: SHA-256, in hex, of what is known for certain, and of the exits."""
+    found = hashlib.sha256(repr((solved.cost, solved.states, solved.transitions, solved.lost, solved.leaves)).encode())
+    found.update(repr(solved.broken).encode())
+    if exits:
+        found.update(exits.states.tobytes() + exits.flows.tobytes())
+    return found.hexdigest()
 
 
 def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confidence: float) -> HeadPart:

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from quorisk.analysis import stored
+from quorisk.analysis import heads, stored
 from quorisk.analysis.experiment.identity import id_of
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 ANY_LOSS = DATA_LOSS
 """Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
-EFFORT, BY_FAULTS = "effort", "by faults"
-BY_RUNS = "runs"
-"""In `stopped`: the number of runs was fixed before the first of them."""
+EFFORT, BY_FAULTS, HEAD = "effort", "by faults", "head"
+BY_RUNS, CERTAIN = "runs", "certain"
+"""In `stopped`: the number of runs was fixed before the first of them; or none were needed."""
 
 
 class Column(NamedTuple):
@@ -97,8 +97,15 @@ COLUMNS = (
         pa.list_(pa.string()),
         UNION,
         "why there are no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was "
-        "not, and the runs were spent), `time` (the time was spent: how many runs that took depends on the machines' "
-        "speed); empty in rows of tasks",
+        "not, and the runs were spent), `certain` (none were needed), `time` (the time was spent: how many runs that "
+        "took depends on the machines' speed); empty in rows of tasks",
+    ),
+    Column(
+        "head",
+        heads.TYPE,
+        HEAD,
+        "of losses too rare to count: the likeliest paths solved, and the runs that leave them; the other columns are "
+        "of the pilot then, the runs from the beginning; none if all was counted. See analysis.heads",
     ),
     Column("engines", pa.list_(pa.string()), UNION, "what stepped the runs; all engines give the same bits"),
     Column("versions", pa.list_(pa.string()), UNION, "what computed it, each as 'name version'"),
@@ -127,7 +134,15 @@ def identity(row: Mapping[str, Any]) -> Identity:
     return Identity(**{name: row[name] for name in IDENTITY_COLUMNS})
 
 
-def row(identity: Identity, model: Model, first_run: int, tally: Tally, engine: str, wall_s: float) -> dict[str, Any]:
+def row(
+    identity: Identity,
+    model: Model,
+    first_run: int,
+    tally: Tally,
+    engine: str,
+    wall_s: float,
+    head: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1, which `engine` computed here."""
     sums = {c.name: getattr(tally, c.name) for c in COLUMNS if c.name in Tally._fields and c.merge != BY_FAULTS}
     invariants = [
@@ -150,6 +165,7 @@ def row(identity: Identity, model: Model, first_run: int, tally: Tally, engine: 
         "losses_by_faults": _by_faults(tally.losses_by_faults),
         "invariants": invariants,
         "stopped": [],
+        "head": head,
         "engines": [engine],
         "versions": versions(engine),
         "wall_s": wall_s,
@@ -186,7 +202,7 @@ def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             last = min(end, start + after["num_runs"]) - 1
             where = f"both in {before['source']} and in {after['source']}" if "source" in after else "in two rows"
             raise ResultError(f"{point}: runs {start} to {last} are {where}")
-        if start > end:
+        if start > end and not all(each["head"] for each in rows):  # each has a pilot of its own then
             raise ResultError(f"{point}: runs {end} to {start - 1} are missing between two rows")
     merged = {c.name: _MERGES[c.merge]([each[c.name] for each in rows]) for c in COLUMNS if c.merge in _MERGES}
     identity = {name: first[name] for name in IDENTITY_COLUMNS}
@@ -233,6 +249,7 @@ _MERGES: Mapping[str, Any] = {
     UNION: _union,
     BY_FAULTS: _sum_by_faults,
     INVARIANTS: _sum_invariants,
+    HEAD: heads.merge,
 }
 
 
@@ -257,6 +274,10 @@ def frame(
 
     `target` is the probability of data loss that configurations are held to, in a column of that name; infinite if
     there is none. Of `num_scenarios` rows that add up to a design's year the intervals hold together in any case.
+
+    Where losses were too rare to count, `p`, `low`, `high` and `method` follow from the head and the runs from its
+    exits; `losses` is p times `runs` then, the expectation for the pilot's runs, or 0 if only an upper bound is known.
+    `bounds` says of every row whether its high end is more than ten times its low end.
 
     If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
     holds at every number of runs at once, and so whatever it was that stopped them.
@@ -291,8 +312,12 @@ def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Esti
 def _estimate(
     each: Mapping[str, Any], invariant: Mapping[str, Any], estimator: "Estimator", hidden: int
 ) -> dict[str, Any]:
-    losses, runs, ticks = invariant["broken"], each["num_runs"], invariant["exposed_ticks"]
-    low, high = estimator.interval(losses, runs, hidden)
+    losses, runs, ticks, method = invariant["broken"], each["num_runs"], invariant["exposed_ticks"], estimator.method
+    if each["head"]:
+        p, low, high, method = heads.answer(each["head"], invariant["name"], estimator)
+        losses = p * runs if low > 0.0 else 0
+    else:
+        p, (low, high) = losses / runs, estimator.interval(losses, runs, hidden)
     return {
         "invariant": invariant["name"],
         "data_loss": invariant["data_loss"],
@@ -300,10 +325,11 @@ def _estimate(
         "losses": losses,
         "mean_exposed": math.nan if ticks is None or not losses else int(ticks) * TIME_TICK / losses,
         "hidden": hidden,
-        "p": losses / runs,
+        "p": p,
         "low": low,
         "high": high,
-        "method": estimator.method,
+        "method": method,
+        "bounds": high > heads.BOUNDS * low,
         "confidence": estimator.confidence,
         "together": estimator.together,
         "sequential": estimator.is_sequential,
@@ -327,7 +353,7 @@ def check(table: pa.Table, path: Path) -> None:
     """Raises ResultError, which names `path`, unless each row agrees with itself."""
     columns = ("point_id", "protocol", "model_version", "parameters", "num_runs", "first_run", "lost")
     counted = table.select(
-        [*columns, *OUTCOMES, "step_histogram", "loss_time_histogram", "losses_by_faults", "invariants"]
+        [*columns, *OUTCOMES, "step_histogram", "loss_time_histogram", "losses_by_faults", "invariants", "head"]
     )
     try:
         rows = counted.to_pylist()
@@ -345,8 +371,10 @@ def check(table: pa.Table, path: Path) -> None:
 def _wrong(each: Mapping[str, Any]) -> str:
     """In what a row contradicts itself; empty if in nothing."""
     counts = [each[name] for name in OUTCOMES]
-    if min(counts) < 0 or each["num_runs"] <= 0 or each["first_run"] < 0:
+    if min(counts) < 0 or each["num_runs"] < (0 if each["head"] else 1) or each["first_run"] < 0:
         return "counts below zero, or no runs"
+    if each["head"] and (wrong := heads.wrong(each["head"], [one["name"] for one in each["invariants"]])):
+        return wrong
     if sum(counts) != each["num_runs"]:
         return f"outcomes add up to {sum(counts)} of {each['num_runs']} runs"
     if sum(each["step_histogram"]) != each["num_runs"] or sum(each["loss_time_histogram"]) != each["lost"]:

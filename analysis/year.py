@@ -8,6 +8,7 @@ from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.experiment.units import YEAR_S
+from quorisk.analysis.method import HEAD_BYTES
 from quorisk.analysis.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
@@ -63,15 +64,20 @@ def has_year(experiment: Experiment) -> bool:
 
 
 def estimate_year(
-    experiment: Experiment, threads: int, progress: Callable[[int], None] | None = None
+    experiment: Experiment,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+    memory_bytes: int = HEAD_BYTES,
 ) -> Year[Estimate]:
     """Estimates every scenario of an experiment's one design, each with as many runs as it asks for.
 
-    `progress` is called with the number of runs that ended since its last call. Raises ConfigError.
+    `memory_bytes` are for the likeliest paths of a scenario whose losses are rare.
+    `progress` is called with the number of runs that ended since its last call.
+    Raises ConfigError.
     """
     level = yearly.confidence_of_each(experiment.run.confidence, len(experiment.points))
     alone = _one_by_one(experiment, level)
-    return _year(experiment, {name: estimate(each, threads, progress) for name, each in alone.items()})
+    return _year(experiment, {name: estimate(each, threads, progress, memory_bytes) for name, each in alone.items()})
 
 
 def exact_year(

@@ -70,6 +70,10 @@ def _last_place(value: float) -> int:
     return Decimal(value).adjusted() - _DIGITS + 1
 
 
+_EXACT = 1.0 + 1e-8
+"""High by low end of an interval that is one of rounding alone."""
+
+
 def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
     """The estimate; without losses its upper bound, since nothing seen is not nothing there. It is at most 1, unless
     the risk is `yearly`."""
@@ -82,8 +86,8 @@ def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0
 
 
 def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
-    """Both ends of the interval; empty without losses, where `probability` says it all."""
-    if not risk["losses"]:
+    """Both ends of the interval; empty without losses or width, where `probability` says it all."""
+    if not risk["losses"] or risk["high"] <= risk["low"] * _EXACT:
         return ""
     low, high = below(risk["low"]), above(risk["high"])
     return between(low, high) if write is number else f"{write(low)} to {write(high)}"

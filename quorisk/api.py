@@ -46,8 +46,9 @@ def estimate(source: Source, overrides: Overrides = (), *, threads: int | None =
     The numbers do not depend on `threads` (all cores if None). Raises ConfigError, EngineError.
     """
     experiment = load_experiment(source, overrides)
-    with show.run_bar(experiment.run.runs) as progress:
-        return Estimated(*estimating.estimate(experiment, threads or estimating.num_cores(), progress))
+    with show.estimate_bar(experiment.run.runs) as (progress, solving):
+        threads = threads or estimating.num_cores()
+        return Estimated(*estimating.estimate(experiment, threads, progress, solving=solving))
 
 
 def exact(

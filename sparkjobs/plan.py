@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from quorisk.analysis import method
 from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.experiment.config import RunSettings
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import STEPS
@@ -89,6 +92,8 @@ def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
     A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth starting, and numerous enough to keep
     all cores busy until the end.
     """
+    if not jobs:
+        return PLAN_SCHEMA.empty_table()
     point, first_run, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
     ends = np.concatenate([[0], np.cumsum(num_runs)])
     costs = np.concatenate([[0.0], np.cumsum(num_runs * run_s[point])])
@@ -100,6 +105,26 @@ def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
     task = np.searchsorted(cuts, starts, "right") - 1
     columns = [task, point[job], first_run[job] + starts - ends[job], lengths, lengths * run_s[point[job]]]
     return pa.table(columns, schema=PLAN_SCHEMA)
+
+
+def solving(points: Sequence[int], run: RunSettings, run_s: np.ndarray) -> pa.Table:
+    """A task for each point whose head is wanted, the longest first: PLAN_SCHEMA, jobs without runs."""
+    order = sorted(points, key=lambda point: -run_s[point])
+    columns = {
+        "task": np.arange(len(order)),
+        "point": order,
+        "first_run": [run.first_run + min(run.runs, method.PILOT_RUNS)] * len(order),
+        "num_runs": [0] * len(order),
+        "expected_s": run_s[order] * run.runs,  # a head takes as long as the runs, at the most
+    }
+    return pa.table(columns, schema=PLAN_SCHEMA)
+
+
+def together(first: pa.Table, then: pa.Table) -> pa.Table:
+    """Two plans as one."""
+    place = PLAN_SCHEMA.get_field_index("task")
+    later = pc.add(then["task"], first.num_rows)
+    return pa.concat_tables([first, then.set_column(place, PLAN_SCHEMA.field("task"), later)])
 
 
 def _num_tasks(total_s: float, cores: int) -> int:

@@ -11,19 +11,22 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
-from quorisk.analysis import results
+from quorisk.analysis import heads, method, results
+from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.sums import run_sums
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.registry import Engine, choose
+from quorisk.kernels.engines.tally import num_columns, read
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.gpu import assigned
 
@@ -40,6 +43,10 @@ class Work(NamedTuple):
     """As an experiment names it: `auto` is for each machine to choose."""
     seed: int
     points: Points
+    run: RunSettings | None = None
+    """What heads are solved by; None if none is."""
+    grid: tuple[Point, ...] = ()
+    """The points, of which heads are solved."""
 
 
 class Done(NamedTuple):
@@ -54,6 +61,8 @@ class Done(NamedTuple):
     engine: str
     versions: list[str]
     wall_s: float
+    head: dict[str, Any] | None = None
+    """See `analysis.heads`; of a job without runs, which solves its point's head."""
 
 
 class Rows(AccumulatorParam[list[Done]]):
@@ -142,7 +151,9 @@ class _Task:
 
 
 def run_job(work: Work, job: Job, attempt: int) -> Done:
-    """Runs a job on one thread."""
+    """Runs a job on one thread; one without runs solves the head of its point, and runs what leaves it."""
+    if job.num_runs == 0:
+        return _solve(work, job, attempt)
     model, engine = registry.load(work.protocol), choose(work.engine)
     with assigned(engine.NAME):
         _compile_once(engine, work)
@@ -152,9 +163,31 @@ def run_job(work: Work, job: Job, attempt: int) -> Done:
     return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(engine.NAME), wall_s)
 
 
+def _solve(work: Work, job: Job, attempt: int) -> Done:
+    """What `quorisk estimate` does with a point whose losses are rare: the same numbers, bit for bit."""
+    assert work.run
+    model, engine, point = registry.load(work.protocol), choose("numba"), work.grid[job.point]
+    _compile_once(engine, work)
+    _once("head", work.protocol, lambda: method.warm(model, point))
+    start = time.perf_counter()
+    where = method.Where(engine, model, pack(model, [point]), 1, None)
+    pilot = method.count(where, work.run, method.pilot_runs(point, work.run))
+    found = method.solve(where, point, work.run, read(model, pilot.sums), num_points=len(work.grid))
+    head = heads.record(model, found, work.run.first_run)
+    wall_s = time.perf_counter() - start
+    sums = [0] * num_columns(model)
+    return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(engine.NAME), wall_s, head)
+
+
 def _compile_once(engine: Engine, work: Work) -> None:
+    """Compiles what a job runs."""
+    call = partial(engine.simulate, registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
+    _once(engine.NAME, work.protocol, call)
+
+
+def _once(what: str, protocol: str, call: Callable[[], object]) -> None:
     """Has one process of a machine compile, while others that need the same wait for what it leaves on disk."""
-    key = (engine.NAME, work.protocol)
+    key = (what, protocol)
     if key in _COMPILED:
         return
     folder = Path(numba.config.CACHE_DIR)
@@ -163,7 +196,7 @@ def _compile_once(engine: Engine, work: Work) -> None:
     with ready.with_suffix(".lock").open("w") as lock:
         if not ready.exists():
             fcntl.flock(lock, fcntl.LOCK_EX)
-        engine.simulate(registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
+        call()
     ready.touch()
     gc.freeze()  # Spark has a worker collect garbage after every task: it need not go through Numba's objects, in 80 ms
     _COMPILED.add(key)

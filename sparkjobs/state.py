@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from quorisk.analysis import results
-from quorisk.analysis.estimate import judged
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import canonical_parameters
+from quorisk.analysis.method import counts, judged, pilot_runs
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
@@ -28,12 +28,13 @@ class State:
     def __init__(self, experiment: Experiment, out: Path) -> None:
         """Takes up what the folder holds. Raises ConfigError and RunError."""
         self.identities = identities(experiment)
-        self.ledger = Ledger(experiment.run, len(self.identities))
+        pilots = [pilot_runs(each.point, experiment.run) for each in experiment.points]
+        self.ledger = Ledger(experiment.run, len(self.identities), pilots)
         self._experiment, self._out = experiment, out
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()
         index = {identity.point_id: point for point, identity in enumerate(self.identities)}
-        told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "invariants"])
+        told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "invariants", "head"])
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
@@ -41,9 +42,15 @@ class State:
                 self._note(index[row["point_id"]], row)
 
     def _note(self, point: int, row: Mapping[str, Any]) -> None:
+        if row["head"]:
+            if not row["head"]["digest"] and not counts(self._experiment.run):
+                asked = f"{self._experiment.path}: run.method = {self._experiment.run.method!r}"
+                raise RunError(f"{asked}: too large a chain at point {point + 1} of the grid; auto or count")
+            self.ledger.solve(point, row["head"])
+            return
         broken = {each["name"]: each["broken"] for each in row["invariants"]}
-        counts = Counts(row["num_runs"], *judged(row, broken, self._experiment.run))
-        self.ledger.add(point, row["first_run"], counts)
+        found = Counts(row["num_runs"], *judged(row, broken, self._experiment.run))
+        self.ledger.add(point, row["first_run"], found)
 
     def take(self, done: Sequence[Done]) -> None:
         """Keeps what was done, on disk before long. Raises RunError."""
@@ -51,7 +58,7 @@ class State:
         for each in done:
             point, first_run, _ = each.job
             tally = read(model, each.sums)
-            row = results.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s)
+            row = results.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s, each.head)
             row |= {"versions": each.versions, "attempt": each.attempt, "host": each.host}
             self._waiting.append(row)
             self._note(point, row)

@@ -18,15 +18,14 @@ from rich.console import Console
 
 from quorisk.analysis import results
 from quorisk.analysis.estimate import num_cores
-from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.judge import all_counted
+from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
-from quorisk.sparkjobs.plan import cost_s, pilot, plan, share
+from quorisk.sparkjobs.plan import cost_s, pilot, plan, share, solving, together
 from quorisk.sparkjobs.run import Done, Work, run
 from quorisk.sparkjobs.state import OUT_OF_TIME, State
 from quorisk.sparkjobs.watch import LOG, Watch, log_to
@@ -82,7 +81,6 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     RunError if the runs cannot go on; what is there by then is kept.
     """
     deadline = time.monotonic() + options.budget_s
-    all_counted(experiment)
     folder.check(out, experiment, options.resume)
     conf = settings.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
@@ -90,7 +88,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         try:
             folder.keep(out, experiment, folder.as_run(experiment))
             state = State(experiment, out)
-            if state.ledger.wanted() or not state.is_written():
+            if state.ledger.wanted() or state.ledger.unsolved() or not state.is_written():
                 spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))
                 _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console)
@@ -109,7 +107,6 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
 
 def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -> Expected:
     """Plans, writes the plan to `out`, and shows what it would take. Raises ConfigError and RunError as `sweep`."""
-    all_counted(experiment)
     folder.check(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)
@@ -131,7 +128,8 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
 def work_of(experiment: Experiment) -> Work:
     """What the tasks of an experiment share."""
     points = pack(experiment.model, [each.point for each in experiment.points])
-    return Work(experiment.protocol, experiment.run.engine, experiment.run.seed, points)
+    grid = tuple(each.point for each in experiment.points)
+    return Work(experiment.protocol, experiment.run.engine, experiment.run.seed, points, experiment.run, grid)
 
 
 def _pilot(experiment: Experiment, work: Work) -> np.ndarray:
@@ -155,7 +153,7 @@ def _compute(
         if context.uiWebUrl:
             console.print(f"Spark UI: {context.uiWebUrl}", soft_wrap=True, markup=False)
         try:
-            _rounds(context, state, work, timing, out, deadline, console)
+            _rounds(context, state, experiment.run, work, timing, out, deadline, console)
         finally:
             state.commit()
         LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
@@ -171,6 +169,7 @@ def _compute(
 def _rounds(
     context: SparkContext,
     state: State,
+    asked: RunSettings,
     work: Work,
     timing: "Future[np.ndarray]",
     out: Path,
@@ -187,14 +186,17 @@ def _rounds(
             state.take(done)
             watch.poll(done)
             lost = sum(each.sums[LOST] for each in done)
-            done_s = float(sum(run_s[each.job.point] * each.job.num_runs for each in done))
+            done_s = float(sum(run_s[each.job.point] * (each.job.num_runs or asked.runs) for each in done))
             bar.advance(done_s, sum(each.job.num_runs for each in done), lost, state.ledger.num_stopped)
 
         cores, part = context.defaultParallelism, FIRST_PART
-        while jobs := state.ledger.wanted():
+        while any(left := (state.ledger.wanted(), state.ledger.unsolved())):
+            jobs, unsolved = left
             left_s = max(0.0, deadline - time.monotonic())
-            bar.expect(min(cost_s(jobs, run_s), left_s * cores))
-            tasks = plan(share(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores), run_s, cores)
+            heads = solving(unsolved, asked, run_s)
+            bar.expect(min(cost_s(jobs, run_s) + (pc.sum(heads["expected_s"]).as_py() or 0.0), left_s * cores))
+            shared_jobs = share(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores)
+            tasks = together(heads, plan(shared_jobs, run_s, cores))
             part = LATER_PART
             folder.write_table(out / folder.PLAN, tasks)
             expected_s = pc.sum(tasks["expected_s"]).as_py()
@@ -204,7 +206,7 @@ def _rounds(
             if not run(context, shared, tasks, deadline, take, round_of):
                 LOG.warning("time is up")
                 break
-            if state.ledger.wanted() == jobs:
+            if (state.ledger.wanted(), state.ledger.unsolved()) == left:
                 raise RunError(f"Spark ended its job without results (more in {out / folder.SPARK_LOG})")
 
 

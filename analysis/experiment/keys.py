@@ -17,7 +17,7 @@ from quorisk.kernels.model import Model, Parameter
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
 MAX_SEED = 2**63 - 1
 """Also where result tables keep it: Spark has no unsigned integers."""
-METHODS = ("count", "auto", "exact", "head")
+METHODS = ("auto", "count", "head", "exact")
 """How an estimate comes by its numbers; see docs/rare-events.md."""
 DATA_LOSS = "data loss"
 """Stands for an invariant: the breach of any whose breach is data loss."""
@@ -133,7 +133,7 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         Key("run.at_any_time", SWITCH, False, False),
         Key("run.target", limit, math.inf, False),
         Key("run.engine", engine, "auto", False),
-        Key("run.method", choice(METHODS), "count", False),
+        Key("run.method", choice(METHODS), "auto", False),
         *([Key("run.scenario", choice(scenario_names), None, True)] if scenario_names else []),
     ]
     return {key.name: key for key in keys}

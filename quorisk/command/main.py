@@ -30,15 +30,15 @@ MOST_CHARACTERS = 2000
 def estimate_verb(
     file: File,
     overrides: Overrides,
-    memory: Annotated[str, typer.Option(help="memory for the likeliest paths, unless all is counted")] = "1GiB",
+    memory: Annotated[str, typer.Option(help="memory for the likeliest paths, where losses are rare")] = "1GiB",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Estimate one configuration's risk by random runs.
 
-    How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Of a file
-    with scenarios: how many losses a year, and in which of them? With --set run.method=auto, losses too rare for runs
-    are solved along the likeliest paths.
+    How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Losses too
+    rare for runs are solved along the likeliest paths. Of a file with scenarios: how many losses a year, and in which
+    of them?
 
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
@@ -51,11 +51,11 @@ def estimate_verb(
     cores = threads or estimate.num_cores()
     if year.has_year(experiment):
         with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
-            whole = year.estimate_year(experiment, cores, progress)
+            whole = year.estimate_year(experiment, cores, progress, memory_bytes)
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
-    with show.run_bar(experiment.run.runs) as progress:
-        result = estimate.estimate(experiment, cores, progress, memory_bytes)
+    with show.estimate_bar(experiment.run.runs) as (progress, solving):
+        result = estimate.estimate(experiment, cores, progress, memory_bytes, solving)
     if as_json:
         print_json(result)
     else:

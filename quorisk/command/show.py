@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from quorisk.analysis.bench import Speed
@@ -50,10 +50,40 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
     if not err.is_terminal:
         yield None
         return
-    columns = (BarColumn(), TaskProgressColumn(), TextColumn(f"of {{task.total:,.0f}} {what}"), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*_columns(what), console=err, transient=True) as bar:
         task = bar.add_task("", total=num_runs)
         yield lambda ended: bar.advance(task, ended)
+
+
+@contextmanager
+def estimate_bar(
+    num_runs: int,
+) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]] | tuple[None, None]]:
+    """As `run_bar`, with a second bar for the likeliest paths, while they are solved: also yields what to call with
+    their transitions, and how many there may be.
+    """
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None, None
+        return
+    with Progress(*_columns("runs"), console=err, transient=True) as bar:
+        runs = bar.add_task("", total=num_runs)
+        paths = bar.add_task("solving the likeliest paths", total=None, visible=False)
+
+        def solving(transitions: int, most: int) -> None:
+            bar.update(paths, total=most, completed=min(transitions, most), visible=True)
+            bar.reset(runs, visible=False)
+
+        def ended(num: int) -> None:
+            bar.update(paths, visible=False)
+            bar.update(runs, advance=num, visible=True)
+
+        yield ended, solving
+
+
+def _columns(what: str) -> tuple[ProgressColumn, ...]:
+    counted = TextColumn(f"of {{task.total:,.0f}} {what}")
+    return TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
 
 
 @contextmanager

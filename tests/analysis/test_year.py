@@ -6,7 +6,7 @@ import math
 import pytest
 
 import quorisk
-from quorisk.analysis import compare, compare_years, year
+from quorisk.analysis import compare, compare_years, method, year
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
@@ -52,11 +52,16 @@ def test_an_estimated_year_holds_the_exact_one():
     assert [found.losses.low, found.losses.high] == pytest.approx(sums)
 
 
-def test_a_scenario_that_was_not_seen_to_lose_but_may_decide_is_named():
+def test_a_scenario_that_was_not_seen_to_lose_but_may_decide_is_named(monkeypatch):
     found = year.estimate_year(load("scenarios.calm.rates.broker_crash=1e-7"), 1)
     assert found.scenarios["calm"].data_loss.losses == 0
     assert found.unseen == ["calm"]
     assert (found.share("calm"), found.share("storm")) == (None, None)
+    monkeypatch.setattr(method, "PILOT_RUNS", 10_000)
+    solved = year.estimate_year(load("scenarios.calm.rates.broker_crash=1e-7"), 1)
+    assert (solved.scenarios["calm"].data_loss.losses, solved.unseen) == (0, [])
+    assert solved.losses.low < year.exact_year(load("scenarios.calm.rates.broker_crash=1e-7"), 1 << 28).losses.p
+    assert solved.share("calm") < 0.01
 
 
 def test_a_year_is_of_one_design_with_scenarios():

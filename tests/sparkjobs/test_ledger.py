@@ -8,6 +8,7 @@ import pytest
 
 from quorisk.analysis import estimate
 from quorisk.analysis.experiment import config
+from quorisk.analysis.method import judged
 from quorisk.analysis.statistics.sequential import confidence_sequence, looks
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
@@ -34,7 +35,7 @@ def compute(given, jobs):
     work, engine = work_of(given), choose("numba")
     for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.seed), strict=True):
         tally = read(given.model, sums.tolist())
-        counts = estimate.judged(tally.outcomes, tally.broken, given.run)
+        counts = judged(tally.outcomes, tally.broken, given.run)
         yield job.point, job.first_run, Counts(job.num_runs, *counts)
 
 

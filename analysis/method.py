@@ -1,0 +1,178 @@
+"""Which method answers for a point: runs from the beginning, or its likeliest paths and the runs that leave them.
+
+`auto` begins with PILOT_RUNS of the runs that are asked for. Where they lose data ENOUGH_LOSSES times the others
+follow, as if there were no other method. Else a head is solved, and where that is not enough runs start from its exits.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from quorisk.analysis import rare
+from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.judge import is_precise, rule_of
+from quorisk.analysis.statistics import sequential
+from quorisk.analysis.sums import run_sums
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Point, Points
+from quorisk.kernels.engines.registry import Engine
+from quorisk.kernels.engines.starts import starts
+from quorisk.kernels.engines.tally import Tally, num_columns, read
+from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
+from quorisk.kernels.states.exits import Exits, exits_of
+from quorisk.kernels.states.head import Head, Solved
+
+PILOT_RUNS = 1 << 17
+"""Of which `auto` looks at the losses. Whoever asks for fewer runs gets those."""
+ENOUGH_LOSSES = 30
+"""Among the pilot's runs: then losses are not rare, and counting them is best."""
+LITTLE_KNOWN = 0.5
+"""With no loss in the head, and more than so many of the runs leaving it, `auto` counts: it knows no more."""
+TAIL = 1 << 41
+"""Added to the numbers of runs from exits: they share no random numbers with any run from the beginning."""
+HEAD_BYTES = 1 << 30
+"""Memory for a head and its exits, if nothing else is said."""
+
+
+class Where(NamedTuple):
+    """What runs a point, and whom it tells."""
+
+    engine: Engine
+    model: Model
+    points: Points
+    """Of the point alone."""
+    threads: int
+    progress: Callable[[int], None] | None
+    """Called with the number of runs that ended since its last call."""
+
+
+class Made(NamedTuple):
+    """Runs that were made."""
+
+    sums: list[int]
+    """Of length `num_columns(model)`."""
+    runs: int
+    stopped: str
+    """Why there were no more: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was not, and
+    the runs were spent), `certain` (none were needed); empty if there are more to come."""
+
+
+class Rare(NamedTuple):
+    """What is known of losses too rare to count."""
+
+    solved: Solved
+    exits: Exits | None
+    """None if nothing is sampled."""
+    tail: Tally
+    """Of the runs from the exits."""
+    stopped: str
+    """As in `Made`."""
+
+
+def pilot_runs(point: Point, run: RunSettings) -> int:
+    """After how many runs it is seen whether losses are rare; 0 if they are counted, come what may."""
+    if run.method == "count" or not rare.applies(point, run):
+        return 0
+    if run.method == "auto":
+        return PILOT_RUNS if run.runs >= PILOT_RUNS and run.engine != "jax" else 0
+    return min(run.runs, PILOT_RUNS)
+
+
+def counts(run: RunSettings) -> bool:
+    """Whether counting alone may answer; else the runs from the beginning are a pilot, and no more."""
+    return run.method in ("auto", "count")
+
+
+def is_rare(run: RunSettings, losses: int, hidden: int) -> bool:
+    """Whether a point is to have a head that lost data so often in its pilot, and may have in `hidden` runs more.
+
+    Where `run.max_steps` cuts runs off the question is about runs cut off, and a head's are not: `auto` counts.
+    """
+    return run.method != "auto" or (losses < ENOUGH_LOSSES and hidden == 0)
+
+
+def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSettings) -> tuple[int, int]:
+    """The losses that an experiment's precision is about, and the runs that may hide one."""
+    losses = outcomes[OUTCOMES[LOST]] if run.precision_of == DATA_LOSS else broken[run.precision_of]
+    return losses, sum(outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
+
+
+def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
+    """How runs end that may hide a loss: one that would have come later."""
+    return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
+
+
+def count(where: Where, run: RunSettings, end: int, before: Made | None = None) -> Made:
+    """The first `end` of the runs that are asked for, given those `before`: fewer, if they are precise enough."""
+
+    def enough(losses: int, runs: int, hidden: int) -> bool:
+        return counts(run) and is_precise(run, losses, runs, hidden)
+
+    return _make(where, run, end, before, enough)
+
+
+def _make(
+    where: Where, run: RunSettings, end: int, before: Made | None, enough: Callable[[int, int, int], bool]
+) -> Made:
+    """The looks, and so what is made, do not depend on the threads."""
+    rule = rule_of(run)
+    looks = {*sequential.looks(run.runs)} if rule else {run.runs}
+    sums, runs, _ = before or Made([0] * num_columns(where.model), 0, "")
+    for look in sorted({look for look in looks if runs < look < end} | {end}):
+        job = Job(0, run.first_run + runs, look - runs)
+        more = run_sums(where.engine, where.model, where.points, job, run.seed, where.threads, where.progress)
+        sums, runs = [a + b for a, b in zip(sums, more, strict=True)], look
+        tally = read(where.model, sums)
+        losses, hidden = judged(tally.outcomes, tally.broken, run)
+        if rule and look in looks and enough(losses, runs, hidden):
+            return Made(sums, runs, "precision")
+    return Made(sums, runs, "" if runs < run.runs else "budget" if rule else "runs")
+
+
+def warm(model: Model, point: Point) -> None:
+    """Compiles what `solve` needs."""
+    with suppress(MemoryError):
+        head = Head(model, point, 1 << 25)
+        head.grow(1)
+        if solved := head.solve():
+            exits_of(head, solved, 1 << 25)
+
+
+def solve(
+    where: Where,
+    point: Point,
+    run: RunSettings,
+    pilot: Tally,
+    memory_bytes: int = HEAD_BYTES,
+    progress: Callable[[int, int], None] | None = None,
+    num_points: int = 1,
+) -> Rare | None:
+    """A point's head and the runs from its exits, which `where.engine` has to know; None if `run.method` has none.
+
+    `pilot` says how long its runs are. `progress` is told of the head's transitions, and how many there may be. The
+    experiment has `num_points`, whose intervals may have to hold together.
+    """
+    most = rare.MOST_TRANSITIONS
+    if run.method != "exact":
+        most = rare.most_transitions(run.runs, pilot.steps / pilot.runs)
+    rule = rule_of(run)
+    certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
+    told = (lambda _, transitions: progress(transitions, most)) if progress else None
+    found = rare.solve(where.model, point, memory_bytes // 2, most, told, certain)
+    nothing = read(where.model, [0] * num_columns(where.model))
+    if found is None or (run.method == "exact" and not found[1].complete):
+        return None
+    head, solved = found
+    if solved.leaves <= certain * solved.lost:
+        return Rare(solved, None, nothing, "certain")
+    if run.method == "auto" and solved.lost == 0.0 and solved.leaves > LITTLE_KNOWN:
+        return None
+    exits = exits_of(head, solved, memory_bytes // 2)
+    if not len(exits.flows):
+        return Rare(solved, None, nothing, "certain")
+    part = rare.parts(where.model, solved, exits)[run.precision_of]
+    where = where._replace(points=where.points._replace(starts=starts(exits.states, exits.flows)))
+    run = run._replace(first_run=TAIL + run.first_run)
+    made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden, num_points))
+    return Rare(solved, exits, read(where.model, made.sums), made.stopped)
