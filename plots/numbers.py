@@ -70,14 +70,18 @@ def _last_place(value: float) -> int:
     return Decimal(value).adjusted() - _DIGITS + 1
 
 
+_HEAD = "exact head"
 _EXACT = 1.0 + 1e-8
 """High by low end of an interval that is one of rounding alone."""
 
 
 def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
     """The estimate; without losses its upper bound, since nothing seen is not nothing there. It is at most 1, unless
-    the risk is `yearly`."""
-    return write(risk["p"]) if risk["losses"] else bound(risk["high"], write, math.inf if risk.get("yearly") else 1.0)
+    the risk is `yearly`. Of a head whose exits tell little, both ends are bounds, and there is no estimate."""
+    if not risk["losses"]:
+        return bound(risk["high"], write, math.inf if risk.get("yearly") else 1.0)
+    is_bracket = risk.get("bounds", False) and str(risk.get("method", "")).startswith(_HEAD)
+    return f"{write(risk['p'])} (bounds only)" if is_bracket else write(risk["p"])
 
 
 def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0) -> str:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from quorisk.analysis.compare_years import Years
 from quorisk.analysis.estimate import Estimate
 from quorisk.analysis.experiment.units import YEAR_S, say_time
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import METHOD, Losses
 from quorisk.analysis.year import Year
 from quorisk.command import show
@@ -48,7 +49,7 @@ def differences(years: Years, out: Console) -> None:
     table = show.make_table("variant", "baseline", "losses a year", "of the baseline", "difference")
     for pair in years.pairs:
         difference = f"{numbers.signed(pair.difference)} {numbers.span(pair.low, pair.high, numbers.signed)}"
-        of_both = (_seen(pair.of_variant), _seen(pair.of_baseline))
+        of_both = (_seen(pair.of_variant, pair.variant, years), _seen(pair.of_baseline, pair.baseline, years))
         table.add_row(pair.variant, pair.baseline, *of_both, escape(difference))
     out.print(table)
     for name, result in years.scenarios.items():
@@ -58,8 +59,15 @@ def differences(years: Years, out: Console) -> None:
     out.print(f"The differences in losses a year {hold}: {METHOD}.", style="dim", soft_wrap=True)
 
 
-def _seen(losses: float) -> str:
-    return numbers.plain(losses) if losses else "none seen"
+def _seen(losses: float, label: str, years: Years) -> str:
+    """Losses a year, or the sum of what they may be in each scenario at most."""
+    if losses:
+        return numbers.plain(losses)
+    highs = [
+        years.per_year[name] * Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
+        for name, result in years.scenarios.items()
+    ]
+    return _bound(math.fsum(highs))
 
 
 def said(losses: Losses, unseen: Sequence[str] = ()) -> str:
