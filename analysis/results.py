@@ -305,14 +305,15 @@ def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Esti
     """How the intervals of a table are made: by the confidence sequence if at any point runs were not fixed before."""
     from quorisk.analysis.statistics.estimator import Estimator
 
-    fixed = all(set(reasons) <= {BY_RUNS} for reasons in table["stopped"].to_pylist())
+    fixed = all(set(reasons) <= {BY_RUNS, CERTAIN} for reasons in table["stopped"].to_pylist())
     return Estimator(confidence, together, not fixed)
 
 
 def _estimate(
     each: Mapping[str, Any], invariant: Mapping[str, Any], estimator: "Estimator", hidden: int
 ) -> dict[str, Any]:
-    losses, runs, ticks, method = invariant["broken"], each["num_runs"], invariant["exposed_ticks"], estimator.method
+    broken, runs, ticks = invariant["broken"], each["num_runs"], invariant["exposed_ticks"]
+    losses, method = broken, estimator.method
     if each["head"]:
         p, low, high, method = heads.answer(each["head"], invariant["name"], estimator)
         losses = p * runs if low > 0.0 else 0
@@ -323,7 +324,7 @@ def _estimate(
         "data_loss": invariant["data_loss"],
         "about": invariant["about"],
         "losses": losses,
-        "mean_exposed": math.nan if ticks is None or not losses else int(ticks) * TIME_TICK / losses,
+        "mean_exposed": math.nan if ticks is None or not broken else int(ticks) * TIME_TICK / broken,
         "hidden": hidden,
         "p": p,
         "low": low,
@@ -373,8 +374,8 @@ def _wrong(each: Mapping[str, Any]) -> str:
     counts = [each[name] for name in OUTCOMES]
     if min(counts) < 0 or each["num_runs"] < (0 if each["head"] else 1) or each["first_run"] < 0:
         return "counts below zero, or no runs"
-    if each["head"] and (wrong := heads.wrong(each["head"], [one["name"] for one in each["invariants"]])):
-        return wrong
+    if each["head"] and (said := heads.wrong(each["head"], [one["name"] for one in each["invariants"]])):
+        return said
     if sum(counts) != each["num_runs"]:
         return f"outcomes add up to {sum(counts)} of {each['num_runs']} runs"
     if sum(each["step_histogram"]) != each["num_runs"] or sum(each["loss_time_histogram"]) != each["lost"]:

@@ -50,6 +50,7 @@ def shallow(monkeypatch):
 def solved(experiment, point=1):
     """The row of a point's head, and the head."""
     done = run_job(work_of(experiment), Job(point, experiment.run.first_run, 0), 0)
+    assert done.head
     return done.head
 
 
@@ -61,6 +62,7 @@ def alone(experiment, point=1):
 def test_a_task_solves_what_an_estimate_does(load, shallow, rule):
     given = load(rule)
     head, found = solved(given), alone(given)
+    assert found.head
     assert heads.num_runs(head) == found.runs > 0
     assert (head["stopped"], head["exits"], head["cost"]) == (found.stopped, found.head.exits, found.head.cost)
     for name, risk in {"data loss": found.data_loss, **found.invariants}.items():
@@ -71,6 +73,7 @@ def test_a_task_solves_what_an_estimate_does(load, shallow, rule):
 def test_tails_of_one_head_add_up(load, shallow):
     first, then = load(), load("run.first_run=2000")
     both = heads.merge([solved(then), None, solved(first)])
+    assert both
     assert both["runs"] == [{"first_run": start, "num_runs": 2000} for start in (0, 2000)]
     broken = [each["invariants"][0]["broken"] for each in (solved(first), solved(then), both)]
     assert broken[0] + broken[1] == broken[2] > 0
