@@ -70,6 +70,7 @@ class Estimate(NamedTuple):
     threads: int
     seed: int
     runs: int
+    """From the beginning, of which outcomes, steps and times are told; with a head, those that showed losses to be rare."""
     steps: int
     mean_steps: float | None
     """None if there were no runs."""
@@ -86,9 +87,9 @@ class Estimate(NamedTuple):
     mean_time_to_loss: float | None
     """Model time of the runs that lost data; None if there were none, or ticks are too coarse or too few for it."""
     losses_by_faults: list[MetFaults]
-    """What the losses are made of, the most first; empty with a head, whose exits do not tell what was met before."""
+    """What the losses are made of, the most first."""
     exposures: dict[str, Exposure]
-    """By invariant whose breach is exposure; empty with a head."""
+    """By invariant whose breach is exposure."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
     seconds: float
@@ -96,7 +97,7 @@ class Estimate(NamedTuple):
     steps_per_s: float
     runs_per_s: float
     head: rare.HeadPart | None
-    """What was solved exactly; None if all was counted. The runs are then those from its exits."""
+    """What was solved exactly; None if all was counted."""
     assumptions: list[str]
 
 
@@ -136,7 +137,8 @@ def estimate(
     where = Where(engine, model, points, threads, progress)
     made, found = _answer(experiment, where, point, memory_bytes, solving)
     seconds = time.perf_counter() - compiled
-    tally, stopped = (found.tail, found.stopped) if found else (read(model, made.sums), made.stopped)
+    counted = read(model, made.sums)
+    tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
     parts = rare.parts(model, found.solved, found.exits) if found else {}
     return Estimate(
         protocol=experiment.protocol,
@@ -145,10 +147,10 @@ def estimate(
         engine=engine.NAME,
         threads=threads,
         seed=run.seed,
-        runs=tally.runs,
-        steps=tally.steps,
-        mean_steps=tally.steps / tally.runs if tally.runs else None,
-        outcomes=tally.outcomes,
+        runs=counted.runs,
+        steps=counted.steps,
+        mean_steps=counted.steps / counted.runs,
+        outcomes=counted.outcomes,
         confidence=run.confidence,
         method=rare.named(found.solved.leaves, found.exits is not None, estimator_of(run))
         if found
@@ -157,13 +159,13 @@ def estimate(
         data_loss=_risk(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
         invariants={name: _risk(name, tally, run, parts.get(name)) for name in tally.broken},
         data_loss_invariants=data_loss_invariants(model),
-        mean_time_to_loss=None if found else _mean_time_to_loss(tally),
-        losses_by_faults=[] if found else _met(tally, run),
-        exposures={} if found else {name: _exposure(name, tally) for name in tally.exposed_ticks},
+        mean_time_to_loss=_mean_time_to_loss(counted),
+        losses_by_faults=_met(counted, run),
+        exposures={name: _exposure(name, counted) for name in counted.exposed_ticks},
         compile_s=compiled - start,
         seconds=seconds,
-        steps_per_s=tally.steps / seconds,
-        runs_per_s=tally.runs / seconds,
+        steps_per_s=counted.steps / seconds,
+        runs_per_s=counted.runs / seconds,
         head=rare.head_part(found.solved, found.exits, tally.outcomes[OUTCOMES[LOST]], tally.runs, run.confidence)
         if found
         else None,

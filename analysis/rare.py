@@ -52,6 +52,10 @@ class HeadPart(NamedTuple):
     """States in which it is left, from which the runs start; 0 if none were needed."""
     left_out: float
     """The part of F that leads to exits for which there was no room: upper bounds count all of it as loss."""
+    runs: int
+    """From the exits."""
+    losses: int
+    """Of these."""
     needed_runs: int | None
     """From the exits, for an interval of 10 % either side, by what was seen; None if there were as many, or no loss."""
 
@@ -175,6 +179,8 @@ def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confi
         leaves=solved.leaves,
         exits=len(exits.flows) if exits else 0,
         left_out=exits.left_out if exits else 0.0,
+        runs=runs,
+        losses=losses,
         needed_runs=_needed_runs(solved, losses, runs, confidence) if losses else None,
     )
 

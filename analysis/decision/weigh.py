@@ -89,6 +89,15 @@ def _solved(result: ExactResult) -> dict[str, Any]:
 def _estimated(result: Estimate) -> dict[str, Any]:
     risk = result.data_loss
     hidden = result.outcomes["unfinished"]
-    counted = {"runs": result.runs, "losses": risk.losses, "hidden": hidden, "steps": result.steps, "messages": 0}
+    losses: float = risk.losses
+    if result.head:  # as in a frame of a sweep: what is expected of these runs
+        losses = risk.p * result.runs if risk.low > 0.0 else 0
+    counted = {"runs": result.runs, "losses": losses, "hidden": hidden, "steps": result.steps, "messages": 0}
     interval = {"p": risk.p, "low": risk.low, "high": risk.high}
-    return {**result.outcomes, **counted, **interval, "method": result.method, "sequential": result.stopped != "runs"}
+    return {
+        **result.outcomes,
+        **counted,
+        **interval,
+        "method": result.method,
+        "sequential": result.stopped not in ("runs", "certain"),
+    }

@@ -176,7 +176,10 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
     known = f"{numbers.plain(head.lost, 4)} on the likeliest paths, of cost {head.cost} at most"
     out.print(f"{method}: {known}; {numbers.plain(head.leaves, 4)} leaves them", soft_wrap=True)
     size = f"{head.states:,} states and {head.transitions:,} transitions"
-    out.print(f"solved with {size}; {head.exits:,} states to sample from", soft_wrap=True)
+    out.print(f"solved with {size}", soft_wrap=True)
+    if head.runs:
+        sampled = f"of {head.runs:,} runs from the {head.exits:,} states there, {head.losses:,} were lost"
+        out.print(sampled, soft_wrap=True)
     if head.needed_runs:
         out.print(f"10 % either side takes about {head.needed_runs:.2g} runs from there", soft_wrap=True)
 
