@@ -70,7 +70,7 @@ class Estimate(NamedTuple):
     threads: int
     seed: int
     runs: int
-    """From the beginning, of which outcomes, steps and times are told; with a head, those that saw losses to be rare."""
+    """From the beginning, of which outcomes, steps and times are told; with a head, those that saw them to be rare."""
     steps: int
     mean_steps: float | None
     """None if there were no runs."""

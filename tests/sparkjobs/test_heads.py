@@ -72,10 +72,10 @@ def test_a_task_solves_what_an_estimate_does(load, shallow, rule):
 
 def test_tails_of_one_head_add_up(load, shallow):
     first, then = load(), load("run.first_run=2000")
-    both = heads.merge([solved(then), None, solved(first)])
+    both = heads.merge([solved(then, 0), None, solved(first, 0)])
     assert both
     assert both["runs"] == [{"first_run": start, "num_runs": 2000} for start in (0, 2000)]
-    broken = [each["invariants"][0]["broken"] for each in (solved(first), solved(then), both)]
+    broken = [each["invariants"][0]["broken"] for each in (solved(first, 0), solved(then, 0), both)]
     assert broken[0] + broken[1] == broken[2] > 0
 
 
