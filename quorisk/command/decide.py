@@ -95,9 +95,9 @@ def recommend_verb(
 @app.command("diff")
 def diff_verb(
     before: Annotated[Path, typer.Argument(metavar="DIR1", help="folder of a sweep", show_default=False)],
-    after: Annotated[Path, typer.Argument(metavar="DIR2", help="folder of a later one", show_default=False)],
-    invariant: Annotated[str, typer.Option(help="whose probability to compare")] = "data loss",
-    confidence: Annotated[float, typer.Option(help="that all that is said holds together")] = 0.95,
+    after: Annotated[Path, typer.Argument(metavar="DIR2", help="folder of a later sweep", show_default=False)],
+    invariant: Annotated[str, typer.Option(help="invariant invariant whose probability to compare")] = "data loss",
+    confidence: Annotated[float, typer.Option(help="of all intervals together")] = 0.95,
     as_json: Json = False,
 ) -> None:
     """Compare two sweeps.

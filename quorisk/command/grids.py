@@ -32,7 +32,9 @@ def run_verb(
         typer.Option(min=0.0, help="stop computing after this many seconds, and report the runs done by then"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="keep what an earlier run left in the folder")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only plan, and say how long it would take")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="plan only, and say how long the sweep would take")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Sweep a grid of configurations on Spark.
@@ -118,9 +120,11 @@ def plot_verb(
         Path | None, typer.Option(help="folder for the figures (default: figures/ beside the results)")
     ] = None,
     invariant: Annotated[str | None, typer.Option(help="draw this invariant (default: those that broke)")] = None,
-    x: Annotated[str | None, typer.Option(metavar="KEY", help="what goes across, in losses and heat maps")] = None,
-    hue: Annotated[str | None, typer.Option(metavar="KEY", help="what tells lines apart, or goes down")] = None,
-    title: Annotated[str | None, typer.Option(help="another title")] = None,
+    x: Annotated[str | None, typer.Option(metavar="KEY", help="key on the x axis of losses and heat maps")] = None,
+    hue: Annotated[
+        str | None, typer.Option(metavar="KEY", help="key that tells lines apart, or on the y axis of heat maps")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="title to draw instead")] = None,
     size: Annotated[str | None, typer.Option(metavar="WxH", help="width and height in inches, such as 8x4.5")] = None,
     no_caption: Annotated[bool, typer.Option("--no-caption", help="without model, faults and runs below")] = False,
     as_json: Json = False,

@@ -37,7 +37,7 @@ def estimate_verb(
     """Estimate one configuration's risk by random runs.
 
     How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Losses too
-    rare for runs are solved along the likeliest paths. Of a file with scenarios: how many losses a year, and in which
+    rare for runs are solved along the likeliest paths. For a file with scenarios: how many losses a year, and in which
     of them?
 
     \b
@@ -120,7 +120,7 @@ def exact_verb(
     """Solve one configuration exactly.
 
     Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
-    Of a file with scenarios: losses a year, each scenario's and their sum.
+    For a file with scenarios: losses a year, of each scenario and in all.
 
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
@@ -176,7 +176,7 @@ def compare_verb(
     """Compare variants of one configuration, run by run.
 
     All variants see the same random numbers. Says by how much they differ and how far that can be trusted; with
-    --ablation, what each safety mechanism is worth. Of a file with scenarios: in losses a year.
+    --ablation, what each safety mechanism is worth. For a file with scenarios, in losses a year.
 
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
