@@ -52,6 +52,11 @@ class Plan(NamedTuple):
     """Places of variant and baseline in `variants`."""
 
 
+def num_runs(plan: Plan) -> int:
+    """The number of runs that a comparison makes at the most."""
+    return plan.experiment.run.runs * len(plan.variants)
+
+
 class Pair(NamedTuple):
     """A variant against a baseline, by their labels."""
 

@@ -1,6 +1,7 @@
 """What the verbs of the `quorisk` command share."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,9 @@ import typer
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
+
+_OPTIONS = {"overrides": "set", "keys": "break_even"}
+"""Options that are not called as their arguments in Python are."""
 
 app = typer.Typer(
     name="quorisk",
@@ -58,6 +62,11 @@ def as_text(value: Any) -> str:
 def print_json(value: Any) -> None:
     """Prints what --json asks for."""
     print(as_text(value), end="")
+
+
+def by_option(line: str) -> str:
+    """A line in which arguments that are called as in Python are called by their options."""
+    return re.sub(r"`(\w+)`", lambda name: "--" + _OPTIONS.get(name[1], name[1]).replace("_", "-"), line)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,284 @@
+"""The verbs that ask about one design: estimate, explore, exact, compare, trace."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from quorisk.command.app import File, Json, Overrides, Threads, app, as_text, by_option, load, load_one, print_json
+from quorisk.kernels.errors import ConfigError
+
+if TYPE_CHECKING:
+    from quorisk.analysis.compare import Plan
+    from quorisk.analysis.experiment.config import Experiment
+
+
+@app.command("estimate")
+def estimate_verb(
+    file: File,
+    overrides: Overrides,
+    memory: Annotated[str, typer.Option(help="memory for the likeliest paths, where losses are rare")] = "1GiB",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate one configuration's risk by random runs.
+
+    How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Losses too
+    rare for runs are solved along the likeliest paths. For a file with scenarios: how many losses a year, and in which
+    of them?
+
+    \b
+    Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
+    """
+    experiment = load_one(file, overrides)
+    from quorisk.analysis import estimate, explore, year
+    from quorisk.command import show, show_year
+
+    memory_bytes = explore.parse_memory(memory)
+    cores = threads or estimate.num_cores()
+    if year.has_year(experiment):
+        with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
+            whole = year.estimate_year(experiment, cores, progress, memory_bytes)
+        print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
+        return
+    with show.estimate_bar(experiment.run.runs) as (progress, solving):
+        result = estimate.estimate(experiment, cores, progress, memory_bytes, solving)
+    if as_json:
+        print_json(result)
+    else:
+        show.estimate(result, show.console())
+
+
+@app.command("explore")
+def explore_verb(
+    file: File,
+    overrides: Overrides,
+    memory: Annotated[str, typer.Option(help="memory for states, such as 512MiB")] = "4GiB",
+    as_json: Json = False,
+) -> None:
+    """Search every state of one configuration.
+
+    How many states can it reach, and how many of them break which invariant?
+
+    Example: quorisk explore configs/defect1.toml --memory 8GiB
+    """
+    experiment = load_one(file, overrides)
+    from quorisk.analysis import explore
+    from quorisk.command import show
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.search_line() as progress:
+        found, seconds = explore.explore(experiment, memory_bytes, progress)
+    if as_json:
+        print_json(explore.as_json(experiment, found, seconds))
+    else:
+        show.explore(found, seconds, explore.left_out(experiment), show.console())
+
+
+@app.command("exact")
+def exact_verb(
+    file: File,
+    overrides: Overrides,
+    by_steps: Annotated[
+        list[int],
+        typer.Option(
+            min=0,
+            help="also print the probability of data loss within this many steps",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    by_time: Annotated[
+        list[float],
+        typer.Option(
+            min=0.0,
+            help="also print the probability of data loss by this model time",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
+    storm: Annotated[bool, typer.Option("--storm", help="let the model checker Storm solve it as well")] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Solve one configuration exactly.
+
+    Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
+    For a file with scenarios: losses a year, of each scenario and in all.
+
+    \b
+    Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
+    """
+    experiment = load_one(file, overrides)
+    from quorisk.analysis import explore, year
+    from quorisk.analysis.exact import exact
+    from quorisk.command import show, show_year
+
+    memory_bytes = explore.parse_memory(memory)
+    if year.has_year(experiment):
+        if by_steps or by_time or storm or export:
+            raise ConfigError(
+                "--by-steps, --by-time, --storm, --export: of one scenario; pick it with --set scenario=NAME"
+            )
+        with show.search_line("transitions") as progress:
+            whole = year.exact_year(experiment, memory_bytes, progress)
+        print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
+        return
+    with show.search_line("transitions") as progress:
+        result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)
+    if as_json:
+        print_json(result)
+    else:
+        show.exact(result, show.console())
+
+
+@app.command("compare")
+def compare_verb(
+    file: File,
+    overrides: Overrides,
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            metavar="SECTION.KEY=VALUE,VALUE",
+            help="a key and its values, the baseline first; several keys are crossed",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="turn every switch off in turn, and compare with all on")
+    ] = False,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="compare every pair, not only each with the first")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg, .png or .pdf)", show_default=False)
+    ] = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Compare variants of one configuration, run by run.
+
+    All variants see the same random numbers. Says by how much they differ and how far that can be trusted; with
+    --ablation, what each safety mechanism is worth. For a file with scenarios, in losses a year.
+
+    \b
+    Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
+    """
+    if ablation == bool(vary) or (ablation and all_pairs):
+        raise ConfigError("--vary or --ablation: one of the two (--all-pairs goes with --vary)")
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
+    from quorisk.analysis import compare, compare_years, estimate
+    from quorisk.command import show
+
+    def changed(*more: str) -> "Experiment":
+        return load(file, [*overrides, *more])
+
+    def planned(changed: compare.Changed) -> compare.Plan:
+        return compare.ablation(changed) if ablation else compare.vary(changed, vary, all_pairs)
+
+    cores = threads or estimate.num_cores()
+    if plans := compare_years.plans(changed, planned):
+        if plot:
+            raise ConfigError("--plot: of one scenario; pick it with --set scenario=NAME")
+        _compare_years(plans, changed().run.confidence, cores, as_json)
+        return
+    plan = planned(changed)
+    with show.run_bar(compare.num_runs(plan)) as progress:
+        result = compare.compare(plan, cores, progress)
+    if plot:
+        _plot(plot, compare.rows(result))
+    if as_json:
+        print_json(result)
+        return
+    show.compare(result, show.console())
+    if plot:
+        typer.echo(f"{plot}: the differences as a figure")
+
+
+def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:
+    from quorisk.analysis import compare, compare_years
+    from quorisk.command import show, show_year
+
+    with show.run_bar(sum(map(compare.num_runs, plans.values()))) as progress:
+        years = compare_years.compare_years(plans, confidence, cores, progress)
+    print_json(compare_years.as_json(years)) if as_json else show_year.differences(years, show.console())
+
+
+@app.command("trace")
+def trace_verb(
+    file: File,
+    overrides: Overrides,
+    invariant: Annotated[
+        str, typer.Option(help="the invariant to break; 'data loss' is any whose breach is data loss")
+    ] = "data loss",
+    form: Annotated[
+        Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
+        typer.Option(
+            "--format", help="default: words, or what the ending of --out says (.svg, .mmd, .json)", show_default=False
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write", dir_okay=False, show_default=False)] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="SEED:INDEX", help="show this random run instead", show_default=False)
+    ] = None,
+    saved: Annotated[
+        Path | None, typer.Option("--replay", metavar="JSON", help="show a trace saved with --json", show_default=False)
+    ] = None,
+    memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
+    as_json: Json = False,
+) -> None:
+    """Show how an invariant breaks, step by step.
+
+    A shortest counterexample if all states fit the memory; else one from random runs, minimised. Or any random run, or
+    a saved trace. As words, TLC's states, Mermaid, sequencediagram.org source, or a picture.
+
+    \b
+    Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
+    """
+    if run and saved:
+        raise ConfigError("--run, --replay: one of the two")
+    experiment = load_one(file, overrides)
+    from quorisk.analysis import explore
+    from quorisk.analysis.traces import find, formats, json_file, trace
+    from quorisk.command import show
+
+    memory_bytes, chosen = explore.parse_memory(memory), formats.chosen(form, out)
+    with show.status() as tell:
+        found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
+    replayed = found.trace and trace.replay(found.trace)
+    answer = json_file.as_json(*found, replayed.verdict if replayed else "")
+    if found.trace and replayed:
+        text = as_text(answer) if chosen == "json" else formats.FORMATS[chosen](found.trace, replayed)
+        if out:
+            _write(out, text)
+        elif not as_json:
+            typer.echo(text, nl=False)
+    if as_json:
+        print_json(answer)
+    elif out or not found.trace:
+        typer.echo(by_option(found.reason) if not found.trace else f"{out}: {found.reason}")
+
+
+def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    import pandas as pd
+
+    from quorisk.plots.forest import forest_figure
+    from quorisk.plots.style import save
+
+    try:
+        path.write_bytes(save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")))
+    except OSError as error:
+        raise ConfigError(f"--plot {path}: cannot be written: {error.strerror}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
