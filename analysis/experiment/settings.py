@@ -76,7 +76,7 @@ def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, A
     for override in overrides:
         name, equals, text = (part.strip() for part in override.partition("="))
         if not equals or not name or not text:
-            raise ConfigError(f" {show(override)}: written as section.key=value", "overrides")
+            raise ConfigError(f"`overrides` {show(override)}: written as section.key=value")
         value = text if is_text(text) else toml_value(text)
         flat[name if name.startswith(("grid.", "scenarios.")) else _find(name, value, keys).name] = value
     return flat

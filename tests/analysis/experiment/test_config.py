@@ -231,7 +231,7 @@ ERRORS = [
     ("", ["horizon=1e101"], f"run.horizon = 1e+101: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
     ("", ["confidence=1"], "run.confidence = 1: a number between 0 and 1"),
     ("", ["engine=cuda"], 'run.engine = "cuda": one of "auto", "numba", "lanes", "jax"'),
-    ("", ["ack_quorum"], 'overrides "ack_quorum": written as section.key=value'),
+    ("", ["ack_quorum"], '`overrides` "ack_quorum": written as section.key=value'),
     ("", ["ack_quorum=1 2"], '"1 2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
     ("", ["ack_quorum=1\nb=2"], r'"1\nb=2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
     (
