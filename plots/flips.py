@@ -78,7 +78,7 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
     for step in (STEP, 1.0 / STEP):
         if found := flip(by, chosen, step):
             beyond, before = (numbers.number(value * factor) for factor in (found.beyond, found.before))
-            yield f"With {what} {beyond}{unit} {found.instead or _NONE}; with {before} it is not so."
+            yield f"With {what} {beyond}{unit}: {found.instead or _NONE}; with {before} still {chosen}."
 
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:

@@ -100,6 +100,7 @@ def report(
         style=Markup(style),
         script=Markup(script),
         number=numbers.number,
+        short=numbers.short,
         recommendation=recommend(frame, without_runs),
         **_pictures(pictures),
         counterexample=_counterexample(frame, counterexample),

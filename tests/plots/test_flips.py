@@ -43,7 +43,7 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
     said = flips.told(rows, designs(rows), 1.0)
     now, found = chosen(rows, 1.0), 0
     for line in said:
-        told = re.fullmatch(r"With (\w+) happening ([\d.]+) times a year (.*); with ([\d.]+) it is not so\.", line)
+        told = re.fullmatch(r"With (\w+) happening ([\d.]+) times a year: (.*); with ([\d.]+) still .*\.", line)
         if told:
             scenario, beyond, instead, before = told.groups()
 
@@ -53,7 +53,7 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
             assert chosen(at(beyond), 1.0) == instead != now
             assert chosen(at(before), 1.0) == now
             found += 1
-        elif told := re.fullmatch(r"With a target of ([\d.]+) (.*); with ([\d.]+) it is not so\.", line):
+        elif told := re.fullmatch(r"With a target of ([\d.]+): (.*); with ([\d.]+) still .*\.", line):
             beyond, instead, before = told.groups()
             assert chosen(rows, float(beyond)) == instead != now == chosen(rows, float(before))
             found += 1
