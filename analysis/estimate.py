@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quorisk.analysis import heads, method, rare
+from quorisk.analysis import method, rare
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
@@ -230,7 +230,7 @@ def _risk(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None
         p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
     else:
         p, (low, high) = losses / tally.runs, estimator.interval(losses, tally.runs, hidden)
-    return Risk(losses, p, low, high, high > heads.BOUNDS * low)
+    return Risk(losses, p, low, high, estimator.far_apart(low, high))
 
 
 def data_loss_invariants(model: Model) -> list[str]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from quorisk.analysis.statistics.estimator import Estimator
     from quorisk.kernels.model import Model
 
-BOUNDS = 10.0
-"""If an interval's high end is more than this many times its low end, both are bounds and there is no estimate."""
 _OF_INVARIANT = pa.struct(
     {"name": pa.string(), "inside": pa.float64(), "leaves": pa.float64(), "sampled": pa.bool_(), "broken": pa.int64()}
 )

@@ -330,7 +330,7 @@ def _estimate(
         "low": low,
         "high": high,
         "method": method,
-        "bounds": high > heads.BOUNDS * low,
+        "bounds": estimator.far_apart(low, high),
         "confidence": estimator.confidence,
         "together": estimator.together,
         "sequential": estimator.is_sequential,

@@ -71,8 +71,7 @@ def _last_place(value: float) -> int:
 
 
 _HEAD = "exact head"
-_EXACT = 1.0 + 1e-8
-"""High by low end of an interval that is one of rounding alone."""
+_SOLVED = "exact"
 
 
 def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
@@ -91,7 +90,7 @@ def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0
 
 def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
     """Both ends of the interval; empty without losses or width, where `probability` says it all."""
-    if not risk["losses"] or risk["high"] <= risk["low"] * _EXACT:
+    if not risk["losses"] or risk.get("method") == _SOLVED:
         return ""
     low, high = below(risk["low"]), above(risk["high"])
     return between(low, high) if write is number else f"{write(low)} to {write(high)}"

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from quorisk.analysis.statistics import intervals, sequential
 
+BOUNDS = 10.0
+"""If an interval's high end is more than this many times its low end, both are bounds and there is no estimate."""
+
 
 class Estimator(NamedTuple):
     """How intervals of probabilities are made from counts of runs.
@@ -17,6 +20,11 @@ class Estimator(NamedTuple):
     """Number of intervals that hold together (Bonferroni)."""
     is_sequential: bool = False
     """Whether runs go on until something about them is reached, and not up to a number that was fixed before."""
+
+    @staticmethod
+    def far_apart(low: float, high: float) -> bool:
+        """Whether the ends of an interval are bounds, and there is no estimate: one is over ten times the other."""
+        return high > BOUNDS * low
 
     @property
     def method(self) -> str:
