@@ -13,6 +13,7 @@ import pytest
 
 from quorisk.sparkjobs import folder
 from scripts import cluster
+from scripts.robustness.listening import addresses, beyond, family
 from tests.support import ROOT
 
 pytestmark = pytest.mark.cluster
@@ -33,6 +34,9 @@ def parts(tmp_path_factory):
         def replace(number):
             workers[number] = stack.enter_context(cluster.worker(place, number, master.url, 1))
 
+        listening = addresses(pid for part in (master, *workers) for pid in family(part.process.pid))
+        assert listening
+        assert not beyond(listening)
         yield master.url, workers, replace
 
 
@@ -119,8 +123,12 @@ def expected(tmp_path_factory):
 
 
 def test_a_cluster_without_the_package_gives_the_same_table(parts, bare, expected, tmp_path):
-    url, _, _ = parts
-    finished(start(tmp_path / "out", *on(url), executors=bare))
+    url, workers, _ = parts
+    running = start(tmp_path / "out", *on(url), executors=bare)
+    wait_for_rows(running, tmp_path / "out")
+    processes = (running, *(part.process for part in workers))  # those of driver and executors among them
+    assert not beyond(addresses(pid for each in processes for pid in family(each.pid)))
+    finished(running)
     assert tables(tmp_path / "out") == expected
     log = (tmp_path / "out" / folder.LOG).read_text()
     assert log.count("1 cores") == 2
