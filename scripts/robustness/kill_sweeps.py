@@ -116,7 +116,9 @@ def killed(
     while process.poll() is None and not has_begun(out, PHASES[phase]):
         time.sleep(0.01)
     time.sleep(after_s)
-    found = find(process.pid)
+    found = None
+    while process.poll() is None and (found := find(process.pid)) is None:
+        time.sleep(0.01)  # it is yet to start
     if process.poll() is not None or found is None:
         process.wait()
         return "ended before"

@@ -96,7 +96,7 @@ def kills(count: int, seed: int) -> Check:
         "Damage: killed sweeps",
         "Sweeps on this machine of which the driver, its Java or a Python worker is killed (SIGKILL) at a random "
         "moment, while it plans, runs, merges or draws. `--resume` has to leave the bytes of an "
-        "undisturbed sweep.",
+        "undisturbed sweep. Sweeps that had ended before there was anything to kill count all the same.",
         ("killed", "while", "kills", "resumed to the same bytes"),
         [(*key, by[key], same[key]) for key in sorted(by)],
         f"{said[-1]}.",
