@@ -276,7 +276,8 @@ def test_the_command_proves_that_nothing_breaks(quorisk):
     file = str(CONFIGS / "leaked_ledger.toml")
     code, out, err = quorisk("trace", file, "--memory", "64MiB")
     assert (code, err) == (0, "")
-    assert out == "no reachable state breaks CompactionHorizonCorrectness: 3,082 states, depth 22\n"
+    proof = "no reachable state breaks CompactionHorizonCorrectness: 3,082 states, depth 22"
+    assert out == f"{proof}; CompactedLedgerLeak and DuplicateNullKeyMessage can break, and --invariant shows how\n"
     code, out, _ = quorisk("trace", file, "--memory", "64MiB", "--json")
     assert (code, json.loads(out)["trace"], json.loads(out)["proved"]) == (0, None, True)
 
