@@ -30,6 +30,7 @@ RUNS = 2_000_000
 FILE = f"""{SMALL_FILE}[run]
 runs = {RUNS}
 seed = 5
+method = "count"
 [grid]
 "variant.persist_cursor_before_delete" = [true, false]
 "rates.broker_crash" = [0.1, 1.0]

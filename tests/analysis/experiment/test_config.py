@@ -67,7 +67,7 @@ def test_a_minimal_file_means_the_defaults(read):
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
     assert point.point[2:] == (0.0, 100_000, math.inf, math.inf, None)
-    assert experiment.run[:5] == (1_000_000, 0, 0.95, "auto", "count")
+    assert experiment.run[:5] == (1_000_000, 0, 0.95, "auto", "auto")
     assert experiment.run[5:] == (math.inf, math.inf, "data loss", False, False, 0, math.inf)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
 

@@ -31,11 +31,10 @@ def _no_kernels_at_hand(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", registry.names())
 def test_kernels_of_random_configurations_give_the_generic_engines_results(name):
     model = registry.load(name)
-    for point, seed in fuzz.cases(model, random.Random(1), 2):
-        for width in (build.SCALAR, 8):
-            for timed in (True, False):
-                if fuzz.supports(point, timed):
-                    fuzz.compare(model, point, width, timed, seed, RUNS)
+    for i, (point, seed) in enumerate(fuzz.cases(model, random.Random(1), 2)):
+        for j, width in enumerate((build.SCALAR, 8)):
+            timed = (i + j) % 2 == 0 or not fuzz.supports(point, False)
+            fuzz.compare(model, point, width, timed, seed, RUNS)
 
 
 def losing() -> tuple[Model, Point]:
