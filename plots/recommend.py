@@ -144,8 +144,8 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     elif len(rows) > 1:
         wrong = (1.0 - rows["confidence"].iloc[0]) * len(rows)
         said.append(
-            f"Each interval holds with {confidence} confidence for itself: of {len(rows):,} up to "
-            f"{wrong:.2g} may be expected to miss. run.simultaneous = true makes all hold together."
+            f"Each interval holds with {confidence} confidence for itself: about {wrong:.2g} of {len(rows):,} "
+            "intervals may miss. run.simultaneous = true makes all hold together."
         )
     if hidden := int(rows["hidden"].sum()):
         said.append(f"{hidden:,} runs ended before it was known whether they would lose data; each counts as a loss at "

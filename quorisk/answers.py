@@ -235,7 +235,7 @@ class Sweep(NamedTuple):
     def _repr_html_(self) -> str:
         from quorisk.sparkjobs.screen import summary
 
-        return _html(lambda console: console.print(summary(self.frame())))
+        return _html(lambda console: console.print(summary(self.frame(), console.width)))
 
 
 def _frame(rows: list[dict[str, Any]]) -> "pd.DataFrame":

@@ -1,5 +1,6 @@
 """What a sweep shows on screen: how far it is, and what came out."""
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.sparkjobs.folder import PLAN, RESULTS
+from quorisk.sparkjobs.folder import PLAN, REPORT, RESULTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +70,11 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     return shown
 
 
-def summary(frame: "pd.DataFrame") -> Table:
-    """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES."""
+def summary(frame: "pd.DataFrame", width: int) -> Table:
+    """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES.
+
+    Data loss always has a column; what else breaks has one while the table is no wider than `width` characters.
+    """
     from quorisk.plots import (
         numbers,
         tables,
@@ -78,13 +82,23 @@ def summary(frame: "pd.DataFrame") -> Table:
     )
 
     lines, keys = tables.lines(frame, MOST_LINES, numbers.plain), text.varied(frame)
-    more = frame["point_id"].nunique() - len(lines)
-    table = Table(caption=f"{more:,} more configurations in {RESULTS}" if more > 0 else None)
-    for heading in (*(text.name(key) for key in keys), "runs", "unfinished"):
+    columns = [[text.name(key), *(line.settings[i] for line in lines)] for i, key in enumerate(keys)]
+    columns += [["runs", *(line.runs for line in lines)]]
+    columns += [["unfinished", *(line.outcomes["unfinished"] for line in lines)]]
+    least = len(columns) + 1
+    for i, invariant in enumerate(text.shown(frame)):
+        risks = (line.risks[i] for line in lines)
+        cells = [f"{risk.p} ({risk.interval})" if risk.interval else risk.p for risk in risks]
+        columns.append([f"P({invariant})", *cells])
+    num_shown = max(least, sum(end < width for end in accumulate(3 + max(map(len, each)) for each in columns)))
+    notes = []
+    if (more := frame["point_id"].nunique() - len(lines)) > 0:
+        notes.append(f"{more:,} more configurations in {RESULTS}")
+    if left_out := [heading for heading, *_ in columns[num_shown:]]:
+        notes.append(f"For want of room, not here but in {REPORT}: {', '.join(left_out)}")
+    table = Table(caption=". ".join(notes) if notes else None)
+    for heading, *_ in columns[:num_shown]:
         table.add_column(heading, justify="right", overflow="fold")
-    for invariant in text.shown(frame):
-        table.add_column(f"P({invariant})", justify="right", overflow="fold")
-    for line in lines:
-        risks = [f"{risk.p} ({risk.interval})" if risk.interval else risk.p for risk in line.risks]
-        table.add_row(*line.settings, line.runs, line.outcomes["unfinished"], *risks)
+    for row in zip(*(cells for _, *cells in columns[:num_shown]), strict=True):
+        table.add_row(*row)
     return table

@@ -242,7 +242,7 @@ def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
         source = f"# {warning}\n{source}"
     with console.status("drawing"):
         frame = draw(table, [experiment], source, out)
-    console.print(screen.summary(frame))
+    console.print(screen.summary(frame, console.width))
     if SPENT in summary.stopped:
         warning = f"{summary.stopped[SPENT]} points made all their runs without reaching the precision"
         LOG.warning(warning)

@@ -52,7 +52,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         with console.status("drawing"):
             texts = "\n".join(f"# {source}\n{folder.text(source)}" for source in sources)
             frame = draw(table, experiments, texts, out, command)
-    console.print(screen.summary(frame))
+    console.print(screen.summary(frame, console.width))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summarized(table)
 

@@ -192,7 +192,7 @@ def test_a_report_speaks_of_lost_messages_only_where_some_may_be():
 
 
 def test_a_report_says_whether_its_intervals_hold_together():
-    assert "up to 0.1 may be expected to miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    assert "about 0.1 of 2 intervals may miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     together = frame_of(table([0, 30], faults__message_loss=[0.1, 0.2]), 0.95, simultaneous=True)
     assert "all 2 intervals hold together" in report(together, [], PROVENANCE)
     assert text.intervals(together) == "95% simultaneous Clopper-Pearson intervals, all points together"
@@ -258,7 +258,7 @@ def test_differences_have_signs_and_their_intervals_hold_them():
 
 
 def test_a_summary_on_screen_ends_before_it_fills_the_screen():
-    table = screen.summary(frame([1] * 50, model__keys=range(50)))
+    table = screen.summary(frame([1] * 50, model__keys=range(50)), 100)
     assert table.row_count == screen.MOST_LINES
     assert table.caption == "10 more configurations in results.parquet"
 

@@ -188,7 +188,7 @@ def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     assert said[:2] == ["Meeting it: keys 1.", "To choose: keys 1; P(data loss) < 0.00369, none seen."]
     assert said[2].startswith("Not meeting it: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
     assert said[3].startswith("Undecided at this precision: keys 3; about ")
-    assert any("of 6 up to 0.3 may be expected to miss" in each for each in said)
+    assert any("about 0.3 of 6 intervals may miss" in each for each in said)
     assert any("judged by its worst faults" in each for each in said)
 
 

@@ -1,0 +1,31 @@
+"""What a sweep shows on screen fits there: data loss always, what else breaks while there is room for it."""
+
+import io
+
+from rich.console import Console
+
+from quorisk.plots import text
+from quorisk.sparkjobs import screen
+from tests.plots.tables import frame
+
+
+def shown(width: int) -> list[str]:
+    file = io.StringIO()
+    Console(file=file, width=width).print(screen.summary(ROWS, width))
+    return file.getvalue().splitlines()
+
+
+ROWS = frame([30, 0], faults__message_loss=[0.1, 0.2])
+ROWS.loc[ROWS["invariant"].isin(["CompactedLedgerLeak", "DuplicateNullKeyMessage"]), "losses"] = 7
+
+
+def test_a_wide_screen_shows_all_that_breaks_and_a_narrow_one_says_what_it_leaves_out():
+    wide, narrow = shown(400), shown(70)
+    assert len(text.shown(ROWS)) > 1
+    for invariant in text.shown(ROWS):
+        assert f"P({invariant})" in wide[1]
+    assert "For want of room" not in "".join(wide)
+    assert "P(data loss)" in " ".join(narrow[:4])
+    assert "For want of room, not here but in report.html:" in " ".join(narrow)
+    assert max(map(len, narrow)) <= 70
+    assert any("0.03" in line for line in narrow)
