@@ -42,16 +42,16 @@ class MetFaults(NamedTuple):
     """Losses that met just these kinds of faults, as a share of all losses."""
 
     faults: list[str]
-    """Sorted; empty if the losses needed none."""
+    """The kinds, sorted by name; empty if these runs met no fault."""
     losses: int
     share: float
     low: float
     high: float
-    """Of an interval for the share, by itself, with `Estimate.confidence`."""
+    """The ends of the share's own interval, with `Estimate.confidence`."""
 
 
 class Exposure(NamedTuple):
-    """For how long an invariant was broken that says how exposed data are."""
+    """How long an invariant stayed broken whose breach is exposure."""
 
     runs: int
     """Runs that broke it."""
@@ -70,7 +70,7 @@ class Estimate(NamedTuple):
     threads: int
     seed: int
     runs: int
-    """From the beginning, of which outcomes, steps and times are told; with a head, those that saw them to be rare."""
+    """Runs from the beginning, which outcomes, steps and times are about; with a head, those that found losses rare."""
     steps: int
     mean_steps: float | None
     """None if there were no runs."""
