@@ -118,7 +118,7 @@ def estimate(result: Estimate, out: Console) -> None:
     out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     physical = "run.time_unit" in result.parameters
     if result.mean_time_to_loss is not None:
-        out.print(f"mean {'' if physical else 'model '}time to data loss: {_time(result.mean_time_to_loss, physical)}")
+        out.print(f"mean time to data loss: {_time(result.mean_time_to_loss, physical)}")
     elif result.outcomes["lost"] and not result.head:
         counted = "a microsecond to two million years" if physical else "2^-20 to 2^46; scale the rates"
         out.print(f"mean {'' if physical else 'model '}time to data loss: not within {counted}")
@@ -147,13 +147,12 @@ def _time(time: float, physical: bool) -> str:
 def _faults_met(result: Estimate, out: Console) -> None:
     """Says what losses are made of."""
     met = result.losses_by_faults
+    title = "what losses are made of" + (" in the first runs" if result.head else "")
     if len(met) == 1:
         [only] = met
-        out.print(f"what losses are made of: all {only.losses:,} met {_kinds(only)}", soft_wrap=True)
+        out.print(f"{title}: all {only.losses:,} met {_kinds(only)}", soft_wrap=True)
     elif met:
-        table = make_table(
-            "what losses are made of", "losses", "share", f"{numbers.percent(result.confidence)} interval"
-        )
+        table = make_table(title, "losses", "share", f"{numbers.percent(result.confidence)} interval")
         for each in met:
             table.add_row(
                 f"met {_kinds(each)}",
