@@ -1,9 +1,8 @@
 """What the operations of `kernels.ops` are in code that Numba compiles, and which functions such code may call.
 
-To import this module is what lets `numba.njit` compile a protocol's functions: `kernels.compiled` does.
+To import this module is what lets `numba.njit` compile what `ops.jitable` marks: `kernels.compiled` does.
 """
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +10,6 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AttributeTemplate, bound_function, infer_getattr, signature
 from numba.extending import intrinsic, overload, register_jitable
 
 from quorisk.kernels import ops
@@ -20,13 +17,10 @@ from quorisk.kernels.ops import (
     _nth_bit_branch_free,
     as_int64,
     as_uint64,
-    deposit,
-    jitable,
     leading_zeros,
     lowest_bit,
     nth_bit,
     popcount,
-    when,
     where,
 )
 
@@ -51,26 +45,6 @@ for _function in _before:
 @overload(where)
 def _where_numba(condition, yes, no):
     return lambda condition, yes, no: yes if condition else no
-
-
-@jitable
-def _deposit_one_by_one(bits, mask):
-    result = 0
-    while mask != 0:
-        result |= (mask & -mask) * (bits & 1)
-        bits >>= 1
-        mask &= mask - 1
-    return result
-
-
-@overload(when)
-def _when_numba(condition, guard, *args):
-    def skip_or_call(condition, guard, *args):
-        if condition:
-            return guard(*args)
-        return 0
-
-    return skip_or_call
 
 
 @overload(popcount)
@@ -109,21 +83,14 @@ def _as_uint64_numba(value):
     return lambda value: np.uint64(value)
 
 
-_HAS_PDEP = llvm.get_host_cpu_features().get("bmi2", False)
+HAS_PDEP = llvm.get_host_cpu_features().get("bmi2", False)
 
 
 @overload(nth_bit)
 def _nth_bit_numba(mask, n):
-    if _HAS_PDEP:
+    if HAS_PDEP:
         return lambda mask, n: lowest_bit(_pdep(1 << n, mask))
     return lambda mask, n: _nth_bit_branch_free(mask, n)
-
-
-@overload(deposit)
-def _deposit_numba(word, mask):
-    if _HAS_PDEP:
-        return lambda word, mask: _pdep(word, mask)
-    return lambda word, mask: _deposit_one_by_one(word, mask)
 
 
 @intrinsic
@@ -134,29 +101,3 @@ def _pdep(typing_context, bits, mask):
         return builder.call(pdep, args)
 
     return types.int64(types.int64, types.int64), generate
-
-
-@infer_getattr
-class _NamedTupleReplace(AttributeTemplate):
-    """`state._replace(field=value)` in compiled code."""
-
-    key = types.BaseNamedTuple
-
-    @bound_function("namedtuple._replace")
-    def resolve__replace(self, kind, args, keywords):
-        given = dict(keywords)
-        parameters = [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in kind.fields
-        ]
-        fields = zip(kind.fields, kind.types, strict=True)
-        chosen = [field if name in given else types.Omitted(None) for name, field in fields]
-        return signature(kind, *chosen, recvr=kind).replace(pysig=inspect.Signature(parameters))
-
-
-@lower_builtin("namedtuple._replace", types.BaseNamedTuple, types.VarArg(types.Any))
-def _lower_replace(context, builder, call, args):
-    result = args[0]
-    for i, (kind, value) in enumerate(zip(call.args[1:], args[1:], strict=True)):
-        if not isinstance(kind, types.Omitted):
-            result = builder.insert_value(result, value, i)
-    return result

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from quorisk.kernels.ops import jitable
-
 COMPLETED, STUCK, LOST, HORIZON, UNFINISHED = range(5)
 """How a run ended; the first two are what a model's `outcome` may say."""
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
@@ -167,13 +165,11 @@ def leaves(value: Any) -> tuple[int, ...]:
     return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)
 
 
-@jitable
 def sends_nothing(state, params, instance):
     """`Action.sends` of an action that sends no message."""
     return 0
 
 
-@jitable
 def sends_one(state, params, instance):
     """`Action.sends` of an action that always sends one message."""
     return 1

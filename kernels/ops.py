@@ -1,8 +1,9 @@
-"""The few array operations in which every protocol is written, understood by Python, Numba and JAX alike.
+"""The few operations in which protocols are written: on Python's integers, JAX's arrays and traced expressions alike.
 
-A protocol's functions are plain Python over 64-bit signed integers and NamedTuples of them. Called as they are, they
-work on Python integers (traces); inside `numba.njit` they are what `kernels.machine_code` says; under `jax.vmap` they
-trace into XLA. Fields use at most 63 bits, so that `>>` never meets a sign bit.
+A protocol's functions are plain Python over 64-bit signed integers and NamedTuples of them. Called with Python integers
+they compute (traces of runs); called with expressions they become machine code (`kernels.tracing`); under `jax.vmap`
+they trace into XLA. Fields use at most 63 bits, so that `>>` never meets a sign bit. In what Numba itself compiles,
+the operations are what `kernels.machine_code` says.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ tells Numba of all of them."""
 
 
 def jitable(function: Function) -> Function:
-    """Decorator of every protocol function: leaves it plain Python and lets compiled code call it."""
+    """Decorator of a function that code compiled by Numba calls: leaves it plain Python."""
     jitables.append((function, True))
     return function
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, load_words, stepper
+from quorisk.kernels.compiled import bind, load_words
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
@@ -40,7 +40,8 @@ from quorisk.kernels.model import (
     num_words,
     smallest_params,
 )
-from quorisk.kernels.ops import as_int64, as_uint64, deposit, jitable, jitable_apart, nth_bit, popcount
+from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
+from quorisk.kernels.stepper import may_send_more_than, stepper
 
 NAME = "numba"
 _CHUNK_RUNS = 1 << 14
@@ -139,17 +140,19 @@ def engine(model: Model) -> Any:
         _run,
         model.name,
         guards=steps.guards,
-        take=_taker(model),
+        take=steps.take,
+        sends=steps.sends,
+        many_sent=sum(1 << i for i in may_send_more_than(model, FIRST_MESSAGES)),
         broken=steps.broken,
         max_sends=model.max_sends,
         begin=bind(
             _begin,
             model.name,
-            initial=model.initial,
-            initial_choices=model.initial_choices,
+            initial=steps.initial,
+            initial_choices=steps.initial_choices,
             num_integers=len(leaves(model.widths)),
         ),
-        outcome=model.outcome,
+        outcome=steps.outcome,
         data_loss=data_loss_mask(model),
         exposure=exposure_mask(model),
         **sizes,
@@ -157,35 +160,8 @@ def engine(model: Model) -> Any:
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)
 
 
-def _taker(model: Model) -> Any:
-    """Compiled `take(state, params, action, instance, fates, source)`: the next state, the number of messages sent, and
-    a mask of those lost. Message j of them (counted from the lowest bit) is lost if bit j of `fates` is set; `source`
-    says what becomes of any beyond the first four (see `philox.first_draws`).
-    """
-    take = bind(_no_take, model.name)
-    for i, action in reversed(list(enumerate(model.actions))):
-        name = f"{model.name}.{action.name}"
-        take = bind(_take, name, index=i, sends=action.sends, apply=action.apply, rest=take)
-    return take
-
-
 # Templates. The names that they use and this module lacks are bound by `engine` and `_taker`.
 # ruff: noqa: F821
-
-
-def _no_take(state, params, action, instance, fates, source):
-    return state, 0, 0
-
-
-def _take(state, params, action, instance, fates, source):
-    if action == index:
-        sent = sends(state, params, instance)
-        num_sent = popcount(sent)
-        if num_sent > FIRST_MESSAGES:
-            fates |= later_fates(source, num_sent)
-        lost = deposit(fates, sent)
-        return apply(state, params, instance, lost), num_sent, lost
-    return rest(state, params, action, instance, fates, source)
 
 
 def _run(
@@ -272,8 +248,12 @@ def _run(
         source = seed, run, as_uint64(step), block, loss
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
-        instance = word_first[word] + nth_bit(masks[word], nth)
-        state, sent, lost = take(state, params, word_action[word], instance, fates, source)
+        action, instance = word_action[word], word_first[word] + nth_bit(masks[word], nth)
+        if many_sent >> action & 1:
+            num_sent = popcount(sends(state, params, action, instance))
+            if num_sent > FIRST_MESSAGES:
+                fates |= later_fates(source, num_sent)
+        state, sent, lost = take(state, params, action, instance, fates)
         messages += sent
         met_mask |= word_met[word] | as_int64(lost != 0)
     if exposing:

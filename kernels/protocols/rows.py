@@ -4,7 +4,7 @@ A row is a set of replicas, of records or of epochs, or a small number. A set of
 as bit 6r, the lowest bit of its row.
 """
 
-from quorisk.kernels.ops import jitable, lowest_bit
+from quorisk.kernels.ops import lowest_bit
 
 WIDTH = 6
 """Bits of a row."""
@@ -20,50 +20,42 @@ _SPREAD = 1 | 1 << 5 | 1 << 10 | 1 << 15 | 1 << 20
 _GATHER = 1 << 24 | 1 << 19 | 1 << 14 | 1 << 9 | 1 << 4
 
 
-@jitable
 def row(matrix, i):
     """Row i of a matrix."""
     return (matrix >> (WIDTH * i)) & ROW
 
 
-@jitable
 def with_row(matrix, i, value):
     """The matrix with row i replaced."""
     return (matrix & ~(ROW << (WIDTH * i))) | (value << (WIDTH * i))
 
 
-@jitable
 def row_of(bit):
     """The row of a matrix's only bit."""
     return lowest_bit(bit) // WIDTH
 
 
-@jitable
 def union(matrix):
     """All rows in one."""
     halves = matrix | (matrix >> (3 * WIDTH))
     return (halves | (halves >> WIDTH) | (halves >> (2 * WIDTH))) & ROW
 
 
-@jitable
 def nonempty(matrix):
     """The lowest bit of every row that has a bit set."""
     return ((((matrix & LOW_BITS) + LOW_BITS) | matrix) >> (WIDTH - 1)) & EVERY_ROW
 
 
-@jitable
 def spread(replicas):
     """A set of replicas, replica r moved to bit 6r."""
     return (replicas * _SPREAD) & EVERY_REPLICA
 
 
-@jitable
 def gathered(replicas):
     """The inverse of `spread`."""
     return ((replicas * _GATHER) >> 24) & 0b11111
 
 
-@jitable
 def rows(replicas):
     """The whole rows of a set of replicas."""
     return spread(replicas) * ROW

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, stepper
+from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
@@ -34,6 +34,7 @@ from quorisk.kernels.states.store import (
     store_functions,
     word_tables,
 )
+from quorisk.kernels.stepper import stepper
 
 MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
@@ -142,7 +143,7 @@ def fates(model: Model, loss: float) -> np.ndarray:
 @cache
 def start_function(model: Model) -> Any:
     """Compiled `_start`."""
-    return bind(_start, model.name, cached=True, initial=model.initial, keep=store_functions(model).keep)
+    return bind(_start, model.name, cached=True, initial=stepper(model).initial, keep=store_functions(model).keep)
 
 
 @cache
@@ -156,7 +157,7 @@ def _expand_function(model: Model) -> Any:
         sends=steps.sends,
         effect=steps.effect,
         broken=steps.broken,
-        outcome=model.outcome,
+        outcome=steps.outcome,
         data_loss=data_loss_mask(model),
         **store_functions(model)._asdict(),
         **word_tables(model),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, stepper, store_words
+from quorisk.kernels.compiled import LATE, bind, store_words
 from quorisk.kernels.model import Model, leaves
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states.costs import cost_functions
@@ -22,6 +22,7 @@ from quorisk.kernels.states.store import (
     store_functions,
     word_tables,
 )
+from quorisk.kernels.stepper import stepper
 
 
 class Exits(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from quorisk.kernels.compiled import LATE, bind, stepper
+from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
@@ -39,6 +39,7 @@ from quorisk.kernels.states.store import (
     store_functions,
     word_tables,
 )
+from quorisk.kernels.stepper import stepper
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Of the arrays here and of solving them, beside the states themselves."""
@@ -243,7 +244,7 @@ def _expand_function(model: Model) -> Any:
         sends=steps.sends,
         effect=steps.effect,
         broken=steps.broken,
-        outcome=model.outcome,
+        outcome=steps.outcome,
         data_loss=data_loss_mask(model),
         **cost_functions(model)._asdict(),
         **store_functions(model)._asdict(),

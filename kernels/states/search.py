@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, stepper
+from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit
 from quorisk.kernels.states.store import (
@@ -24,6 +24,7 @@ from quorisk.kernels.states.store import (
     store_functions,
     word_tables,
 )
+from quorisk.kernels.stepper import stepper
 
 Progress = Callable[[int, int], None]
 
@@ -123,7 +124,7 @@ def visit(
 def _functions(model: Model) -> tuple[Any, Any]:
     steps, states = stepper(model), store_functions(model)
     note = bind(_note, model.name, broken=steps.broken, num_invariants=len(model.invariants))
-    start = bind(_start, model.name, cached=True, initial=model.initial, keep=states.keep, note=note)
+    start = bind(_start, model.name, cached=True, initial=steps.initial, keep=states.keep, note=note)
     expand = bind(
         _expand,
         model.name,

@@ -30,7 +30,7 @@ class Evaluation:
         values: list[Any] = [None] * self._num
         for place, name in self._leaves:
             values[place] = leaves[name]
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", divide="ignore"):
             for place, compute, args in self._steps:
                 values[place] = compute(*[value if at < 0 else values[at] for at, value in args])
         return [output if at < 0 else values[at] for output, at in zip(self.outputs, self._results, strict=True)]

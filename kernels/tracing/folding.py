@@ -299,8 +299,11 @@ def _shifted(op: str, a: Any, b: Any) -> Any:
 
 
 def _div(a: Any, b: Any) -> Any:
-    if isinstance(b, Node) or b <= 0:
-        raise TypeError("a division by what is no positive constant")
+    if isinstance(b, Node):
+        known = (0, span(a)[1]) if span(a)[0] >= 0 and b.lo >= 0 else (LOWEST, HIGHEST)
+        return b.graph.node("div", (a, b), 0, WORD, *known)
+    if b <= 0:
+        raise TypeError("a division by a constant that is not positive")
     if b & (b - 1) == 0:
         return make("shr", a, b.bit_length() - 1)
     return a.graph.node("div", (a, b), 0, WORD, a.lo // b, a.hi // b)

@@ -11,7 +11,8 @@ import numpy as np
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import same
-from quorisk.kernels.tracing.trace import CHOICE, LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
+from quorisk.kernels.tracing.general import CHOICE
+from quorisk.kernels.tracing.trace import LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
 
 NUM_RUNS = 1 << 12
 """Runs that go on at a time."""

@@ -4,16 +4,15 @@ The parameters and the rates of one configuration are constants in them. So is w
 not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, and nothing here is true of what follows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from quorisk.kernels.model import INSTANCE_BITS, Action, Model, fault_bits, leaves, num_words
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, signed, trailing_zeros
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
+from quorisk.kernels.tracing.general import CHOICE, nested
 
-CHOICE = "choice"
-"""Name of the leaf that numbers the initial state."""
 LOSSES = "losses"
 """Name of the leaf of which bit j is set if message j of a step is lost."""
 
@@ -192,7 +191,7 @@ class _Tracer:
 
     def _seen(self, state: Sequence[Any]) -> Seen:
         """As `Seen`, but with the masks of all words: 0 for those that are never drawn."""
-        whole = _nested(self.model.widths, iter(state))
+        whole = nested(self.model.widths, iter(state))
         unbounded: Any = False
         masks: list[Any] = []
         for mask in (mask for action in self.model.actions for mask in action.enabled(whole, self.params)):
@@ -204,7 +203,7 @@ class _Tracer:
         return Seen(tuple(masks), unbounded, broken, integer(self.model.outcome(whole, self.params)))
 
     def _words(self, state: Sequence[Any], masks: Sequence[Any], places: Sequence[int]) -> tuple[Word, ...]:
-        whole = _nested(self.model.widths, iter(state))
+        whole = nested(self.model.widths, iter(state))
         actions = [
             (i, first) for i, num in enumerate(num_words(self.model)) for first in range(0, num << INSTANCE_BITS, 64)
         ]
@@ -243,8 +242,3 @@ def _needed(now: Seen, words: Sequence[Word]) -> set[int]:
         if (more := leaf_names(after)) <= needed:
             return {name[1] for name in needed if name[0] == "state"}
         needed |= more
-
-
-def _nested(shape: Any, values: Iterator[Any]) -> Any:
-    """The values in nested tuples like `shape`."""
-    return type(shape)(*(_nested(part, values) for part in shape)) if isinstance(shape, tuple) else next(values)

@@ -8,7 +8,7 @@ side by side (`parallel`). `urgent` has a rate of its own, of `last_copy_is_repl
 from typing import NamedTuple
 
 from quorisk.kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing
-from quorisk.kernels.ops import jitable, where
+from quorisk.kernels.ops import where
 
 MAX_COPIES = 8
 SERIAL, PARALLEL, URGENT = range(3)
@@ -24,17 +24,14 @@ class Params(NamedTuple):
     repair: int
 
 
-@jitable
 def copy_fails_enabled(state, params):
     return ((1 << state.copies) - 1,)
 
 
-@jitable
 def copy_fails(state, params, instance, lost):
     return State(state.copies - 1)
 
 
-@jitable
 def copy_is_repaired_enabled(state, params):
     missing = params.copies - state.copies
     one_by_one = where(missing > 0, 1, 0)
@@ -42,32 +39,26 @@ def copy_is_repaired_enabled(state, params):
     return (where(waits, 0, where(params.repair == PARALLEL, (1 << missing) - 1, one_by_one)),)
 
 
-@jitable
 def copy_is_repaired(state, params, instance, lost):
     return State(state.copies + 1)
 
 
-@jitable
 def last_copy_is_replicated_enabled(state, params):
     return (where((params.repair == URGENT) & (state.copies == 1) & (params.copies > 1), 1, 0),)
 
 
-@jitable
 def a_copy_is_left(state, params):
     return state.copies > 0
 
 
-@jitable
 def outcome(state, params):
     return COMPLETED
 
 
-@jitable
 def initial_choices(params):
     return 1
 
 
-@jitable
 def initial(params, choice):
     return State(params.copies)
 

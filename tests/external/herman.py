@@ -7,7 +7,7 @@ The ring is stable with one token. The random bits are messages: one that is los
 from typing import NamedTuple
 
 from quorisk.kernels.model import COMPLETED, Action, Invariant, Model
-from quorisk.kernels.ops import jitable, popcount, where
+from quorisk.kernels.ops import popcount, where
 
 NUM_PROCESSES = 3
 ALL = (1 << NUM_PROCESSES) - 1
@@ -24,46 +24,38 @@ class Params(NamedTuple):
     starts: int
 
 
-@jitable
 def tokens(state):
     """The processes that have a token."""
     neighbours = ((state.bits << 1) | (state.bits >> (NUM_PROCESSES - 1))) & ALL
     return ~(state.bits ^ neighbours) & ALL
 
 
-@jitable
 def move_enabled(state, params):
     return (where(popcount(tokens(state)) > 1, 1, 0),)
 
 
-@jitable
 def move_sends(state, params, instance):
     return tokens(state)
 
 
-@jitable
 def move(state, params, instance, lost):
     neighbours = ((state.bits << 1) | (state.bits >> (NUM_PROCESSES - 1))) & ALL
     return State((neighbours & ~tokens(state)) | lost)
 
 
-@jitable
 def has_token(state, params):
     return tokens(state) != 0
 
 
-@jitable
 def outcome(state, params):
     return COMPLETED
 
 
-@jitable
 def initial_choices(params):
     """All bits 0, or all bits 1: three tokens."""
     return params.starts
 
 
-@jitable
 def initial(params, choice):
     return State(where(choice == 1, ALL, 0))
 

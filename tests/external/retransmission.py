@@ -7,7 +7,7 @@ repeats a frame that is not acknowledged in time, but not more often than MAX ti
 from typing import NamedTuple
 
 from quorisk.kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing, sends_one
-from quorisk.kernels.ops import jitable, where
+from quorisk.kernels.ops import where
 
 FRAME_LOSS = 0.02
 RATES = {"ack_arrives": 0.99, "ack_is_lost": 0.01}
@@ -31,12 +31,10 @@ class Params(NamedTuple):
     max_retries: int
 
 
-@jitable
 def send_frame_enabled(state, params):
     return (where(state.phase == SENDING, 1, 0),)
 
 
-@jitable
 def send_frame(state, params, instance, lost):
     # a repeated frame that the receiver has already is acknowledged again
     received = where(state.frame > state.received, state.frame, state.received)
@@ -44,55 +42,45 @@ def send_frame(state, params, instance, lost):
     return where(lost != 0, state._replace(phase=WAITING), arrived)
 
 
-@jitable
 def acknowledged(state, params):
     return (where(state.phase == FRAME_ARRIVED, 1, 0),)
 
 
-@jitable
 def ack_arrives(state, params, instance, lost):
     last = state.frame == params.frames
     following = state._replace(phase=SENDING, frame=state.frame + 1, retries=0)
     return where(last, state._replace(phase=SUCCESS), following)
 
 
-@jitable
 def ack_is_lost(state, params, instance, lost):
     return state._replace(phase=WAITING)
 
 
-@jitable
 def time_out_enabled(state, params):
     return (where(state.phase == WAITING, 1, 0),)
 
 
-@jitable
 def time_out(state, params, instance, lost):
     again = state._replace(phase=SENDING, retries=state.retries + 1)
     return where(state.retries < params.max_retries, again, state._replace(phase=GAVE_UP))
 
 
-@jitable
 def sender_succeeds(state, params):
     return state.phase != GAVE_UP
 
 
-@jitable
 def receiver_got_something(state, params):
     return (state.phase != GAVE_UP) | (state.received > 0)
 
 
-@jitable
 def outcome(state, params):
     return COMPLETED
 
 
-@jitable
 def initial_choices(params):
     return 1
 
 
-@jitable
 def initial(params, choice):
     return State(SENDING, 1, 0, 0)
 

@@ -6,7 +6,7 @@ Starts with nobody in the first queue and one in the second, and ends when the s
 from typing import NamedTuple
 
 from quorisk.kernels.model import COMPLETED, Action, Invariant, Model, Parameter, sends_nothing
-from quorisk.kernels.ops import jitable, where
+from quorisk.kernels.ops import where
 
 RATES = {"arrive": 3.0, "serve_first": 2.0, "serve_second": 6.0}
 FIGURES = {8: "5.602364e-06", 10: "3.147278e-07", 12: "1.860151e-08", 14: "1.138931e-09"}
@@ -22,57 +22,46 @@ class Params(NamedTuple):
     capacity: int
 
 
-@jitable
 def goes_on(state, params):
     return (state.second > 0) & (state.second < params.capacity)
 
 
-@jitable
 def arrive_enabled(state, params):
     return (where(goes_on(state, params) & (state.first < params.capacity), 1, 0),)
 
 
-@jitable
 def arrive(state, params, instance, lost):
     return state._replace(first=state.first + 1)
 
 
-@jitable
 def serve_first_enabled(state, params):
     return (where(goes_on(state, params) & (state.first > 0), 1, 0),)
 
 
-@jitable
 def serve_first(state, params, instance, lost):
     return State(state.first - 1, state.second + 1)
 
 
-@jitable
 def serve_second_enabled(state, params):
     return (where(goes_on(state, params), 1, 0),)
 
 
-@jitable
 def serve_second(state, params, instance, lost):
     return state._replace(second=state.second - 1)
 
 
-@jitable
 def second_has_room(state, params):
     return state.second < params.capacity
 
 
-@jitable
 def outcome(state, params):
     return COMPLETED
 
 
-@jitable
 def initial_choices(params):
     return 1
 
 
-@jitable
 def initial(params, choice):
     return State(0, 1)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from quorisk.kernels.model import COMPLETED, EXPOSURE, Action, Invariant, Model, Parameter, sends_nothing, sends_one
-from quorisk.kernels.ops import jitable, where
+from quorisk.kernels.ops import where
 
 
 class State(NamedTuple):
@@ -21,57 +21,46 @@ class Params(NamedTuple):
     houses: int
 
 
-@jitable
 def copy_is_lost_enabled(state, params):
     return (where((state.missing == 0) & (state.burnt == 0), 1, 0),)
 
 
-@jitable
 def copy_is_lost(state, params, instance, lost):
     return state._replace(missing=1)
 
 
-@jitable
 def copy_is_made_enabled(state, params):
     return (where((state.missing == 1) & (state.burnt == 0), 1, 0),)
 
 
-@jitable
 def copy_is_made(state, params, instance, lost):
     return state._replace(missing=0)
 
 
-@jitable
 def fire_enabled(state, params):
     return (where(state.burnt == 0, 1, 0),)
 
 
-@jitable
 def fire(state, params, instance, lost):
     return state._replace(burnt=1)
 
 
-@jitable
 def there_are_two_copies(state, params):
     return state.missing == 0
 
 
-@jitable
 def a_copy_survives(state, params):
     return state.burnt == 0
 
 
-@jitable
 def outcome(state, params):
     return COMPLETED
 
 
-@jitable
 def initial_choices(params):
     return 1
 
 
-@jitable
 def initial(params, choice):
     return State(0, 0)
 

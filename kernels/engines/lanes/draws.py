@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.engines.lanes.machine import Value, any_lane, constant
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
     OPEN,
@@ -16,6 +15,7 @@ from quorisk.kernels.engines.philox import (
 )
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.ops import as_int64
+from quorisk.kernels.tracing.machine import Value, any_lane, constant
 
 _LEFT_OVER = (1 << 48) - 1
 """The bits of a loss that block 0 does not see: if none is set it leaves nothing open, unless all messages are lost."""

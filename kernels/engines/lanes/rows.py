@@ -5,9 +5,9 @@ from typing import Any
 
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, REDO
-from quorisk.kernels.engines.lanes.machine import I1, I64, constant, intrinsic
 from quorisk.kernels.engines.tally import add_run, write_record
 from quorisk.kernels.model import LOST, Model, exposure_mask
+from quorisk.kernels.tracing.machine import I1, I64, constant, intrinsic
 
 FIXED = len(FIXED_COLUMNS)
 

@@ -9,15 +9,15 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later
-from quorisk.kernels.engines.lanes.emit import Emitter
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
-from quorisk.kernels.engines.lanes.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, intrinsic, splat
 from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
 from quorisk.kernels.engines.philox import FIRST_MESSAGES
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.ops import nth_bit
 from quorisk.kernels.tracing.demand import leaf_names
+from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, same
+from quorisk.kernels.tracing.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, intrinsic, splat
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf, strays
 
 _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tail", "special", "breaks", "end", "done")

@@ -5,7 +5,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.machine import DOUBLE, I1, I64, constant
+from quorisk.kernels.tracing.machine import DOUBLE, I1, I64, constant
 
 AHEAD = 8
 """Steps for which the random numbers are drawn at a time."""

@@ -9,9 +9,15 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.draws import draw, draw_bit, draw_choice, draw_later
-from quorisk.kernels.engines.lanes.emit import Emitter
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
-from quorisk.kernels.engines.lanes.machine import (
+from quorisk.kernels.engines.lanes.rows import write_rows
+from quorisk.kernels.engines.philox import FIRST_MESSAGES, highest_place, lowest_place
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
+from quorisk.kernels.tracing import demand
+from quorisk.kernels.tracing.emit import Emitter
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
+from quorisk.kernels.tracing.folding import make
+from quorisk.kernels.tracing.machine import (
     DOUBLE,
     I32,
     I64,
@@ -23,12 +29,6 @@ from quorisk.kernels.engines.lanes.machine import (
     splat,
     with_wide_registers,
 )
-from quorisk.kernels.engines.lanes.rows import write_rows
-from quorisk.kernels.engines.philox import FIRST_MESSAGES, highest_place, lowest_place
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
-from quorisk.kernels.tracing import demand
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
-from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, together, word_leaf
 
 NARROWEST = 32

@@ -7,20 +7,17 @@ BookKeeperProtocolWithLimbo.tla of the same authors.
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.ops import jitable
 from quorisk.kernels.protocols.bookkeeper import bookies, faults, invariants, recovery, writer
 from quorisk.kernels.protocols.bookkeeper.layout import INITIAL, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, make_params
 
 
-@jitable
 def initial_choices(params):
     """The spec has one initial state."""
     return 1
 
 
-@jitable
 def initial(params, choice):
     """Nothing exists yet."""
     return INITIAL

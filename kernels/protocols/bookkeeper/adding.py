@@ -1,6 +1,6 @@
 """What the writer and the recovery clients do alike: choose ensembles, add entries, resend them."""
 
-from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_REQUEST_ROW,
     EVERY_ROW,
@@ -31,7 +31,6 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
 _CONTAINING = tuple(sum(1 << (s - 1) for s in range(1, 64) if s >> b & 1) for b in range(MAX_BOOKIES))
 
 
-@jitable
 def sets_without(sets, bookies):
     """Of these sets of bookies (bit S - 1 for the set S) those that have none of `bookies`."""
     for b in range(MAX_BOOKIES):
@@ -39,7 +38,6 @@ def sets_without(sets, bookies):
     return sets
 
 
-@jitable
 def valid_ensembles(state, params, include_bookies, exclude_bookies):
     """ValidEnsemble for every set of bookies S at once, bit S - 1; none has a bookie that is down."""
     valid = sets_without(params.ensembles, exclude_bookies | state.b_down)
@@ -51,7 +49,6 @@ def valid_ensembles(state, params, include_bookies, exclude_bookies):
     return valid
 
 
-@jitable
 def select_ensemble(state, params, include_bookies, exclude_bookies):
     """SelectEnsemble: of the valid ensembles that placement prefers, or of all, the one with the smallest bit mask."""
     valid = valid_ensembles(state, params, include_bookies, exclude_bookies)
@@ -59,7 +56,6 @@ def select_ensemble(state, params, include_bookies, exclude_bookies):
     return lowest_bit(where(spread != 0, spread, valid)) + 1
 
 
-@jitable
 def add_pending(client, entry):
     """The client with a pending add operation for its current fragment."""
     shift = 6 * (entry - 1)
@@ -70,13 +66,11 @@ def add_pending(client, entry):
     )
 
 
-@jitable
 def receivable_confirms(client):
     """Success responses that ReceiveAddConfirmedResponse may take: bit 6(e - 1) + b."""
     return earliest_responses(client.responses.on_way) & ROWS & (current_ensemble(client.fragments) * EVERY_ROW)
 
 
-@jitable
 def receive_add_confirmed(client, params, response):
     """ReceiveAddConfirmedResponse, with MaxContiguousConfirmedEntry and MayBeRemoveFromPending."""
     confirmed = client.confirmed | (1 << response)
@@ -99,7 +93,6 @@ def receive_add_confirmed(client, params, response):
     )
 
 
-@jitable
 def needing_resend(client):
     """NeedsResend: bit 6(e - 1) of each pending op that is not of the current fragment and ensemble."""
     other_fragment = client.op_fragments ^ (client.fragments.num * EVERY_ROW)
@@ -107,7 +100,6 @@ def needing_resend(client):
     return nonzero_rows(other_fragment | other_ensemble) & client.pending
 
 
-@jitable
 def can_change_ensemble(state, params, client):
     """The guard of ChangeEnsemble."""
     ensemble = current_ensemble(client.fragments)
@@ -116,7 +108,6 @@ def can_change_ensemble(state, params, client):
     return where((failed != 0) & (needing_resend(client) == 0) & available, 1, 0)
 
 
-@jitable
 def change_ensemble(state, params, client):
     """ChangeEnsemble for the client alone: new fragments, confirmations and time-outs of failed bookies forgotten."""
     old = client.fragments
@@ -133,7 +124,6 @@ def change_ensemble(state, params, client):
     )
 
 
-@jitable
 def publish_fragments(state, client):
     """A client's fragments into the metadata. Returns the state and the client, who knows the new version."""
     version = state.meta_version + 1
@@ -145,14 +135,12 @@ def publish_fragments(state, client):
     return state, client._replace(meta_version=version)
 
 
-@jitable
 def resendable_ops(client):
     """The guard of ResendPendingAddOp: bit 6(e - 1) of each pending op that can be sent again."""
     resend = needing_resend(client)
     return resend & ~when(resend != 0, unsendable_ops, client)
 
 
-@jitable
 def unsendable_ops(client):
     """Pending ops that may not be sent again now: bit 6(e - 1)."""
     behind, sent = 0, 0
@@ -166,13 +154,11 @@ def unsendable_ops(client):
     return behind | sent
 
 
-@jitable
 def new_bookies(client, entry):
     """The bookies of the current ensemble that a pending op was not sent to."""
     return current_ensemble(client.fragments) & ~entry_row(client.op_ensembles, entry)
 
 
-@jitable
 def resend_pending_add_op(state, client, entry, lost):
     """ResendPendingAddOp: to the bookies that are new; the op then is of the current fragment."""
     requests = send_requests(state, client, entry, new_bookies(client, entry), lost)
@@ -181,7 +167,6 @@ def resend_pending_add_op(state, client, entry, lost):
     return add_pending(rest, entry)._replace(requests=requests)
 
 
-@jitable
 def send_requests(state, client, entry, bookies, lost):
     """SendMessagesToEnsemble of GetAddEntryRequests."""
     unheard = surely_lost(state, bookies, lost)

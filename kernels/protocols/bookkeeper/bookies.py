@@ -1,7 +1,7 @@
 """The bookies' four actions."""
 
 from quorisk.kernels.model import Action, sends_one
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.layout import EVERY_REQUEST_ROW, EVERY_ROW, ROW, ROWS, entry_row
 from quorisk.kernels.protocols.bookkeeper.messages import (
     FENCED_RESPONSE,
@@ -17,20 +17,17 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, recoverer, slot_field, with_recoverer, with_slot_field
 
 
-@jitable
 def answerable(client, bookies, answered, params):
     """Earliest add requests to these bookies; read literally, not those whose answer is in the message map."""
     requests = earliest_requests(client.requests.on_way) & (bookies * EVERY_REQUEST_ROW)
     return requests & ~when(params.literal != 0, add_requests_of, answered & ROWS)
 
 
-@jitable
 def confirmable(client, bookies, params):
     """The add requests that these bookies may confirm."""
     return answerable(client, bookies, client.responses.sent, params)
 
 
-@jitable
 def bookie_sends_add_confirmed_response_enabled(state, params):
     return (
         when(state.writer.requests.on_way != 0, confirmable, state.writer, ~state.b_fenced & ROW, params),
@@ -39,19 +36,16 @@ def bookie_sends_add_confirmed_response_enabled(state, params):
     )
 
 
-@jitable
 def requester(state, word):
     """The client whose add requests are that word of instances."""
     return where(word == 0, state.writer, recoverer(state, word - 1))
 
 
-@jitable
 def bookie_sends_add_confirmed_response_sends(state, params, instance):
     answered = requester(state, instance >> 6).responses.sent
     return 1 - ((answered >> answer_to(instance & 63)) & 1)
 
 
-@jitable
 def bookie_sends_add_confirmed_response(state, params, instance, lost):
     word, request = instance >> 6, instance & 63
     bookie, lac = add_request_bookie(request), add_request_lac(request)
@@ -66,24 +60,20 @@ def bookie_sends_add_confirmed_response(state, params, instance, lost):
     return where(word == 0, state._replace(writer=client), recovered)
 
 
-@jitable
 def refusable(client, bookies, params):
     """The add requests that these fenced bookies may refuse."""
     return answerable(client, bookies, client.responses.sent >> FENCED_RESPONSE, params)
 
 
-@jitable
 def bookie_sends_add_fenced_response_enabled(state, params):
     waiting = (state.writer.requests.on_way != 0) & (state.b_fenced != 0)
     return (when(waiting, refusable, state.writer, state.b_fenced, params),)
 
 
-@jitable
 def bookie_sends_add_fenced_response_sends(state, params, instance):
     return 1 - ((state.writer.responses.sent >> (FENCED_RESPONSE + answer_to(instance))) & 1)
 
 
-@jitable
 def bookie_sends_add_fenced_response(state, params, instance, lost):
     response = 1 << (FENCED_RESPONSE + answer_to(instance))
     writer = state.writer
@@ -94,19 +84,16 @@ def bookie_sends_add_fenced_response(state, params, instance, lost):
     return state._replace(writer=writer)
 
 
-@jitable
 def fence(state, params, bookie):
     """b_fenced once a fencing request reached this bookie."""
     known = (state.b_entries >> bookie) & EVERY_ROW
     return state.b_fenced | where((params.fence_unknown_ledger != 0) | (known != 0), 1 << bookie, 0)
 
 
-@jitable
 def bookie_sends_fencing_read_lac_response_enabled(state, params):
     return (state.fence_requests.on_way,)
 
 
-@jitable
 def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
     bookie = bookie_of(instance)
     lac = slot_field(state.b_lac, bookie)
@@ -118,12 +105,10 @@ def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
     )
 
 
-@jitable
 def bookie_sends_read_response_enabled(state, params):
     return (state.read_requests.on_way,)
 
 
-@jitable
 def bookie_sends_read_response(state, params, instance, lost):
     bookie = bookie_of(instance)
     found = (entry_row(state.b_entries, read_entry(instance)) >> bookie) & 1

@@ -5,7 +5,7 @@ responses that it has sent.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import sets_without
 from quorisk.kernels.protocols.bookkeeper.layout import (
     CLIENT_WITHDRAWN,
@@ -27,14 +27,12 @@ from quorisk.kernels.protocols.bookkeeper.messages import lose
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, slot_row
 
 
-@jitable
 def without_requests(client, bookies):
     """BreakRequests, for the add requests of one client."""
     broken = client.requests.on_way & (bookies * EVERY_REQUEST_ROW)
     return client._replace(requests=lose(client.requests, broken))
 
 
-@jitable
 def emptied(state, bookies):
     """These bookies lose their entries, their LACs and, by BreakRequests, what is on its way to them."""
     of_slots = slot_row(0, bookies) | slot_row(1, bookies)
@@ -52,7 +50,6 @@ def emptied(state, bookies):
     )
 
 
-@jitable
 def restarted_empty(state, params, bookies):
     """These bookies are back without their data."""
     return emptied(state, bookies)._replace(
@@ -62,7 +59,6 @@ def restarted_empty(state, params, bookies):
     )
 
 
-@jitable
 def lost_for_good(state, bookies):
     """These bookies are down."""
     return emptied(state, bookies)._replace(
@@ -72,54 +68,44 @@ def lost_for_good(state, bookies):
     )
 
 
-@jitable
 def up(state, params):
     """The bookies that may fail: once the ledger is created, those that are not down."""
     return where(state.meta_status == STATUS_NIL, 0, params.bookies & ~state.b_down)
 
 
-@jitable
 def bookie_restarts_empty_enabled(state, params):
     return (where(state.amnesias < params.max_amnesias, up(state, params), 0),)
 
 
-@jitable
 def bookie_restarts_empty(state, params, bookie, lost):
     return restarted_empty(state, params, 1 << bookie)
 
 
-@jitable
 def bookie_is_lost_enabled(state, params):
     return (where(popcount(state.b_down) < params.max_lost, up(state, params), 0),)
 
 
-@jitable
 def bookie_is_lost(state, params, bookie, lost):
     return lost_for_good(state, 1 << bookie)
 
 
-@jitable
 def bookie_is_replaced_enabled(state, params):
     closed = (params.replacement != 0) & (state.meta_status == STATUS_CLOSED)
     return (where(closed, state.b_down & ~any_row(state.meta_fragments.ensembles), 0),)
 
 
-@jitable
 def bookie_is_replaced(state, params, bookie, lost):
     return state._replace(b_down=state.b_down & ~(1 << bookie))
 
 
-@jitable
 def writer_crashes_enabled(state, params):
     return (where((params.writer_crash != 0) & (state.writer_status == STATUS_OPEN), 1, 0),)
 
 
-@jitable
 def writer_crashes(state, params, instance, lost):
     return state._replace(writer=state.writer._replace(meta_version=0), writer_status=CLIENT_WITHDRAWN)
 
 
-@jitable
 def repairable_fragments(state, params):
     """Bit 6 i + b: lost bookie b is in the ensemble of fragment i, counted from the current one, and another bookie can
     take its place."""
@@ -128,13 +114,11 @@ def repairable_fragments(state, params):
     return ensembles & down & (nonzero_rows(spare) * ROW)
 
 
-@jitable
 def auditor_replicates_fragment_enabled(state, params):
     wanted = (params.auto_recovery != 0) & (state.meta_status == STATUS_CLOSED) & (state.b_down != 0)
     return (when(wanted, repairable_fragments, state, params),)
 
 
-@jitable
 def replacement_for(state, params, ensemble, rest):
     """The smallest bookie that can complete `rest` of an ensemble: one that placement prefers, if there is one."""
     spare = params.bookies & ~(ensemble | state.b_down)
@@ -146,7 +130,6 @@ def replacement_for(state, params, ensemble, rest):
     return lowest_bit(where(preferred != 0, preferred, spare))
 
 
-@jitable
 def auditor_replicates_fragment(state, params, instance, lost):
     fragments, place = state.meta_fragments, instance // 6
     ensemble = (fragments.ensembles >> (6 * place)) & ROW
@@ -165,29 +148,24 @@ def auditor_replicates_fragment(state, params, instance, lost):
     )
 
 
-@jitable
 def losable_together(state, params, sets, size):
     """Of these sets of `size` bookies (bit S - 1), those that may be lost at the same moment."""
     room = popcount(state.b_down) + size <= params.max_lost
     return where(room & (state.meta_status != STATUS_NIL), sets_without(sets, state.b_down), 0)
 
 
-@jitable
 def two_bookies_are_lost_together_enabled(state, params):
     return (when(params.pairs != 0, losable_together, state, params, params.pairs, 2),)
 
 
-@jitable
 def three_bookies_are_lost_together_enabled(state, params):
     return (when(params.triples != 0, losable_together, state, params, params.triples, 3),)
 
 
-@jitable
 def bookies_are_lost_together(state, params, instance, lost):
     return lost_for_good(state, instance + 1)
 
 
-@jitable
 def restartable_racks(state, params):
     """Bit r: all bookies of rack r that are not down may restart empty."""
     racks = 0
@@ -197,13 +175,11 @@ def restartable_racks(state, params):
     return racks
 
 
-@jitable
 def rack_restarts_empty_enabled(state, params):
     wanted = (params.racks != 0) & (state.amnesias < params.max_amnesias)
     return (when(wanted, restartable_racks, state, params),)
 
 
-@jitable
 def rack_restarts_empty(state, params, rack, lost):
     return restarted_empty(state, params, (params.racks >> (6 * rack)) & up(state, params))
 

@@ -1,7 +1,7 @@
 """What must hold of a ledger, and how a run of it ended."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
-from quorisk.kernels.ops import jitable, popcount, when, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_ROW,
     MAX_ENTRIES,
@@ -19,14 +19,12 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
 from quorisk.kernels.protocols.bookkeeper.slots import in_recovery, of_slot, slot_row
 
 
-@jitable
 def closed_recoverer_lacs(state):
     """Rows by slot of the LACs of recovery clients that are CLOSED, as a pair; -1 for one that is not."""
     first = where((state.closed & 1) != 0, state.recoverer_0.lac, -1)
     return first, where((state.closed & 2) != 0, state.recoverer_1.lac, -1)
 
 
-@jitable
 def divergence(state):
     """Not exactly one client CLOSED with lac = meta_last_entry, or a lac of a client that is done or writing beyond."""
     last = state.meta_last_entry
@@ -41,14 +39,12 @@ def divergence(state):
     return where((closers != 1) | beyond, 1, 0)
 
 
-@jitable
 def no_divergence_between_client_and_metadata(state, params):
     """Once CLOSED: exactly one client CLOSED with lac = meta_last_entry, and no lac of a client that is done or
     writing beyond it. A breach is ledger truncation."""
     return when(state.meta_status == STATUS_CLOSED, divergence, state) == 0
 
 
-@jitable
 def missing_entries(state, writer_lac):
     """Bit 6(e - 1): entry e is within `writer_lac` or the lac of a recovery client that is CLOSED, and on no bookie of
     its fragment's ensemble."""
@@ -58,7 +54,6 @@ def missing_entries(state, writer_lac):
     return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_ensembles)
 
 
-@jitable
 def all_acked_entries_are_readable(state, params):
     """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its fragment's ensemble."""
     active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
@@ -66,14 +61,12 @@ def all_acked_entries_are_readable(state, params):
     return when((lac != 0) | (state.closed != 0), missing_entries, state, lac) == 0
 
 
-@jitable
 def acked_entries_survive(state, params):
     """Every entry up to the lac of a client that is OPEN, CLOSED or WITHDRAWN is on a bookie of its fragment's
     ensemble: entries stay acknowledged when their writer is gone."""
     return when((state.writer.lac != 0) | (state.closed != 0), missing_entries, state, state.writer.lac) == 0
 
 
-@jitable
 def below_quorum(state, quorum):
     """Bit e - 1: entry e is within meta_last_entry and on fewer than `quorum` bookies of its fragment's ensemble."""
     stored = state.b_entries & state.meta_ensembles
@@ -84,20 +77,17 @@ def below_quorum(state, quorum):
     return below
 
 
-@jitable
 def all_committed_entries_reach_ack_quorum(state, params):
     """Once CLOSED every entry up to meta_last_entry is on AckQuorum bookies of its fragment's ensemble."""
     return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.ack_quorum) == 0
 
 
-@jitable
 def all_committed_entries_reach_write_quorum(state, params):
     """Once CLOSED every entry up to meta_last_entry is on WriteQuorum bookies of its fragment's ensemble. An ack quorum
     below the write quorum leaves entries that are not, and the auditor sees nothing amiss."""
     return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.write_quorum) == 0
 
 
-@jitable
 def cannot_be_covered(state, params):
     """1 if too many bookies are down for any recovery to reach quorum coverage of fenced bookies, and none has it."""
     up = ROW & ~state.b_down
@@ -111,7 +101,6 @@ def cannot_be_covered(state, params):
     return where(first | second | new | reads, 0, 1)
 
 
-@jitable
 def ledger_can_be_closed(state, params):
     """Of a ledger that its writer can no longer close, enough bookies are left for a recovery to fence."""
     by_writer = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
@@ -119,7 +108,6 @@ def ledger_can_be_closed(state, params):
     return when(asked, cannot_be_covered, state, params) == 0
 
 
-@jitable
 def no_out_of_order_entries(state, params):
     """Every stored entry's data equals its id.
 
@@ -129,7 +117,6 @@ def no_out_of_order_entries(state, params):
     return state.b_entries >= 0
 
 
-@jitable
 def disordered_fragments(fragments):
     """Bit i: the fragment at place i of the stack does not start before the one at place i - 1."""
     disordered = 0
@@ -139,13 +126,11 @@ def disordered_fragments(fragments):
     return disordered
 
 
-@jitable
 def only_valid_fragments(state, params):
     """First entry ids of the metadata's fragments strictly increase."""
     return when(state.meta_fragments.num > 1, disordered_fragments, state.meta_fragments) == 0
 
 
-@jitable
 def outcome(state, params):
     """Nothing is enabled: the run is completed if the ledger is closed (the spec's LedgerIsClosed), else stuck."""
     return where(state.meta_status == STATUS_CLOSED, COMPLETED, STUCK)

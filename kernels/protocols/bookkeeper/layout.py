@@ -8,7 +8,7 @@ a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
 
 from typing import Any, NamedTuple
 
-from quorisk.kernels.ops import jitable, popcount, where
+from quorisk.kernels.ops import popcount, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
 MAX_AMNESIAS = 15
@@ -172,26 +172,22 @@ INITIAL = State(**_NOTHING)._replace(
 """Nothing created, stored or sent."""
 
 
-@jitable
 def entry_row(rows, entry):
     """The bookies' bits of one entry."""
     return (rows >> (6 * (entry - 1))) & ROW
 
 
-@jitable
 def entry_of(bit):
     """The entry in whose row a bit is, given its place."""
     return bit // 6 + 1
 
 
-@jitable
 def nonzero_rows(rows):
     """The first bit of each of up to ten rows that is not empty: of entries, bit 6(e - 1)."""
     pairs = rows | (rows >> 1)
     return (pairs | (pairs >> 2) | (rows >> 4) | (rows >> 5)) & EVERY_REQUEST_ROW
 
 
-@jitable
 def any_row(rows):
     """The union of up to ten rows."""
     rows |= rows >> 30
@@ -199,25 +195,21 @@ def any_row(rows):
     return rows & ROW
 
 
-@jitable
 def later_rows(rows):
     """For each entry the union of the rows of smaller entries."""
     return ((rows << 6) | (rows << 12) | (rows << 18)) & ROWS
 
 
-@jitable
 def entries_up_to(entry):
     """The rows of the entries 1 to `entry`, all bookies."""
     return (1 << (6 * entry)) - 1
 
 
-@jitable
 def current_ensemble(fragments):
     """Ensemble of the current fragment."""
     return fragments.ensembles & ROW
 
 
-@jitable
 def append_fragment(fragments, ensemble, first_entry_id):
     """The fragments with one more, now the current one."""
     return Fragments(
@@ -227,7 +219,6 @@ def append_fragment(fragments, ensemble, first_entry_id):
     )
 
 
-@jitable
 def ensembles_by_entry(fragments):
     """`meta_ensembles` of these fragments: FragmentOfEntryId(...).ensemble of every entry.
 
@@ -245,13 +236,11 @@ def ensembles_by_entry(fragments):
     return (current & in_current) | (found & ~in_current)
 
 
-@jitable
 def rows_from(entry):
     """All bookies of this entry, from 1 to 7, and of all later ones."""
     return (ROWS << (6 * entry) >> 6) & ROWS
 
 
-@jitable
 def has_quorum_coverage(bookies, cohort_size, params):
     """HasQuorumCoverage: no ack quorum of the cohort lies wholly outside `bookies`."""
     return popcount(bookies) >= cohort_size - params.ack_quorum + 1

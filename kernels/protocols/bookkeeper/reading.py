@@ -3,7 +3,7 @@
 Instances: of sending, the slot; of receiving, (slot, bookie).
 """
 
-from quorisk.kernels.ops import jitable, popcount, when, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import add_pending
 from quorisk.kernels.protocols.bookkeeper.layout import current_ensemble, has_quorum_coverage
 from quorisk.kernels.protocols.bookkeeper.messages import (
@@ -35,7 +35,6 @@ NEED_MORE_RESPONSES, READ_UNKNOWN, NO_SUCH_ENTRY, READ_OK = range(4)
 """What ReadStatus says."""
 
 
-@jitable
 def may_read(state, params, slot):
     """1 if the recovery client of this slot may send its first read or, the last one done, its next."""
     between_reads = (slot_field(state.last_recoverable, slot) | slot_field(state.curr_read_entries, slot)) == 0
@@ -45,25 +44,21 @@ def may_read(state, params, slot):
     return where((in_phase & between_reads) | ((in_phase ^ True) & fenced), 1, 0)
 
 
-@jitable
 def client_sends_recovery_read_requests_enabled(state, params):
     # each entry is read once, so SendMessagesToEnsemble adds no condition
     return (each_slot(in_recovery(state), 1, may_read, state, params),)
 
 
-@jitable
 def read_ensemble(state, params, slot):
     """Where the recovery reads of a slot go."""
     initial = of_slot(state.recovery_ensembles, slot)
     return where(params.recovery_reads_initial_ensemble, initial, current_ensemble(recoverer(state, slot).fragments))
 
 
-@jitable
 def client_sends_recovery_read_requests_sends(state, params, slot):
     return reachable(state, read_ensemble(state, params, slot))
 
 
-@jitable
 def client_sends_recovery_read_requests(state, params, slot, lost):
     entry = recoverer(state, slot).lap + 1
     ensemble = read_ensemble(state, params, slot)
@@ -81,14 +76,12 @@ def client_sends_recovery_read_requests(state, params, slot, lost):
     )
 
 
-@jitable
 def read_timeout_count(state, slot):
     """ReadTimeoutCount: bookies of the recovery ensemble that lost any read message of this client."""
     lost = state.read_requests.lost | state.read_responses.lost
     return popcount(bookies_of_reads(lost, slot) & of_slot(state.recovery_ensembles, slot))
 
 
-@jitable
 def status_without_ok(state, params, slot, negative, unknown):
     """ReadStatus where no response is OK, once `negative` more bookies have answered NoSuchEntry and `unknown` more
     Unknown."""
@@ -99,14 +92,12 @@ def status_without_ok(state, params, slot, negative, unknown):
     return where(negatives >= needed, NO_SUCH_ENTRY, where(everybody, READ_UNKNOWN, NEED_MORE_RESPONSES))
 
 
-@jitable
 def reads_on_way(state, slot):
     """The read messages that IgnoreFurtherReadResponses takes out: of this client, with its recovery ensemble."""
     on_way = state.read_requests.on_way | state.read_responses.on_way
     return reads_of_slot(on_way, slot, of_slot(state.recovery_ensembles, slot))
 
 
-@jitable
 def receivable_reads(state, params, slot):
     """The bookies whose read response this slot may take: those of the entry being read.
 
@@ -117,7 +108,6 @@ def receivable_reads(state, params, slot):
     return bookies & ~when(params.literal != 0, deciding_reads, state, params, slot, entry)
 
 
-@jitable
 def deciding_reads(state, params, slot, entry):
     """The bookies whose response would decide the read while others are on their way."""
     found, unknown = reads_of_entry(state.read_found, entry, slot), reads_of_entry(state.read_unknown, entry, slot)
@@ -126,7 +116,6 @@ def deciding_reads(state, params, slot, entry):
     return where(popcount(reads_on_way(state, slot)) == 1, 0, ~undecided)
 
 
-@jitable
 def client_receives_recovery_read_response_enabled(state, params):
     first, second = slot_field(state.curr_read_entries, 0) != 0, slot_field(state.curr_read_entries, 1) != 0
     reads = where(first, 1, 0) | where(second, 2, 0)
@@ -134,7 +123,6 @@ def client_receives_recovery_read_response_enabled(state, params):
     return (each_slot(slots, 6, receivable_reads, state, params),)
 
 
-@jitable
 def read_over(state, slot):
     """What ReadPositive, ReadNegative and ReadUnknown have in common: the read is reset, and no further response to it
     is waited for (IgnoreFurtherReadResponses)."""
@@ -148,7 +136,6 @@ def read_over(state, slot):
     )
 
 
-@jitable
 def read_positive(over, slot):
     """ReadPositive, once the read is over: the entry will be written back."""
     client = recoverer(over, slot)
@@ -156,7 +143,6 @@ def read_positive(over, slot):
     return with_recoverer(over, slot, add_pending(client, entry)._replace(lap=entry))
 
 
-@jitable
 def read_negative(over, slot, entry):
     """ReadNegative, once the read is over: the entry before this one is the last that can be recovered."""
     return over._replace(
@@ -165,7 +151,6 @@ def read_negative(over, slot, entry):
     )
 
 
-@jitable
 def read_unknown(over, slot):
     """ReadUnknown, once the read is over: recovery is aborted."""
     return over._replace(
@@ -174,7 +159,6 @@ def read_unknown(over, slot):
     )
 
 
-@jitable
 def client_receives_recovery_read_response(state, params, instance, lost):
     slot, response = slot_of(instance), 1 << instance
     entry = slot_field(state.curr_read_entries, slot)

@@ -5,7 +5,7 @@ client, of slot 1 OPS_OF_A_SLOT higher.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, lowest_bit, when, where
+from quorisk.kernels.ops import lowest_bit, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import (
     can_change_ensemble,
     change_ensemble,
@@ -54,19 +54,16 @@ from quorisk.kernels.protocols.bookkeeper.slots import (
 OPS_OF_A_SLOT = 24
 
 
-@jitable
 def client_starts_recovery_enabled(state, params):
     recoverable = (state.meta_status == STATUS_OPEN) | (state.meta_status == STATUS_IN_RECOVERY)
     others = (1 << (params.clients - 1)) - 1
     return (where(recoverable, others & ~state.started, 0),)
 
 
-@jitable
 def client_starts_recovery_sends(state, params, slot):
     return reachable(state, current_ensemble(state.meta_fragments))
 
 
-@jitable
 def client_starts_recovery(state, params, slot, lost):
     ensemble = current_ensemble(state.meta_fragments)
     version = state.meta_version + 1
@@ -81,12 +78,10 @@ def client_starts_recovery(state, params, slot, lost):
     )
 
 
-@jitable
 def client_receives_fencing_read_lac_response_enabled(state, params):
     return (state.fence_responses.on_way & rows_of_slots(state.started & ~state.reading),)
 
 
-@jitable
 def client_receives_fencing_read_lac_response(state, params, instance, lost):
     slot = slot_of(instance)
     client = recoverer(state, slot)
@@ -99,30 +94,25 @@ def client_receives_fencing_read_lac_response(state, params, instance, lost):
     )
 
 
-@jitable
 def not_sent_writes(client):
     """NotSentWrite: bit 6(e - 1) of each pending op that no add request was sent for."""
     return client.pending & ~nonzero_rows(add_requests_by_entry(client.requests.sent))
 
 
-@jitable
 def may_write_back(state, params, slot):
     """1 if ClientWritesBackEntry has something to do."""
     client = recoverer(state, slot)
     return where(when(client.pending != 0, not_sent_writes, client) != 0, 1, 0)
 
 
-@jitable
 def client_writes_back_entry_enabled(state, params):
     return (each_slot(in_read_write_phase(state), 1, may_write_back, state, params),)
 
 
-@jitable
 def client_writes_back_entry_sends(state, params, slot):
     return reachable(state, current_ensemble(recoverer(state, slot).fragments))
 
 
-@jitable
 def client_writes_back_entry(state, params, slot, lost):
     client = recoverer(state, slot)
     entry = entry_of(lowest_bit(not_sent_writes(client)))
@@ -130,26 +120,22 @@ def client_writes_back_entry(state, params, slot, lost):
     return with_recoverer(state, slot, client._replace(requests=requests))
 
 
-@jitable
 def receivable_confirms_of(state, params, slot):
     """The guard of ReceiveAddConfirmedResponse for one recovery client."""
     client = recoverer(state, slot)
     return when(client.responses.on_way != 0, receivable_confirms, client)
 
 
-@jitable
 def recovery_client_receives_add_confirmed_response_enabled(state, params):
     return (each_slot(in_recovery(state), OPS_OF_A_SLOT, receivable_confirms_of, state, params),)
 
 
-@jitable
 def recovery_client_receives_add_confirmed_response(state, params, instance, lost):
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
     client = receive_add_confirmed(recoverer(state, slot), params, instance - OPS_OF_A_SLOT * slot)
     return with_recoverer(state, slot, client)
 
 
-@jitable
 def recovery_can_change_ensemble(state, params, slot):
     """RecoveryClientChangesEnsemble of one client."""
     client = recoverer(state, slot)
@@ -158,13 +144,11 @@ def recovery_can_change_ensemble(state, params, slot):
     return when(wanted & allowed, can_change_ensemble, state, params, client)
 
 
-@jitable
 def recovery_client_changes_ensemble_enabled(state, params):
     active = where(state.meta_status == STATUS_IN_RECOVERY, in_recovery(state), 0)
     return (each_slot(active, 1, recovery_can_change_ensemble, state, params),)
 
 
-@jitable
 def recovery_client_changes_ensemble(state, params, slot, lost):
     client = change_ensemble(state, params, recoverer(state, slot))
     published, informed = publish_fragments(state, client)
@@ -172,32 +156,27 @@ def recovery_client_changes_ensemble(state, params, slot, lost):
     return with_recoverer(where(deferred, state, published), slot, where(deferred, client, informed))
 
 
-@jitable
 def resendable_ops_of(state, params, slot):
     """The guard of ResendPendingAddOp for one recovery client."""
     client = recoverer(state, slot)
     return when(client.pending != 0, resendable_ops, client)
 
 
-@jitable
 def recovery_client_sends_pending_add_op_enabled(state, params):
     return (each_slot(in_recovery(state), OPS_OF_A_SLOT, resendable_ops_of, state, params),)
 
 
-@jitable
 def recovery_client_sends_pending_add_op_sends(state, params, instance):
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
     return reachable(state, new_bookies(recoverer(state, slot), entry_of(instance - OPS_OF_A_SLOT * slot)))
 
 
-@jitable
 def recovery_client_sends_pending_add_op(state, params, instance, lost):
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
     client = resend_pending_add_op(state, recoverer(state, slot), entry_of(instance - OPS_OF_A_SLOT * slot), lost)
     return with_recoverer(state, slot, client)
 
 
-@jitable
 def may_close(state, params, slot):
     """1 if all that this client read is written back, and the metadata is what it knows."""
     client = recoverer(state, slot)
@@ -205,13 +184,11 @@ def may_close(state, params, slot):
     return where(current & (client.pending == 0) & (slot_field(state.last_recoverable, slot) != 0), 1, 0)
 
 
-@jitable
 def recovery_client_closes_ledger_enabled(state, params):
     active = where(state.meta_status == STATUS_IN_RECOVERY, in_read_write_phase(state), 0)
     return (each_slot(active, 1, may_close, state, params),)
 
 
-@jitable
 def recovery_client_closes_ledger(state, params, slot, lost):
     client = recoverer(state, slot)
     state, _ = publish_fragments(state, client)

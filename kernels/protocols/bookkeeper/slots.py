@@ -4,17 +4,15 @@ A set of bookies by slot is a word with a row for each slot; where something may
 instance is the bit's place: `slot_of` and `bookie_of` take it apart. A small number by slot is three bits of a word.
 """
 
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.layout import ROW
 
 
-@jitable
 def recoverer(state, slot):
     """The recovery client of a slot."""
     return where(slot == 0, state.recoverer_0, state.recoverer_1)
 
 
-@jitable
 def with_recoverer(state, slot, client):
     """The state with the client of that slot replaced."""
     return state._replace(
@@ -23,62 +21,52 @@ def with_recoverer(state, slot, client):
     )
 
 
-@jitable
 def each_slot(slots, stride, guard, state, params):
     """`guard(state, params, slot)` for each of these slots (bit slot), that of slot 1 `stride` bits higher."""
     first = when((slots & 1) != 0, guard, state, params, 0)
     return first | (when((slots & 2) != 0, guard, state, params, 1) << stride)
 
 
-@jitable
 def in_recovery(state):
     """Bit slot: status is STATUS_IN_RECOVERY."""
     return state.started & ~state.closed & ~state.aborted
 
 
-@jitable
 def in_read_write_phase(state):
     """Bit slot: status is STATUS_IN_RECOVERY, recovery_phase is ReadWritePhase."""
     return in_recovery(state) & state.reading
 
 
-@jitable
 def slot_row(slot, bookies):
     """A set of bookies in the row of this slot."""
     return bookies << (6 * slot)
 
 
-@jitable
 def of_slot(rows, slot):
     """The set of bookies in the row of this slot."""
     return (rows >> (6 * slot)) & ROW
 
 
-@jitable
 def rows_of_slots(slots):
     """All bookies in the rows of these slots (bit slot)."""
     return ((slots & 1) | ((slots & 2) << 5)) * ROW
 
 
-@jitable
 def slot_of(instance):
     """The slot of a (slot, bookie) instance."""
     return instance // 6
 
 
-@jitable
 def bookie_of(instance):
     """The bookie of an instance: of (slot, bookie), and of any message."""
     return instance % 6
 
 
-@jitable
 def slot_field(fields, slot):
     """The number of this slot; also that of a bookie, or of a (slot, bookie), in words that have one for each."""
     return (fields >> (3 * slot)) & 7
 
 
-@jitable
 def with_slot_field(fields, slot, value):
     """The number of this slot replaced."""
     return (fields & ~(7 << (3 * slot))) | (value << (3 * slot))

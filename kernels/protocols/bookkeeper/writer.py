@@ -1,7 +1,7 @@
 """The eight actions of the client that created the ledger."""
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.adding import (
     add_pending,
     can_change_ensemble,
@@ -34,12 +34,10 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
 )
 
 
-@jitable
 def client_creates_ledger_enabled(state, params):
     return (where(state.meta_status == STATUS_NIL, (1 << params.clients) - 1, 0),)
 
 
-@jitable
 def client_creates_ledger(state, params, instance, lost):
     ensemble = select_ensemble(state, params, 0, 0)
     fragments = append_fragment(state.meta_fragments, ensemble, 1)
@@ -47,7 +45,6 @@ def client_creates_ledger(state, params, instance, lost):
     return state._replace(meta_status=STATUS_OPEN, creator=instance + 1, writer_status=STATUS_OPEN, writer=writer)
 
 
-@jitable
 def client_sends_add_entry_requests_enabled(state, params):
     # an entry that was never pushed was never sent, so SendMessagesToEnsemble adds no condition
     writer = state.writer
@@ -55,12 +52,10 @@ def client_sends_add_entry_requests_enabled(state, params):
     return (where((state.writer_status == STATUS_OPEN) & room, 1, 0),)
 
 
-@jitable
 def to_writer_ensemble(state, params, instance):
     return reachable(state, current_ensemble(state.writer.fragments))
 
 
-@jitable
 def client_sends_add_entry_requests(state, params, instance, lost):
     writer = state.writer
     entry = writer.lap + 1
@@ -68,18 +63,15 @@ def client_sends_add_entry_requests(state, params, instance, lost):
     return state._replace(writer=add_pending(writer, entry)._replace(lap=entry, requests=requests))
 
 
-@jitable
 def client_receives_add_confirmed_response_enabled(state, params):
     waiting = (state.writer_status == STATUS_OPEN) & (state.writer.responses.on_way != 0)
     return (when(waiting, receivable_confirms, state.writer),)
 
 
-@jitable
 def client_receives_add_confirmed_response(state, params, instance, lost):
     return state._replace(writer=receive_add_confirmed(state.writer, params, instance))
 
 
-@jitable
 def receivable_refusals(client):
     """Fenced responses that the writer may take: bit 6(e - 1) + b."""
     return (earliest_responses(client.responses.on_way) >> FENCED_RESPONSE) & (
@@ -87,19 +79,16 @@ def receivable_refusals(client):
     )
 
 
-@jitable
 def client_receives_add_fenced_response_enabled(state, params):
     waiting = (state.writer_status == STATUS_OPEN) & (state.writer.responses.on_way > ROWS)
     return (when(waiting, receivable_refusals, state.writer),)
 
 
-@jitable
 def client_receives_add_fenced_response(state, params, instance, lost):
     writer = state.writer._replace(responses=processed(state.writer.responses, 1 << (FENCED_RESPONSE + instance)))
     return state._replace(writer=writer, writer_status=CLIENT_WITHDRAWN)
 
 
-@jitable
 def client_changes_ensemble_enabled(state, params):
     writer = state.writer
     open_ledger = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
@@ -108,36 +97,30 @@ def client_changes_ensemble_enabled(state, params):
     return (when(open_ledger & wanted & current, can_change_ensemble, state, params, writer),)
 
 
-@jitable
 def client_changes_ensemble(state, params, instance, lost):
     state, writer = publish_fragments(state, change_ensemble(state, params, state.writer))
     return state._replace(writer=writer)
 
 
-@jitable
 def client_resends_pending_add_op_enabled(state, params):
     wanted = (state.writer_status == STATUS_OPEN) & (state.writer.pending != 0)
     return (when(wanted, resendable_ops, state.writer),)
 
 
-@jitable
 def client_resends_pending_add_op_sends(state, params, instance):
     return reachable(state, new_bookies(state.writer, entry_of(instance)))
 
 
-@jitable
 def client_resends_pending_add_op(state, params, instance, lost):
     return state._replace(writer=resend_pending_add_op(state, state.writer, entry_of(instance), lost))
 
 
-@jitable
 def client_closes_ledger_success_enabled(state, params):
     open_ledger = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
     current = (params.close_checks_version == 0) | (state.writer.meta_version == state.meta_version)
     return (where(open_ledger & current, 1, 0),)
 
 
-@jitable
 def client_closes_ledger_success(state, params, instance, lost):
     return state._replace(
         writer=state.writer._replace(meta_version=state.writer.meta_version + 1),
@@ -148,12 +131,10 @@ def client_closes_ledger_success(state, params, instance, lost):
     )
 
 
-@jitable
 def client_closes_ledger_fail_enabled(state, params):
     return (where((state.writer_status == STATUS_OPEN) & (state.meta_status != STATUS_OPEN), 1, 0),)
 
 
-@jitable
 def client_closes_ledger_fail(state, params, instance, lost):
     return state._replace(writer=state.writer._replace(meta_version=0), writer_status=CLIENT_WITHDRAWN)
 

@@ -18,7 +18,7 @@ DuplicateNullKeyMessage: needs no crash, only that the context is published and 
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.ops import jitable, popcount, where
+from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.compaction.actions import ACTIONS
 from quorisk.kernels.protocols.compaction.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.compaction.layout import IN_PHASE_ONE, MAX_MESSAGES, WIDTHS, State
@@ -26,13 +26,11 @@ from quorisk.kernels.protocols.compaction.limits import LIMITS
 from quorisk.kernels.protocols.compaction.params import PARAMETERS, make_params
 
 
-@jitable
 def initial_choices(params):
     """One empty topic, or every sequence of messages."""
     return params.sequences
 
 
-@jitable
 def initial(params, choice):
     """Nothing happened yet. `choice` spells the messages, the first one as its lowest digit: key x values + value."""
     base = popcount(params.producible)

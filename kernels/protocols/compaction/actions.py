@@ -1,7 +1,7 @@
 """What can happen: the producer sends, the compactor takes its steps, the broker crashes."""
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, popcount, where
+from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.compaction.layout import (
     EVERY_ROW,
     IN_PHASE_ONE,
@@ -17,7 +17,6 @@ from quorisk.kernels.protocols.compaction.layout import (
 )
 
 
-@jitable
 def compact_messages(state, params):
     """CompactMessages: the row of the latest message of each key read in phase one, and of those without a key."""
     rows = state.keys & (up_to(state.read_position) * EVERY_ROW)
@@ -29,13 +28,11 @@ def compact_messages(state, params):
     return (latest | where(params.retain_null_key != 0, rows, 0)) & ROW
 
 
-@jitable
 def producer_enabled(state, params):
     # without a modelled producer the topic is full from the start
     return (where(popcount(state.keys) < params.messages, params.producible, 0),)
 
 
-@jitable
 def producer(state, params, instance, lost):
     place = popcount(state.keys)
     return state._replace(
@@ -44,23 +41,19 @@ def producer(state, params, instance, lost):
     )
 
 
-@jitable
 def compactor_phase_one_enabled(state, params):
     return (where((state.compactor_state == IN_PHASE_ONE) & (state.keys != 0), 1, 0),)
 
 
-@jitable
 def compactor_phase_one(state, params, instance, lost):
     return state._replace(read_position=popcount(state.keys), compactor_state=IN_PHASE_TWO_WRITE)
 
 
-@jitable
 def compactor_phase_two_write_enabled(state, params):
     room = max_compacted_ledger_id(state) < params.compactions
     return (where((state.compactor_state == IN_PHASE_TWO_WRITE) & room, 1, 0),)
 
 
-@jitable
 def compactor_phase_two_write(state, params, instance, lost):
     place = max_compacted_ledger_id(state)
     context_first = params.publish_context_before_horizon != 0
@@ -71,12 +64,10 @@ def compactor_phase_two_write(state, params, instance, lost):
     )
 
 
-@jitable
 def compactor_phase_two_update_context_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_UPDATE_CONTEXT, 1, 0),)
 
 
-@jitable
 def compactor_phase_two_update_context(state, params, instance, lost):
     published = after_publishing(params)
     context_first = params.publish_context_before_horizon != 0
@@ -86,12 +77,10 @@ def compactor_phase_two_update_context(state, params, instance, lost):
     )
 
 
-@jitable
 def compactor_phase_two_update_horizon_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_UPDATE_HORIZON, 1, 0),)
 
 
-@jitable
 def compactor_phase_two_update_horizon(state, params, instance, lost):
     published = after_publishing(params)
     context_first = params.publish_context_before_horizon != 0
@@ -101,14 +90,12 @@ def compactor_phase_two_update_horizon(state, params, instance, lost):
     )
 
 
-@jitable
 def after_publishing(params):
     """The compactor's state once context and horizon are published."""
     persist_first = params.persist_cursor_before_delete != 0
     return where(persist_first, IN_PHASE_TWO_PERSIST_CURSOR, IN_PHASE_TWO_DELETE_LEDGER)
 
 
-@jitable
 def with_compactor(state, more, next_state):
     """The compactor in `next_state` if it has more to do, else back in phase one, its result dropped."""
     return state._replace(
@@ -117,12 +104,10 @@ def with_compactor(state, more, next_state):
     )
 
 
-@jitable
 def compactor_phase_two_persist_cusror_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_PERSIST_CURSOR, 1, 0),)
 
 
-@jitable
 def compactor_phase_two_persist_cusror(state, params, instance, lost):
     state = state._replace(
         cursor_horizon=state.compaction_horizon,
@@ -131,12 +116,10 @@ def compactor_phase_two_persist_cusror(state, params, instance, lost):
     return with_compactor(state, params.persist_cursor_before_delete != 0, IN_PHASE_TWO_DELETE_LEDGER)
 
 
-@jitable
 def compactor_phase_two_delete_ledger_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_DELETE_LEDGER, 1, 0),)
 
 
-@jitable
 def compactor_phase_two_delete_ledger(state, params, instance, lost):
     # the last ledger but one goes, whoever uses it; if there is one ledger only, nothing is there to go
     newest = max_compacted_ledger_id(state)
@@ -147,12 +130,10 @@ def compactor_phase_two_delete_ledger(state, params, instance, lost):
     return with_compactor(state, params.persist_cursor_before_delete == 0, IN_PHASE_TWO_PERSIST_CURSOR)
 
 
-@jitable
 def broker_crash_enabled(state, params):
     return (where(state.crash_times < params.max_crashes, 1, 0),)
 
 
-@jitable
 def broker_crash(state, params, instance, lost):
     """What was in memory is lost; context and horizon are read back from the cursor (both 0 if it is Nil)."""
     return state._replace(

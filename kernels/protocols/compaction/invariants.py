@@ -1,7 +1,7 @@
 """What must hold of a topic, and what the end of a run means."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
-from quorisk.kernels.ops import jitable, popcount, where
+from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.compaction.layout import (
     EVERY_ROW,
     IN_PHASE_TWO_WRITE,
@@ -13,13 +13,11 @@ from quorisk.kernels.protocols.compaction.layout import (
 )
 
 
-@jitable
 def compacted_ledger_leak(state, params):
     """At most two ledgers exist: the current one and the one that is being written or deleted."""
     return popcount(state.existing) <= 2
 
 
-@jitable
 def compaction_horizon_correctness(state, params):
     """Every message up to the horizon is represented in the ledger that readers read: by itself or a later one of its
     key. Messages without a key count only if compaction keeps them. An absent ledger represents none (TLC, asked for
@@ -29,7 +27,6 @@ def compaction_horizon_correctness(state, params):
     return needed & ~up_to_latest(state.keys & (context_messages(state) * EVERY_ROW)) == 0
 
 
-@jitable
 def duplicate_null_key_message(state, params):
     """No message without a key is both in the ledger that readers read and beyond the horizon, where they read on in
     the topic: they would get it twice."""
@@ -37,7 +34,6 @@ def duplicate_null_key_message(state, params):
     return (twice & where(params.retain_null_key != 0, ROW, 0)) == 0
 
 
-@jitable
 def outcome(state, params):
     """Nothing is enabled: the run is completed if all is sent and all ledgers are used up (Termination), else stuck."""
     sent = popcount(state.keys) == params.messages

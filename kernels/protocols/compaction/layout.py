@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from quorisk.kernels.ops import jitable, popcount
+from quorisk.kernels.ops import popcount
 
 MAX_MESSAGES, MAX_COMPACTIONS, MAX_KEYS, MAX_VALUES, MAX_CRASHES = 8, 7, 6, 6, 31
 
@@ -52,13 +52,11 @@ WIDTHS = State(
 )
 
 
-@jitable
 def up_to(position):
     """The row of the messages 1 to `position`."""
     return (1 << position) - 1
 
 
-@jitable
 def up_to_latest(rows):
     """In each row the latest message there and all places before it."""
     rows |= (rows >> 1) & (0x7F * EVERY_ROW)
@@ -66,13 +64,11 @@ def up_to_latest(rows):
     return rows | ((rows >> 4) & (0x0F * EVERY_ROW))
 
 
-@jitable
 def max_compacted_ledger_id(state):
     """MaxCompactedLedgerId: 0 if there is no ledger."""
     return popcount(up_to_latest(state.existing))
 
 
-@jitable
 def context_messages(state):
     """The row of the messages in the ledger that readers read: none if it was deleted, or if there is none yet."""
     return (state.ledgers >> ((8 * state.compacted_topic_context - 8) & 63)) & ROW  # context 0: row 7, always empty

@@ -7,7 +7,6 @@ withdrawn, and replicas may receive them late or never. How faulty a cluster is,
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.ops import jitable
 from quorisk.kernels.protocols.kafka import kip320, kip320_first_try, replication, truncation
 from quorisk.kernels.protocols.kafka.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kafka.layout import INITIAL, WIDTHS
@@ -15,13 +14,11 @@ from quorisk.kernels.protocols.kafka.limits import LIMITS
 from quorisk.kernels.protocols.kafka.params import CONDITIONS, PARAMETERS, make_params
 
 
-@jitable
 def initial_choices(params):
     """The spec has one initial state."""
     return 1
 
 
-@jitable
 def initial(params, choice):
     """Empty logs, every replica in the ISR, no leader yet."""
     return INITIAL._replace(quorum_isr=(1 << params.replicas) - 1)

@@ -1,12 +1,11 @@
 """What must hold of a partition, and how a run of it ended."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, exposed, presiding, quorum_leader, true_leader
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, nonempty, row, rows, union
 
 
-@jitable
 def missing_in_local_isrs(state):
     """Bit 6r + i: replica r lacks record i, which a presumed leader with r in its ISR has below its high watermark."""
     leaders = presiding(state)
@@ -17,7 +16,6 @@ def missing_in_local_isrs(state):
     return missing
 
 
-@jitable
 def weak_isr(state, params):
     """All replicas in the ISR that a presumed leader believes in hold its records below its high watermark."""
     in_any_isr = rows(union(state.isrs & (nonempty(presiding(state)) * ROW)))
@@ -25,25 +23,21 @@ def weak_isr(state, params):
     return when(suspects != 0, missing_in_local_isrs, state) == 0
 
 
-@jitable
 def strong_isr(state, params):
     """All replicas in the quorum's ISR hold the records below the high watermark of every presumed leader."""
     return (exposed(state) * EVERY_REPLICA) & rows(state.quorum_isr) & ~state.logs == 0
 
 
-@jitable
 def leader_in_isr(state, params):
     """The quorum's leader, while there is one, is in the quorum's ISR."""
     return quorum_leader(state) & ~state.quorum_isr == 0
 
 
-@jitable
 def true_leader_log(state):
     """The records of the true leader's log; none without one."""
     return union(state.logs & (nonempty(true_leader(state)) * ROW))
 
 
-@jitable
 def committed_records_survive(state, params):
     """Once there is a true leader, its log holds every committed record: one that ever was below the high watermark of
     a replica while that replica presumed to lead, so that consumers may have read it and producers were told so.
@@ -56,7 +50,6 @@ def committed_records_survive(state, params):
     return (missing == 0) | (true_leader(state) == 0)
 
 
-@jitable
 def outcome(state, params):
     """Nothing is enabled, so no epochs are left: the run is completed if there is a true leader that has committed
     its whole log, else stuck, most often because the controller's last request named no leader."""

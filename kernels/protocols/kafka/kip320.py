@@ -4,7 +4,7 @@ Instances as in `replication` and `truncation`.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.kip320_first_try import expandable_in_epoch
 from quorisk.kernels.protocols.kafka.layout import last_records, presiding, true_leader
 from quorisk.kernels.protocols.kafka.params import FENCED, TO_MATCH_IN_EPOCH
@@ -23,37 +23,31 @@ from quorisk.kernels.protocols.kafka.truncation import become_follower_and_trunc
 from quorisk.kernels.protocols.rows import row
 
 
-@jitable
 def in_epoch_and_caught_up(state, leader, end):
     """IsFollowingLeaderEpoch, spread, with a log that reaches `end`."""
     return following(state, row(presiding(state), leader)) & reaching(state, end, last_records(state, end))
 
 
-@jitable
 def fenced_leader_expand_isr_enabled(state, params):
     chosen = (params.expand_isr == FENCED) & (true_leader(state) != 0)
     return (when(chosen, expandable_in_epoch, state, in_epoch_and_caught_up),)
 
 
-@jitable
 def fenced_leader_shrink_isr_enabled(state, params):
     chosen = (params.shrink_isr == FENCED) & (true_leader(state) != 0)
     return (when(chosen, shrinkable, state, in_epoch_and_caught_up),)
 
 
-@jitable
 def fenced_leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == FENCED, presiding(state), 0)
     return (advanceable_leaders(state, leaders, in_epoch_and_caught_up),)
 
 
-@jitable
 def fenced_become_follower_and_truncate_enabled(state, params):
     chosen = params.become_follower == TO_MATCH_IN_EPOCH
     return (where(chosen, requests_to_follow(state, params, presiding(state)), 0),)
 
 
-@jitable
 def fenced_follower_fetch_enabled(state, params):
     leaders = where(params.fetch == FENCED, presiding(state), 0)
     return (lagging_followers(state, leaders, in_epoch_and_caught_up),)

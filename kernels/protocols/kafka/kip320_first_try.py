@@ -6,7 +6,7 @@ as in `replication`.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import (
     MAX_REPLICAS,
     end_offset,
@@ -37,14 +37,12 @@ from quorisk.kernels.protocols.kafka.truncation import kept_for_match, last_reco
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, gathered, nonempty, row, row_of
 
 
-@jitable
 def caught_up_to_leader_epoch(state, leader, end):
     """IsFollowerCaughtUpToLeaderEpoch, spread, for a leader that presumes to lead."""
     last = last_records(state, end) & row(state.logs, leader)
     return following(state, row(state.leads, leader)) & reaching(state, end, last)
 
 
-@jitable
 def high_watermark_in_epoch(state, leader):
     """HasHighWatermarkReachedCurrentEpoch, the same in Kip320."""
     hw = high_watermark(state, leader)
@@ -53,56 +51,47 @@ def high_watermark_in_epoch(state, leader):
     return in_epoch | (hw == end_offset(state, leader))
 
 
-@jitable
 def expandable_in_epoch(state, is_caught_up):
     """`expandable` once the high watermark has reached the leader's epoch."""
     ready = high_watermark_in_epoch(state, row_of(true_leader(state)))
     return where(ready, expandable(state, is_caught_up), 0)
 
 
-@jitable
 def leader_expand_isr_better_fencing_enabled(state, params):
     chosen = (params.expand_isr == FIRST_TRY) & (true_leader(state) != 0)
     return (when(chosen, expandable_in_epoch, state, caught_up_to_leader_epoch),)
 
 
-@jitable
 def leader_shrink_isr_better_fencing_enabled(state, params):
     chosen = (params.shrink_isr == FIRST_TRY) & (true_leader(state) != 0)
     return (when(chosen, shrinkable, state, caught_up_to_leader_epoch),)
 
 
-@jitable
 def improved_leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == FIRST_TRY, presiding(state), 0)
     return (advanceable_leaders(state, leaders, caught_up_to_leader_epoch),)
 
 
-@jitable
 def become_follower_enabled(state, params):
     chosen = params.become_follower == NOT_AT_ONCE
     return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
 
 
-@jitable
 def become_follower(state, params, instance, lost):
     replica = instance // WIDTH
     return receive_request(state, replica, instance - WIDTH * replica)
 
 
-@jitable
 def lasts_in_log(state, lasts, leader):
     """The replicas, spread, whose last record the leader holds at that offset."""
     return nonempty(lasts & (row(state.logs, leader) * EVERY_REPLICA))
 
 
-@jitable
 def fetching(state, lasts, leader):
     agreeing = lasts_in_log(state, lasts, leader) | (nonempty(lasts) ^ EVERY_REPLICA)
     return lagging(state, leader, caught_up) & agreeing
 
 
-@jitable
 def follower_fetch_enabled(state, params):
     leaders = where(params.fetch == FIRST_TRY, presiding(state), 0)
     lasts = when(leaders != 0, last_records_of_all, state)
@@ -112,14 +101,12 @@ def follower_fetch_enabled(state, params):
     return (gathered(mask),)
 
 
-@jitable
 def truncating(state, lasts, leader):
     """FollowerNeedsTruncation: a log that is longer than the leader's also ends in a record that the leader lacks."""
     disagreeing = nonempty(lasts) & ~lasts_in_log(state, lasts, leader)
     return following(state, row(state.leads, leader)) & disagreeing
 
 
-@jitable
 def follower_truncate_enabled(state, params):
     leaders = where(params.become_follower == NOT_AT_ONCE, presiding(state), 0)
     lasts = when(leaders != 0, last_records_of_all, state)
@@ -129,7 +116,6 @@ def follower_truncate_enabled(state, params):
     return (gathered(mask),)
 
 
-@jitable
 def follower_truncate(state, params, follower, lost):
     return truncate(state, follower, kept_for_match(state, leader_of(state, follower), follower))
 

@@ -11,7 +11,7 @@ the latest of them.
 
 from typing import NamedTuple
 
-from quorisk.kernels.ops import jitable, popcount
+from quorisk.kernels.ops import popcount
 from quorisk.kernels.protocols.rows import (
     EVERY_REPLICA,
     EVERY_ROW,
@@ -62,73 +62,61 @@ WIDTHS = State(
 INITIAL = State(**dict.fromkeys(State._fields, 0))
 
 
-@jitable
 def current(state):
     """The leader epoch of each replica: bit 6r + e."""
     return state.seen & ~((state.seen >> 1) & LOW_BITS)
 
 
-@jitable
 def presiding(state):
     """ReplicaPresumesLeadership: bit 6r + e where replica r presumes to lead, in epoch e."""
     return current(state) & state.leads
 
 
-@jitable
 def quorum_epoch(state):
     """quorumState.leaderEpoch as a bit of each row; none if Nil."""
     return ((1 << state.next_epoch) >> 1) * EVERY_REPLICA
 
 
-@jitable
 def true_leader(state):
     """IsTrueLeader: bit 6r + e of the true leader, if there is one."""
     return presiding(state) & quorum_epoch(state)
 
 
-@jitable
 def quorum_leader(state):
     """quorumState.leader as a set of replicas, empty if None."""
     return gathered(nonempty(state.leads & quorum_epoch(state)))
 
 
-@jitable
 def exposed(state):
     """The records below the high watermark of any replica that presumes to lead."""
     return union(state.below_hw & (nonempty(presiding(state)) * ROW))
 
 
-@jitable
 def end_offset(state, replica):
     """GetEndOffset."""
     return popcount(row(state.logs, replica))
 
 
-@jitable
 def leader_epoch(state, replica):
     """replicaState[replica].leaderEpoch; -1 = Nil."""
     return popcount(row(state.seen, replica)) - 1
 
 
-@jitable
 def high_watermark(state, replica):
     """replicaState[replica].hw."""
     return popcount(row(state.below_hw, replica))
 
 
-@jitable
 def records_before(state, offset):
     """The records at smaller offsets."""
     return union(state.offsets & ((1 << (WIDTH * offset)) - 1))
 
 
-@jitable
 def last_records(state, end):
     """The records at offset `end` - 1; none if `end` is 0."""
     return row(state.offsets << WIDTH, end)
 
 
-@jitable
 def truncate(state, replica, kept):
     """TruncateTo, keeping of the log the records in `kept`, and none but those below the high watermark: what no log
     holds any longer is forgotten."""

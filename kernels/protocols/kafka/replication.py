@@ -5,7 +5,7 @@ a leader, bit 6 replica + epoch of the request; fetching, the follower.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import (
     MAX_REPLICAS,
     current,
@@ -22,7 +22,6 @@ from quorisk.kernels.protocols.kafka.params import PLAIN
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, gathered, nonempty, row, row_of, spread, with_row
 
 
-@jitable
 def controller_update_isr(state, leader, isr):
     """ControllerUpdateIsr: the next leader epoch, with `leader` (a set of at most one replica) and `isr`."""
     return state._replace(
@@ -33,22 +32,18 @@ def controller_update_isr(state, leader, isr):
     )
 
 
-@jitable
 def controller_elect_leader_enabled(state, params):
     return (where(state.next_epoch < params.epochs, state.quorum_isr & ~quorum_leader(state), 0),)
 
 
-@jitable
 def controller_elect_leader(state, params, replica, lost):
     return controller_update_isr(state, 1 << replica, state.quorum_isr)
 
 
-@jitable
 def controller_shrink_isr_enabled(state, params):
     return (where(state.next_epoch < params.epochs, state.quorum_isr | quorum_leader(state), 0),)
 
 
-@jitable
 def controller_shrink_isr(state, params, replica, lost):
     failed = 1 << replica
     leader = quorum_leader(state)
@@ -57,7 +52,6 @@ def controller_shrink_isr(state, params, replica, lost):
     return controller_update_isr(state, leader & ~failed, isr)
 
 
-@jitable
 def receive_request(state, replica, epoch):
     """The replica takes over leader epoch, leader and ISR of that LeaderAndIsr request."""
     return state._replace(
@@ -66,76 +60,64 @@ def receive_request(state, replica, epoch):
     )
 
 
-@jitable
 def note_exposed(state, params, leader):
     """What is below a presumed leader's high watermark is committed: no action of the spec, but its observer."""
     known = where(params.track_committed != 0, row(state.below_hw, leader), 0)
     return state._replace(committed=state.committed | known)
 
 
-@jitable
 def become_leader_enabled(state, params):
     return (state.leads & ~state.seen,)
 
 
-@jitable
 def become_leader(state, params, instance, lost):
     replica = instance // WIDTH
     return note_exposed(receive_request(state, replica, instance - WIDTH * replica), params, replica)
 
 
-@jitable
 def following(state, epochs):
     """The replicas, spread, whose leader epoch is one of `epochs`. With the epochs that a leader was ever named for it
     is ReplicaIsFollowing; with the one that it is in, KIP-320's IsFollowingLeaderEpoch."""
     return nonempty(current(state) & (epochs * EVERY_REPLICA))
 
 
-@jitable
 def reaching(state, end, last):
     """The replicas, spread, that hold one of `last`, the records that count at offset `end` - 1; all if `end` is 0."""
     return where(end == 0, EVERY_REPLICA, nonempty(state.logs & (last * EVERY_REPLICA)))
 
 
-@jitable
 def caught_up(state, leader, end):
     """IsFollowerCaughtUp, spread; `end` is at most one beyond the leader's log."""
     return following(state, row(state.leads, leader)) & reaching(state, end, last_records(state, end))
 
 
-@jitable
 def quorum_update_isr(state, leader, isr):
     """QuorumUpdateLeaderAndIsr, for the true leader."""
     return state._replace(quorum_isr=isr, isrs=with_row(state.isrs, leader, isr))
 
 
-@jitable
 def add_to_isr(state, params, replica, lost):
     """The effect of every variant of LeaderExpandIsr."""
     leader = row_of(true_leader(state))
     return quorum_update_isr(state, leader, row(state.isrs, leader) | (1 << replica))
 
 
-@jitable
 def remove_from_isr(state, params, replica, lost):
     """The effect of every variant of LeaderShrinkIsr."""
     leader = row_of(true_leader(state))
     return quorum_update_isr(state, leader, row(state.isrs, leader) & ~(1 << replica))
 
 
-@jitable
 def expandable(state, is_caught_up):
     """Replicas that the true leader may add, where `is_caught_up` is the variant's notion of caught up."""
     leader = row_of(true_leader(state))
     return gathered(is_caught_up(state, leader, high_watermark(state, leader))) & ~row(state.isrs, leader)
 
 
-@jitable
 def leader_expand_isr_enabled(state, params):
     return (when((params.expand_isr == PLAIN) & (true_leader(state) != 0), expandable, state, caught_up),)
 
 
-@jitable
 def shrinkable(state, is_caught_up):
     """Replicas that the true leader may remove."""
     leader = row_of(true_leader(state))
@@ -143,19 +125,16 @@ def shrinkable(state, is_caught_up):
     return row(state.isrs, leader) & ~kept
 
 
-@jitable
 def leader_shrink_isr_enabled(state, params):
     return (when((params.shrink_isr == PLAIN) & (true_leader(state) != 0), shrinkable, state, caught_up),)
 
 
-@jitable
 def leader_write_enabled(state, params):
     full = state.logs & (last_records(state, params.log_size) * EVERY_REPLICA)
     writers = nonempty(presiding(state)) & ~nonempty(full)
     return (where(state.next_record < params.max_records, gathered(writers), 0),)
 
 
-@jitable
 def leader_write(state, params, leader, lost):
     record = 1 << state.next_record
     return state._replace(
@@ -166,14 +145,12 @@ def leader_write(state, params, leader, lost):
     )
 
 
-@jitable
 def advanceable(state, leader, is_caught_up):
     # the leader is in its own ISR, so this asks for its record too
     acknowledged = is_caught_up(state, leader, high_watermark(state, leader) + 1)
     return where(spread(row(state.isrs, leader)) & ~acknowledged == 0, 1 << leader, 0)
 
 
-@jitable
 def advanceable_leaders(state, leaders, is_caught_up):
     """Those of `leaders`, rows of epochs, whose ISR has the next record."""
     mask = 0
@@ -182,26 +159,22 @@ def advanceable_leaders(state, leaders, is_caught_up):
     return mask
 
 
-@jitable
 def leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == PLAIN, presiding(state), 0)
     return (advanceable_leaders(state, leaders, caught_up),)
 
 
-@jitable
 def advance_high_watermark(state, params, leader, lost):
     """The effect of every variant of LeaderIncHighWatermark."""
     record = row(state.offsets, high_watermark(state, leader)) & row(state.logs, leader)
     return note_exposed(state._replace(below_hw=state.below_hw | (record << (WIDTH * leader))), params, leader)
 
 
-@jitable
 def lagging(state, leader, is_caught_up):
     """The leader's followers, spread, that lack records: all followers are caught up to offset 0."""
     return is_caught_up(state, leader, 0) & ~is_caught_up(state, leader, end_offset(state, leader))
 
 
-@jitable
 def lagging_followers(state, leaders, is_caught_up):
     """The followers of `leaders`, rows of epochs, that lack records."""
     mask = 0
@@ -210,19 +183,16 @@ def lagging_followers(state, leaders, is_caught_up):
     return gathered(mask)
 
 
-@jitable
 def follower_replicate_enabled(state, params):
     leaders = where(params.fetch == PLAIN, presiding(state), 0)
     return (lagging_followers(state, leaders, caught_up),)
 
 
-@jitable
 def leader_of(state, replica):
     """replicaState[replica].leader, which is not None."""
     return row_of(state.leads & (row(current(state), replica) * EVERY_REPLICA))
 
 
-@jitable
 def fetch(state, params, follower, lost):
     """The effect of every variant of FollowerReplicate: the leader's next record, then its high watermark."""
     leader = leader_of(state, follower)

@@ -4,51 +4,44 @@ Instances: bit 6 replica + epoch, for each LeaderAndIsr request that names anoth
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, end_offset, last_records, records_before, truncate
 from quorisk.kernels.protocols.kafka.params import TO_EPOCH_END, TO_HIGH_WATERMARK, TO_MATCH
 from quorisk.kernels.protocols.kafka.replication import receive_request
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, nonempty, row, row_of, union
 
 
-@jitable
 def requests_to_follow(state, params, leads):
     """Requests that a replica may receive as a follower, of those that `leads` has."""
     in_use = (1 << (WIDTH * params.replicas)) - 1
     return (union(leads) * EVERY_REPLICA) & in_use & ~state.leads & ~state.seen
 
 
-@jitable
 def request_leader(state, epoch):
     """The leader that the request of that epoch names."""
     return row_of(state.leads & (EVERY_REPLICA << epoch))
 
 
-@jitable
 def become_follower_and_truncate_to(state, instance, kept):
     """BecomeFollowerAndTruncateTo, keeping the records in `kept`."""
     replica = instance // WIDTH
     return receive_request(truncate(state, replica, kept), replica, instance - WIDTH * replica)
 
 
-@jitable
 def become_follower_truncate_to_high_watermark_enabled(state, params):
     chosen = params.become_follower == TO_HIGH_WATERMARK
     return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
 
 
-@jitable
 def become_follower_truncate_to_high_watermark(state, params, instance, lost):
     return become_follower_and_truncate_to(state, instance, row(state.below_hw, instance // WIDTH))
 
 
-@jitable
 def last_record(state, replica):
     """GetLatestRecord, as a set; empty if the log is."""
     return row(state.logs, replica) & last_records(state, end_offset(state, replica))
 
 
-@jitable
 def last_records_of_all(state):
     """GetLatestRecord of every replica, in its row."""
     lasts = 0
@@ -57,7 +50,6 @@ def last_records_of_all(state):
     return lasts
 
 
-@jitable
 def kept_for_epoch_end(state, leader, replica):
     """The records before LookupOffsetForEpoch of the follower's last epoch; any for a follower without records."""
     epoch = row_of(state.epochs & (last_record(state, replica) * EVERY_ROW))
@@ -69,7 +61,6 @@ def kept_for_epoch_end(state, leader, replica):
     return where(same_epoch | (later != 0), records_before(state, offset), row(state.below_hw, replica))
 
 
-@jitable
 def beyond_end(state, lasts, replica):
     """Leaders, spread, whose answer to LookupOffsetForEpoch lies beyond the end of the replica's log."""
     last = row(lasts, replica)
@@ -85,7 +76,6 @@ def beyond_end(state, lasts, replica):
     return where(last != 0, (same_epoch & longer) | (first_beyond & ~same_epoch), 0)
 
 
-@jitable
 def become_follower_truncate_kip101_enabled(state, params):
     chosen = params.become_follower == TO_EPOCH_END
     mask = where(chosen, requests_to_follow(state, params, state.leads), 0)
@@ -97,14 +87,12 @@ def become_follower_truncate_kip101_enabled(state, params):
     return (mask,)
 
 
-@jitable
 def become_follower_truncate_kip101(state, params, instance, lost):
     replica = instance // WIDTH
     leader = request_leader(state, instance - WIDTH * replica)
     return become_follower_and_truncate_to(state, instance, kept_for_epoch_end(state, leader, replica))
 
 
-@jitable
 def kept_for_match(state, leader, replica):
     """The records before FirstNonMatchingOffsetFromTail: up to the last one that both logs hold."""
     matching = row(state.logs, leader) & row(state.logs, replica)
@@ -114,13 +102,11 @@ def kept_for_match(state, leader, replica):
     return union(state.offsets & kept)
 
 
-@jitable
 def become_follower_truncate_kip279_enabled(state, params):
     chosen = params.become_follower == TO_MATCH
     return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
 
 
-@jitable
 def become_follower_and_truncate_to_match(state, params, instance, lost):
     """The effect of BecomeFollowerTruncateKip279 and of FencedBecomeFollowerAndTruncate."""
     replica = instance // WIDTH

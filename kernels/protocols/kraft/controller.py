@@ -6,7 +6,7 @@ epoch (ten a word) + new leader; of reassignment, a word for each new leader, bi
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
     ALL_BROKERS,
@@ -29,7 +29,6 @@ _CONTAINING = tuple(sum(1 << s for s in range(1 << MAX_BROKERS) if s >> b & 1) f
 """Bit S for every set of brokers S that has broker b."""
 
 
-@jitable
 def apply_partition_change(state, params, partition):
     """ApplyPartitionChange: `partition` with the next partition epoch, but for its `last_known_elr`."""
     old = state.con
@@ -51,14 +50,12 @@ def apply_partition_change(state, params, partition):
     )
 
 
-@jitable
 def update_elr(state, params, isr, replicas):
     """UpdateElrOnIsrOrReplicaChange."""
     elr = (state.con.elr & replicas) | (state.con.isr & replicas & ~isr)
     return where((params.kip966 != 0) & (popcount(isr) < params.min_isr), elr, 0)
 
 
-@jitable
 def candidates(state, params, isr, elr, unfenced):
     """The brokers that may be elected from this ISR and ELR."""
     live = where(params.kip966, isr, isr & unfenced)
@@ -67,7 +64,6 @@ def candidates(state, params, isr, elr, unfenced):
     return where(unclean, state.con.replicas & unfenced, live)
 
 
-@jitable
 def keeps_leader(state, params, isr, elr, unfenced):
     """NoLeaderChange."""
     leader = state.con.leader
@@ -75,7 +71,6 @@ def keeps_leader(state, params, isr, elr, unfenced):
     return where(leader == 0, candidates(state, params, isr, elr, unfenced) == 0, stays != 0)
 
 
-@jitable
 def update_partition_on_broker_change(state, params, isr, elr, unfenced, elected):
     """MaybeUpdatePartitionOnBrokerChange; `elected` is the new leader as a set, empty if there is no candidate."""
     old = state.con
@@ -97,14 +92,12 @@ def update_partition_on_broker_change(state, params, isr, elr, unfenced, elected
     return where(unchanged, state, changed)._replace(unfenced=unfenced)
 
 
-@jitable
 def isr_without(state, params, broker):
     """RemoveBrokerFromISR, or as of 3.5 MaybeRemoveBrokerFromISR, which leaves one member."""
     rest = state.con.isr & ~broker
     return where((params.kip966 != 0) | (rest != 0), rest, state.con.isr)
 
 
-@jitable
 def next_leaders(state, params):
     """Whom the controller may elect when it fences the leader: row of the leader + candidate; + 0 if nobody."""
     leader = state.con.leader
@@ -114,7 +107,6 @@ def next_leaders(state, params):
     return where(found == 0, 1, found) << (WIDTH * lowest_bit(leader))
 
 
-@jitable
 def fence_instances(state, params, brokers):
     """Instances of fencing these brokers: an election is due for the leader alone.
 
@@ -129,7 +121,6 @@ def fence_instances(state, params, brokers):
     return found | when(brokers & leader != 0, next_leaders, state, params)
 
 
-@jitable
 def handle_broker_fenced(state, params, instance):
     """HandleBrokerFenced."""
     b = instance // WIDTH
@@ -141,7 +132,6 @@ def handle_broker_fenced(state, params, instance):
     return update_partition_on_broker_change(state, params, isr, elr, unfenced, elected)
 
 
-@jitable
 def handle_broker_unfenced(state, params, broker, excluded):
     """HandleBrokerUnfenced; with the broker excluded from ISR and ELR, ProcessUncleanBroker.
 
@@ -154,13 +144,11 @@ def handle_broker_unfenced(state, params, broker, excluded):
     return where(due, change, state._replace(unfenced=unfenced))
 
 
-@jitable
 def receive_broker_reg_request_enabled(state, params):
     # an incarnation id registers once, so no broker that is not fenced is registered under the request's
     return (state.register_requests & ((ALL_BROKERS & ~state.unfenced) * EVERY_START),)
 
 
-@jitable
 def receive_broker_reg_request(state, params, instance, lost):
     k = instance // WIDTH
     b = instance - WIDTH * k
@@ -180,7 +168,6 @@ def receive_broker_reg_request(state, params, instance, lost):
     )
 
 
-@jitable
 def valid(state, params, i):
     """ValidateAlterPartitionRequest for the request of row i: ACCEPTED, INELIGIBLE or FENCED."""
     isr = wide_row(state.alters.isrs, i)
@@ -196,7 +183,6 @@ def valid(state, params, i):
     return where(current, where(eligible, ACCEPTED, INELIGIBLE), FENCED)
 
 
-@jitable
 def reassigned(state, params, isr):
     """Whether this ISR would complete a reassignment."""
     con = state.con
@@ -205,7 +191,6 @@ def reassigned(state, params, isr):
     return complete & (popcount(final_isr) >= params.min_isr)
 
 
-@jitable
 def completing_leaders(state, params):
     """Whom the request of the current partition epoch may make leader; broker 0 stands for no choice."""
     i = state.con.partition_epoch - 1
@@ -216,7 +201,6 @@ def completing_leaders(state, params):
     return where(leaves, final_isr, 1)
 
 
-@jitable
 def receive_alter_partition_request_enabled(state, params):
     low, high = state.alters.kinds.low & EVERY_LOW, state.alters.kinds.high & EVERY_LOW
     # only a request of the current partition epoch is accepted, and only a reassignment takes its leader away
@@ -232,7 +216,6 @@ def receive_alter_partition_request_enabled(state, params):
     )
 
 
-@jitable
 def receive_alter_partition_request(state, params, instance, lost):
     word = instance // 64
     place = (instance - 64 * word) // WIDTH
@@ -261,28 +244,23 @@ def receive_alter_partition_request(state, params, instance, lost):
     return state._replace(alters=state.alters._replace(kinds=with_wide_row(state.alters.kinds, i, answer)))
 
 
-@jitable
 def fence_broker_enabled(state, params):
     wanted = where(state.fencings < params.max_fencings, state.unfenced, 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
-@jitable
 def fence_broker(state, params, instance, lost):
     return handle_broker_fenced(state, params, instance)._replace(fencings=state.fencings + 1)
 
 
-@jitable
 def unfence_broker_enabled(state, params):
     return (state.running & ~state.unfenced,)
 
 
-@jitable
 def unfence_broker(state, params, b, lost):
     return handle_broker_unfenced(state, params, 1 << b, 0)
 
 
-@jitable
 def reassignment_of(state, params, brokers):
     """The partition after the reassignment that adds those of `brokers` that are no replicas and removes the others;
     before a leader is chosen."""
@@ -300,7 +278,6 @@ def reassignment_of(state, params, brokers):
     )
 
 
-@jitable
 def sets_within(members):
     """Bit S for every set of brokers S that has none but these."""
     found = _EVERY_SET
@@ -309,7 +286,6 @@ def sets_within(members):
     return found
 
 
-@jitable
 def sets_leaving(least, flipped, among):
     """Bit S for every set of brokers S for which (S ^ flipped) & among has `least` members or more, 1 to 5."""
     ones, twos, fours = 0, 0, 0  # the number of members, in binary, of all sets at once
@@ -323,26 +299,22 @@ def sets_leaving(least, flipped, among):
     return where(least == 1, ones | twos | fours, where(least == 2, twos | fours, three_or_more))
 
 
-@jitable
 def reassignments(state, params):
     """Bit S: the set of brokers S may be added and removed."""
     brokers = (1 << params.brokers) - 1
     return sets_within(brokers) & sets_leaving(params.min_isr, state.con.replicas, brokers) & ~1
 
 
-@jitable
 def instant_reassignments(state, params):
     """Bit S: to remove the brokers S is complete at once (`reassignment_of`)."""
     return sets_within(state.con.replicas) & sets_leaving(params.min_isr, ALL_BROKERS, state.con.isr)
 
 
-@jitable
 def keeping(sets, instant, members, b):
     """Of these reassignments those after which broker b still is one of `members`."""
     return where((members >> b) & 1, sets & ~(instant & _CONTAINING[b]), 0)
 
 
-@jitable
 def perform_partition_reassignment_enabled(state, params):
     con = state.con
     allowed = (state.reassignments < params.max_reassignments) & (con.adding | con.removing == 0)
@@ -361,7 +333,6 @@ def perform_partition_reassignment_enabled(state, params):
     )
 
 
-@jitable
 def perform_partition_reassignment(state, params, instance, lost):
     c = instance // 64
     partition = reassignment_of(state, params, instance - 64 * c)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quorisk.kernels.ops import jitable, where
+from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.kraft.layout import (
     MAX_BROKERS,
     WIDTHS,
@@ -22,13 +22,11 @@ NOTHING: State = _zeros(WIDTHS)
 """Every field 0."""
 
 
-@jitable
 def first_wide(rows_of_first, virtual_row, has_virtual):
     """The first record in row 0, or in row 1 behind one that the log lacks."""
     return Wide(where(has_virtual, virtual_row | rows_of_first << WIDTH, rows_of_first), 0)
 
 
-@jitable
 def initial(params, choice):
     """An established partition: broker 0 leads, replicas outside the ISR are fenced and have not heard of it."""
     everyone = (1 << params.brokers) - 1
@@ -73,7 +71,6 @@ def initial(params, choice):
     )
 
 
-@jitable
 def initial_choices(params):
     """The spec has one initial state."""
     return 1

@@ -1,18 +1,16 @@
 """What must hold of a partition, and how a run of it ended."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
-from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_VALUES, leo_of, values_before
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, gathered, nonempty, row, rows, union
 
 
-@jitable
 def running_leader(state):
     """The controller's leader, if it runs."""
     return state.con.leader & state.running
 
 
-@jitable
 def incomplete_leader(state, leader):
     """1 if this leader's log lacks a committed offset or an acknowledged value."""
     b = lowest_bit(leader)
@@ -20,34 +18,29 @@ def incomplete_leader(state, leader):
     return where(short | (state.pos_acked & ~row(state.logs, b) != 0), 1, 0)
 
 
-@jitable
 def leader_completeness_property(state, params):
     """Once something is committed: a leader that runs has the committed offsets and the acknowledged values."""
     leader = running_leader(state)
     return when((state.true_hwm > 1) & (leader != 0), incomplete_leader, state, leader) == 0
 
 
-@jitable
 def no_committed_record_lost_globally(state, params):
     """Every acknowledged value is in some broker's log, that of a broker that is down included."""
     return state.pos_acked & ~union(state.logs) == 0
 
 
-@jitable
 def short_of_true_hwm(state):
     """The brokers whose log lacks a committed offset."""
     last = row(state.offsets, state.true_hwm - 2)
     return gathered(~nonempty(state.logs & (last * EVERY_REPLICA)) & EVERY_REPLICA)
 
 
-@jitable
 def leader_candidate_completeness_property(state, params):
     """Once something is committed: all of ISR and ELR that run have the committed offsets."""
     pool = (state.con.isr | state.con.elr) & state.running
     return pool & when((state.true_hwm > 1) & (pool != 0), short_of_true_hwm, state) == 0
 
 
-@jitable
 def non_stale_leaders(state):
     """IsNonStaleLeader."""
     found = 0
@@ -56,7 +49,6 @@ def non_stale_leaders(state):
     return found & state.leaders
 
 
-@jitable
 def replication_quorum_superset_property(state, params):
     """The maximal ISR of the leader covers ISR and ELR of the controller (with KIP-966: if its ISR has MinISR members),
     and is its ISR unless it waits for an AlterPartition response."""
@@ -71,7 +63,6 @@ def replication_quorum_superset_property(state, params):
     return unsettled | (uncovered & large) == 0
 
 
-@jitable
 def conflicting(state):
     """Bit 6(o - 1): logs hold different values at offset o, below the high watermarks of both."""
     stable = 0
@@ -80,7 +71,6 @@ def conflicting(state):
     return several(state.offsets & (stable * EVERY_ROW))
 
 
-@jitable
 def several(matrix):
     """The lowest bit of every row of values that has two bits set or more."""
     one, two = 0, 0
@@ -91,13 +81,11 @@ def several(matrix):
     return two
 
 
-@jitable
 def log_matching_property(state, params):
     """Any two logs agree below the high watermarks of both."""
     return when(several(state.offsets) != 0, conflicting, state) == 0
 
 
-@jitable
 def metadata_log_matching_property(state, params):
     """Every broker's metadata log is a prefix of the controller's.
 
@@ -107,26 +95,22 @@ def metadata_log_matching_property(state, params):
     return state.replicated.low >= 0
 
 
-@jitable
 def unread(state):
     """Values that consumers read and that a leader of the current epoch lacks."""
     return (state.consumed * EVERY_REPLICA) & ~state.logs & rows(non_stale_leaders(state))
 
 
-@jitable
 def consistent_read_property(state, params):
     """A leader that is not stale has every record that consumers have read, at the offset where they read it."""
     return when((state.consumed != 0) & (state.leaders != 0), unread, state) == 0
 
 
-@jitable
 def min_isr_recovery_quorum(state, params):
     """KIP-966: with ISR and ELR empty, as many brokers as MinISR are the last known ELR."""
     known = popcount(state.con.last_known_elr) == params.min_isr
     return (params.kip966 == 0) | (state.con.isr | state.con.elr != 0) | known
 
 
-@jitable
 def outcome(state, params):
     """Nothing is enabled: the run is completed if a leader runs and has committed its whole log, else stuck, most often
     as nobody is left who may lead."""

@@ -16,7 +16,7 @@ state makes it small; the literal interpreter of the tests, which relies on none
 
 from typing import NamedTuple
 
-from quorisk.kernels.ops import jitable, lowest_bit, popcount, where
+from quorisk.kernels.ops import lowest_bit, popcount, where
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union
 
 MAX_BROKERS, MAX_VALUES = 5, 4
@@ -239,14 +239,12 @@ WIDTHS = State(
 # ---- rows by partition epoch
 
 
-@jitable
 def wide_row(wide, i):
     """Row i."""
     upper = i >= LOW_ROWS
     return (where(upper, wide.high, wide.low) >> (WIDTH * where(upper, i - LOW_ROWS, i))) & ROW
 
 
-@jitable
 def with_wide_row(wide, i, value):
     """Row i replaced."""
     upper = i >= LOW_ROWS
@@ -255,7 +253,6 @@ def with_wide_row(wide, i, value):
     return Wide(where(upper, wide.low, word), where(upper, word, wide.high))
 
 
-@jitable
 def rows_before(i):
     """All bits of the rows 0 to i - 1."""
     upper = i >= LOW_ROWS
@@ -263,7 +260,6 @@ def rows_before(i):
     return Wide((1 << (WIDTH * low)) - 1, (1 << (WIDTH * high)) - 1)
 
 
-@jitable
 def leader_epoch_of(log, i):
     """The leader epoch of the record in row i."""
     upto = rows_before(i + 1)
@@ -273,14 +269,12 @@ def leader_epoch_of(log, i):
 # ---- words by broker
 
 
-@jitable
 def word_of(words, b):
     """The word of broker b."""
     upper = where(b == 2, words.b2, where(b == 3, words.b3, words.b4))
     return where(b == 0, words.b0, where(b == 1, words.b1, upper))
 
 
-@jitable
 def with_word(words, b, value):
     """The word of broker b replaced."""
     return ByBroker(
@@ -292,7 +286,6 @@ def with_word(words, b, value):
     )
 
 
-@jitable
 def alter_epochs(epochs, i):
     """The broker epochs of the request of row i: 4 bits a broker."""
     j = i // 3
@@ -301,7 +294,6 @@ def alter_epochs(epochs, i):
     return (word >> (20 * (i - 3 * j))) & 0xFFFFF
 
 
-@jitable
 def with_alter_epochs(epochs, i, value):
     """The broker epochs of row i replaced."""
     j = i // 3
@@ -321,26 +313,22 @@ def with_alter_epochs(epochs, i, value):
 # ---- logs
 
 
-@jitable
 def leo_of(state, b):
     """LeoOf."""
     return popcount(row(state.logs, b)) + 1
 
 
-@jitable
 def values_before(state, offset):
     """The values at smaller offsets than this one, which is at least 1."""
     return union(state.offsets & ((1 << (WIDTH * (offset - 1))) - 1))
 
 
-@jitable
 def last_epoch(state, log):
     """The epoch of the last record of a log, a set of values; 0 if it is empty."""
     last = log & row(state.offsets << WIDTH, popcount(log))
     return row(state.value_epochs, lowest_bit(last | 1 << MAX_VALUES))
 
 
-@jitable
 def values_on_way(bodies):
     """The values in fetch responses."""
     lanes = bodies.b0 | bodies.b1 | bodies.b2 | bodies.b3 | bodies.b4
@@ -348,7 +336,6 @@ def values_on_way(bodies):
     return (lanes | (lanes >> (3 * BODY_BITS)) | (lanes >> (4 * BODY_BITS))) & ALL_VALUES
 
 
-@jitable
 def forget(state):
     """Without epoch and offset of values that nothing has any longer."""
     known = union(state.logs) | state.consumed | values_on_way(state.fetch_bodies)

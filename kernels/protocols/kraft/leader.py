@@ -6,7 +6,7 @@ leaders a word, where a set of the four other brokers leaves out the leader's ow
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
     MAX_BROKERS,
@@ -24,7 +24,6 @@ from quorisk.kernels.protocols.rows import row, with_row
 _LEADERS_A_WORD = 3
 
 
-@jitable
 def joining(state, params, b):
     """FollowerIsCaughtUp for those outside the ISR of leader b."""
     hwm, leso = row(state.hwms, b), row(state.lesos, b)
@@ -34,19 +33,16 @@ def joining(state, params, b):
     return caught_up & row(state.local.replicas, b) & ~row(state.local.isrs, b)
 
 
-@jitable
 def idle_leaders(state):
     """Leaders that may send an AlterPartition request."""
     return state.leaders & state.running & ~state.pending
 
 
-@jitable
 def has_joining(state, params, b):
     """Bit b if a follower may join the ISR of leader b."""
     return where(joining(state, params, b) != 0, 1 << b, 0)
 
 
-@jitable
 def send_alter_partition_request_enabled(state, params):
     idle = idle_leaders(state)
     found = 0
@@ -55,7 +51,6 @@ def send_alter_partition_request_enabled(state, params):
     return (found,)
 
 
-@jitable
 def request_isr(state, params, b, proposed):
     """DoSendAlterPartitionRequest for this proposed ISR."""
     broker = 1 << b
@@ -78,19 +73,16 @@ def request_isr(state, params, b, proposed):
     )
 
 
-@jitable
 def send_alter_partition_request(state, params, b, lost):
     return request_isr(state, params, b, row(state.local.isrs, b) | joining(state, params, b))
 
 
-@jitable
 def without_bit(members, b):
     """A set of brokers as four bits, b left out."""
     below = (1 << b) - 1
     return (members & below) | (members >> 1 & ~below)
 
 
-@jitable
 def parts(members):
     """Bit s: s is a subset of this set of four, and not empty."""
     found = 1
@@ -99,13 +91,11 @@ def parts(members):
     return found & ~1
 
 
-@jitable
 def timed_out_sets(state, b):
     """Bit s: the members s of the ISR of leader b may have timed out."""
     return parts(without_bit(row(state.local.isrs, b), b))
 
 
-@jitable
 def leader_shrink_isr_enabled(state, params):
     idle = where(state.isr_shrinks < params.max_isr_shrinks, idle_leaders(state), 0)
     low, high = 0, 0
@@ -116,7 +106,6 @@ def leader_shrink_isr_enabled(state, params):
     return low, high
 
 
-@jitable
 def leader_shrink_isr(state, params, instance, lost):
     word = instance // 64
     place = (instance - 64 * word) // 16
@@ -128,7 +117,6 @@ def leader_shrink_isr(state, params, instance, lost):
     return request_isr(state, params, b, proposed)._replace(isr_shrinks=state.isr_shrinks + 1)
 
 
-@jitable
 def answered(state, b):
     """Bit b if there is an answer to the request that leader b waits for: a rejection, or news of the same epoch."""
     i = row(state.local.partition_epochs, b) - 1
@@ -137,7 +125,6 @@ def answered(state, b):
     return where((kind > ACCEPTED) | ((kind == ACCEPTED) & same_epoch), 1 << b, 0)
 
 
-@jitable
 def receive_alter_partition_response_enabled(state, params):
     waiting = state.pending & state.leaders & state.running
     found = 0
@@ -146,7 +133,6 @@ def receive_alter_partition_response_enabled(state, params):
     return (found,)
 
 
-@jitable
 def receive_alter_partition_response(state, params, b, lost):
     local, alters = state.local, state.alters
     i = row(local.partition_epochs, b) - 1

@@ -5,7 +5,7 @@ new leader that the controller chooses (see `controller`).
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_broker_fenced
 from quorisk.kernels.protocols.kraft.layout import (
     BODY_BITS,
@@ -23,12 +23,10 @@ from quorisk.kernels.protocols.kraft.watermark import ackable
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, WIDTH, gathered, nonempty, row, with_row
 
 
-@jitable
 def broker_start_enabled(state, params):
     return (((1 << params.brokers) - 1) & ~(state.running | state.starting),)
 
 
-@jitable
 def broker_start(state, params, b, lost):
     k = state.starts
     return state._replace(
@@ -41,7 +39,6 @@ def broker_start(state, params, b, lost):
     )
 
 
-@jitable
 def registering(state, params):
     """Registration responses to brokers that still are the incarnation that asked."""
     current = 0
@@ -52,12 +49,10 @@ def registering(state, params):
     return state.register_responses & current
 
 
-@jitable
 def receive_broker_reg_response_enabled(state, params):
     return (when((state.register_responses != 0) & (state.starting != 0), registering, state, params),)
 
 
-@jitable
 def receive_broker_reg_response(state, params, instance, lost):
     k = instance // WIDTH
     b = instance - WIDTH * k
@@ -88,7 +83,6 @@ def receive_broker_reg_response(state, params, instance, lost):
     )
 
 
-@jitable
 def drop_fetch_sessions(state, b):
     """DropFetchSessions."""
     broker = 1 << b
@@ -108,7 +102,6 @@ def drop_fetch_sessions(state, b):
     )
 
 
-@jitable
 def shut_down(state, params, instance):
     """What all shutdowns share; the controller fences the broker at once."""
     b = instance // WIDTH
@@ -129,7 +122,6 @@ def shut_down(state, params, instance):
     )
 
 
-@jitable
 def data_loss_shutdown_enabled(state, params):
     up = state.running | state.starting
     # the last replica standing is never the one
@@ -139,7 +131,6 @@ def data_loss_shutdown_enabled(state, params):
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
-@jitable
 def data_loss_shutdown(state, params, instance, lost):
     b = instance // WIDTH
     state = shut_down(state, params, instance)
@@ -155,13 +146,11 @@ def data_loss_shutdown(state, params, instance, lost):
     )
 
 
-@jitable
 def no_data_loss_shutdown_enabled(state, params):
     wanted = where(state.clean_shutdowns < params.max_clean_shutdowns, state.running | state.starting, 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
-@jitable
 def no_data_loss_shutdown(state, params, instance, lost):
     b = instance // WIDTH
     state = shut_down(state, params, instance)
@@ -171,14 +160,12 @@ def no_data_loss_shutdown(state, params, instance, lost):
     )
 
 
-@jitable
 def no_data_loss_unclean_shutdown_enabled(state, params):
     allowed = (params.kip966 != 0) & (state.clean_shutdowns < params.max_clean_shutdowns)
     wanted = where(allowed, state.running | state.starting, 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
-@jitable
 def no_data_loss_unclean_shutdown(state, params, instance, lost):
     state = no_data_loss_shutdown(state, params, instance, lost)
     return state._replace(broker_epochs=with_row(state.broker_epochs, instance // WIDTH, 0))

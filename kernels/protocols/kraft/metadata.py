@@ -4,7 +4,7 @@ Instances: row of the record's partition epoch (ten a word) + broker.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, when, where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     DIAGONAL,
     EVERY_LOW,
@@ -26,7 +26,6 @@ from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, row, with_row
 _GATHER_DIAGONAL = sum(1 << (WIDTH * b) for b in range(MAX_BROKERS))
 
 
-@jitable
 def hosts(state):
     """The brokers that take themselves for replicas."""
     return ((state.local.replicas & DIAGONAL) * _GATHER_DIAGONAL >> (WIDTH * (MAX_BROKERS - 1))) & (
@@ -34,7 +33,6 @@ def hosts(state):
     )
 
 
-@jitable
 def newer_epochs(state, brokers):
     """IsLeaderEpochBump: bit b of the rows of all records with a later leader epoch than broker b has heard of."""
     low, high = 0, 0
@@ -48,19 +46,16 @@ def newer_epochs(state, brokers):
     return low, high
 
 
-@jitable
 def newer_epochs_low(state, brokers):
     low, _ = newer_epochs(state, brokers)
     return low
 
 
-@jitable
 def newer_epochs_high(state, brokers):
     _, high = newer_epochs(state, brokers)
     return high
 
 
-@jitable
 def receive_metadata_update_enabled(state, params):
     written = rows_before(state.con.partition_epoch)
     up = state.running * EVERY_LOW
@@ -74,7 +69,6 @@ def receive_metadata_update_enabled(state, params):
     return low & (leaders | low_bumps | new_low), high & (leaders | high_bumps | new_high)
 
 
-@jitable
 def receive_metadata_update(state, params, instance, lost):
     word = instance // 64
     place = (instance - 64 * word) // WIDTH
@@ -90,7 +84,6 @@ def receive_metadata_update(state, params, instance, lost):
     )
 
 
-@jitable
 def partition_change(state, params, i, b):
     """What the record of row i, which is news to broker b, makes of it."""
     broker = 1 << b
@@ -120,7 +113,6 @@ def partition_change(state, params, i, b):
     )
 
 
-@jitable
 def lead(state, params, b, isr, remains_leader):
     """RemainLeader and BecomeLeaderInNewEpoch."""
     broker = 1 << b
@@ -143,7 +135,6 @@ def lead(state, params, b, isr, remains_leader):
     )
 
 
-@jitable
 def renounce(state, b, leader, epoch, deletes):
     """BecomeFollowerInNewEpoch if there is a `leader`, else WaitForLeaderChange, or DeletePartition."""
     broker = 1 << b

@@ -4,7 +4,7 @@ Instances: of fetch requests and responses, row of the follower + leader; of wri
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import jitable, lowest_bit, popcount, when, where
+from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
     BODY_BITS,
@@ -29,13 +29,11 @@ from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, WIDTH, row,
 _REACHED = (1 << REACHED_BITS) - 1
 
 
-@jitable
 def peer_epoch(peers, p):
     """The broker epoch in a leader's word of what it knows of peer p."""
     return (peers >> (REACHED_BITS + 4 * p)) & 15
 
 
-@jitable
 def with_peer(peers, p, leo, epoch):
     """That word once peer p has fetched from `leo` on."""
     old = (EVERY_ROW & _REACHED) << p | 15 << (REACHED_BITS + 4 * p)
@@ -43,13 +41,11 @@ def with_peer(peers, p, leo, epoch):
     return (peers & ~old) | reached | epoch << (REACHED_BITS + 4 * p)
 
 
-@jitable
 def acking_isr(state, params, b):
     """The members, but the leader b itself, whom a commit waits for."""
     return where(params.maximal_isr, row(state.local.maximal_isrs, b), row(state.local.isrs, b)) & ~(1 << b)
 
 
-@jitable
 def with_exchange(state, f, t, head, body):
     """The state with the fetch exchange from f to t replaced: head and body of its message."""
     head_word, body_word = word_of(state.fetch_heads, f), word_of(state.fetch_bodies, f)
@@ -62,7 +58,6 @@ def with_exchange(state, f, t, head, body):
     )
 
 
-@jitable
 def unconverged(state, f, leader):
     """1 unless Converged: follower f and its leader, a set, agree on the log's end and the high watermark."""
     t = lowest_bit(leader)
@@ -77,7 +72,6 @@ def unconverged(state, f, leader):
     return where(same, 0, leader)
 
 
-@jitable
 def send_fetch_request_enabled(state, params):
     idle = state.fetchers & state.local.leaders & rows(state.running)
     idle &= ~(state.fetch_requests | state.fetch_responses)
@@ -88,7 +82,6 @@ def send_fetch_request_enabled(state, params):
     return (wanted,)
 
 
-@jitable
 def send_fetch_request(state, params, instance, lost):
     f = instance // WIDTH
     head = row(state.local.leader_epochs, f) | leo_of(state, f) << 4
@@ -96,7 +89,6 @@ def send_fetch_request(state, params, instance, lost):
     return state._replace(fetch_requests=state.fetch_requests | (1 << instance), delayed=state.delayed & ~(1 << f))
 
 
-@jitable
 def epochs_up_to(state, log, epoch):
     """The values of a log with this leader epoch or an earlier one."""
     found = 0
@@ -105,7 +97,6 @@ def epochs_up_to(state, log, epoch):
     return log & found
 
 
-@jitable
 def last_offset_for_epoch(state, b, epoch, own_epoch):
     """LastOffsetForEpoch: an epoch and the offset where it ends; `own_epoch` is the leader's, -1 at a follower.
 
@@ -118,12 +109,10 @@ def last_offset_for_epoch(state, b, epoch, own_epoch):
     return found, where(given, popcount(log), popcount(upto)) + 1
 
 
-@jitable
 def receive_fetch_request_enabled(state, params):
     return (state.fetch_requests & (state.running * EVERY_REPLICA),)
 
 
-@jitable
 def receive_fetch_request(state, params, instance, lost):
     f = instance // WIDTH
     b = instance - WIDTH * f
@@ -155,19 +144,16 @@ def receive_fetch_request(state, params, instance, lost):
     )
 
 
-@jitable
 def receive_fetch_response_enabled(state, params):
     return (state.fetch_responses & rows(state.running),)
 
 
-@jitable
 def truncation_point(state, b, epoch, offset):
     """FindTruncatePoint."""
     own_epoch, own_offset = last_offset_for_epoch(state, b, epoch, -1)
     return where((own_epoch != epoch) | (own_offset < offset), own_offset, offset)
 
 
-@jitable
 def receive_fetch_response(state, params, instance, lost):
     b = instance // WIDTH
     t = instance - WIDTH * b
@@ -199,7 +185,6 @@ def receive_fetch_response(state, params, instance, lost):
     )
 
 
-@jitable
 def writable(state, params, ready):
     """Row b: the values not sent yet, for the brokers of `ready` whose maximal ISR is large enough."""
     unsent = params.values & ~state.sent
@@ -210,13 +195,11 @@ def writable(state, params, ready):
     return found
 
 
-@jitable
 def write_record_to_leader_enabled(state, params):
     ready = where(state.sent != params.values, state.leaders & state.running, 0)
     return (when(ready != 0, writable, state, params, ready),)
 
 
-@jitable
 def write_record_to_leader(state, params, instance, lost):
     b = instance // WIDTH
     v = instance - WIDTH * b

@@ -1,11 +1,10 @@
 """High watermarks and acknowledgements: what the leader does whenever it may commit."""
 
-from quorisk.kernels.ops import jitable, popcount, where
+from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.kraft.layout import MAX_VALUES, leo_of, values_before
 from quorisk.kernels.protocols.rows import row, with_row
 
 
-@jitable
 def commit_offset(reached, others, old_leo, leo):
     """GetCommitOffset: the last offset below `leo` that all of `others` are beyond; `reached` as in State.peers.
 
@@ -18,7 +17,6 @@ def commit_offset(reached, others, old_leo, leo):
     return where(old_leo == 1, 0, committed)
 
 
-@jitable
 def ackable(state, b, lower, upper):
     """SendAcksFor: the values of b's log from `lower` to before `upper` that it took itself, in leader terms without a
     break, and that were not acknowledged either way."""
@@ -28,7 +26,6 @@ def ackable(state, b, lower, upper):
     return where(flo != 0, log & ~(state.pos_acked | state.neg_acked), 0)
 
 
-@jitable
 def maybe_advance_high_watermark(state, params, b, isr, new_hwm, positive):
     """MaybeAdvanceHighWatermark; positive: the type of acknowledgement."""
     old_hwm = row(state.hwms, b)
@@ -46,7 +43,6 @@ def maybe_advance_high_watermark(state, params, b, isr, new_hwm, positive):
     return where((new_hwm > old_hwm) & safe, advanced, state)
 
 
-@jitable
 def maybe_update_hwm_on_partition_change(state, params, b, reached, isr):
     """MaybeUpdateHwmAndAckOnPartitionChange, for a partition whose ISR and maximal ISR both are `isr`."""
     leo = leo_of(state, b)

@@ -12,7 +12,6 @@ from numba import njit
 from quorisk.analysis.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find, formats, minimise, trace
-from quorisk.kernels.compiled import stepper
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.tally import TIME_TICK, ticks
@@ -24,6 +23,7 @@ from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
 from quorisk.kernels.states import paths, store
 from quorisk.kernels.states.rerun import rerun
+from quorisk.kernels.stepper import stepper
 from scripts.counterexamples import SHOWCASES
 from tests.references import bookkeeper, compaction, kafka
 from tests.support import ROOT, params_of, point_of, values_of
@@ -58,7 +58,8 @@ def showcase(name):
 @cache
 def compiled(model):
     """Guards, sends, effect and invariants of the engine for Python to call."""
-    guards, effect, sends, broken = stepper(model)
+    steps = stepper(model)
+    guards, effect, sends, broken = steps.guards, steps.effect, steps.sends, steps.broken
     return (
         njit(lambda state, params, masks: guards(state, params, masks)),
         njit(lambda state, params, action, instance: sends(state, params, action, instance)),

@@ -2,14 +2,12 @@
 
 import random
 from collections import Counter
-from functools import cache
 from itertools import product
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from numba import njit
 
 from quorisk.kernels.model import COMPLETED, STUCK
 from quorisk.kernels.protocols.compaction import MODEL
@@ -241,26 +239,6 @@ def sample(values, size=200):
 
 def as_arrays(states) -> State:
     return State(*np.array(states, np.int64).T)
-
-
-compiled = cache(njit)
-
-
-@pytest.mark.parametrize("values", SAMPLES)
-def test_numba_agrees_with_python(values):
-    params, states, pairs = sample(values)
-    for action in MODEL.actions:
-        enabled, apply = compiled(action.enabled), compiled(action.apply)
-        assert [enabled(s, params) for s in states] == [action.enabled(s, params) for s in states]
-        assert [apply(s, params, i, 0) for s, i, _ in pairs[action.name]] == [
-            after for _, _, after in pairs[action.name]
-        ]
-    for function in (*(invariant.holds for invariant in MODEL.invariants), MODEL.outcome):
-        assert [compiled(function)(s, params) for s in states] == [function(s, params) for s in states]
-    initial, last = compiled(MODEL.initial), MODEL.initial_choices(params) - 1
-    assert [initial(params, i) for i in (0, last // 3, last)] == [
-        MODEL.initial(params, i) for i in (0, last // 3, last)
-    ]
 
 
 @pytest.mark.parametrize("values", SAMPLES)

@@ -1,6 +1,7 @@
 """Every model's functions written once: plain Python, Numba and JAX agree on random reachable states."""
 
 from functools import cache
+from typing import Any
 
 import jax
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 from numba import njit
 
 from quorisk.analysis.experiment import config
-from quorisk.kernels.compiled import load_words, stepper, store_words
+from quorisk.kernels.compiled import load_words, store_words
 from quorisk.kernels.engines.jax_batch import OPTIONS
 from quorisk.kernels.model import leaves, num_words, smallest_params
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.stepper import stepper
 from tests.support import params_of, random_walks, values_of
 
 jax.config.update("jax_enable_x64", True)
@@ -69,30 +71,33 @@ def test_python_numba_and_jax_agree(name, number):
     expected_broken = [
         sum((not i.holds(before, params)) << k for k, i in enumerate(model.invariants)) for before, *_ in steps
     ]
-    expected = [np.array(e, np.int64) for e in (expected_masks, expected_sends, expected_next, expected_broken)]
+    expected_outcomes = [model.outcome(before, params) for before, *_ in steps]
+    told: Any = expected_masks, expected_sends, expected_next, expected_broken, expected_outcomes
+    expected = [np.array(e, np.int64) for e in told]
 
     for found in (by_numba(name)(state, params, rows, taken), by_jax(name, params, rows, taken)):
-        for name_of, have, want in zip(("masks", "sends", "next", "broken"), found, expected, strict=True):
+        for name_of, have, want in zip(("masks", "sends", "next", "broken", "outcome"), found, expected, strict=True):
             assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
 
 
 @cache
 def by_numba(name):
     model = registry.load(name)
-    guards, effect, sends, broken = stepper(model)
-    words = sum(num_words(model))
+    steps, words = stepper(model), sum(num_words(model))
+    guards, effect, sends, broken, outcome = steps.guards, steps.effect, steps.sends, steps.broken, steps.outcome
 
     @njit
     def evaluate(like, params, rows, taken):
         masks, sent = np.empty((len(rows), words), np.int64), np.empty(len(rows), np.int64)
-        after, broke = np.empty_like(rows), np.empty(len(rows), np.int64)
+        after, broke, ended = np.empty_like(rows), np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         for i in range(len(rows)):
             state = load_words(like, rows[i], 0)
             guards(state, params, masks[i])
             sent[i] = sends(state, params, taken[i, 0], taken[i, 1])
             store_words(effect(state, params, taken[i, 0], taken[i, 1], taken[i, 2]), after[i], 0)
             broke[i] = broken(state, params)
-        return masks, sent, after, broke
+            ended[i] = outcome(state, params)
+        return masks, sent, after, broke, ended
 
     return evaluate
 
@@ -110,7 +115,8 @@ def in_batches(name):
         broken = sum(jax.numpy.where(inv.holds(state, params), 0, 1 << k) for k, inv in enumerate(model.invariants))
         as_array = [jax.numpy.asarray(m, np.int64) for m in masks]
         chosen = jax.numpy.array([jax.numpy.array(leaf_row) for leaf_row in after])[step[0]]
-        return jax.numpy.stack(as_array), jax.numpy.array(sent)[step[0]], chosen, broken
+        ended = jax.numpy.asarray(model.outcome(state, params), np.int64)
+        return jax.numpy.stack(as_array), jax.numpy.array(sent)[step[0]], chosen, broken, ended
 
     return jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)), compiler_options=OPTIONS[jax.default_backend()])
 
@@ -118,6 +124,18 @@ def in_batches(name):
 def by_jax(name, params, rows, taken):
     padded = (np.resize(array, (STEPS, array.shape[1])) for array in (rows, taken))
     return [np.asarray(part)[: len(rows)] for part in in_batches(name)(jax.tree.map(np.int64, params), *padded)]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_initial_states_in_compiled_code(name):
+    model, cases = registry.load(name), registry.cases(name)
+    compiled, num_choices = stepper(model).initial, stepper(model).initial_choices
+    initial = njit(lambda params, choice: (compiled(params, choice), num_choices(params)))
+    for values in cases.walks:
+        params = params_of(model, **values)
+        last = model.initial_choices(params) - 1
+        for choice in {0, last // 3, last}:
+            assert initial(params, choice) == (model.initial(params, choice), last + 1)
 
 
 @pytest.mark.parametrize("name", registry.names())

@@ -12,13 +12,14 @@ import pytest
 from numba import njit
 
 from quorisk.analysis.experiment.config import load
-from quorisk.kernels.compiled import load_words, stepper, store_words
+from quorisk.kernels.compiled import load_words, store_words
 from quorisk.kernels.model import COMPLETED, STUCK, leaves, num_words
 from quorisk.kernels.protocols.kafka import MODEL
 from quorisk.kernels.protocols.kafka.describe import spec_state
 from quorisk.kernels.protocols.kafka.layout import State
 from quorisk.kernels.protocols.kafka.params import Params
 from quorisk.kernels.states.search import explore
+from quorisk.kernels.stepper import stepper
 from tests.references import kafka as reference
 from tests.support import ROOT, instances, params_of, random_walks, run, values_of
 
@@ -340,8 +341,8 @@ def assert_same(found, expected):
 
 def test_numba_agrees_with_python(steps, expected):
     assert {action for _, _, action, *_ in steps} == set(range(len(MODEL.actions)))
-    guards, effect, _, broken_mask = stepper(MODEL)
-    words, outcome = sum(num_words(MODEL)), MODEL.outcome
+    compiled, words = stepper(MODEL), sum(num_words(MODEL))
+    guards, effect, broken_mask, outcome = compiled.guards, compiled.effect, compiled.broken, compiled.outcome
 
     @njit
     def evaluate(like, like_params, params, states, actions, taken):

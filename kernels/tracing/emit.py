@@ -5,9 +5,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.machine import I64, constant, intrinsic, lanes_of
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.expressions import Node, bits, set_bits, span
+from quorisk.kernels.tracing.machine import I64, constant, intrinsic, lanes_of
 
 _INTEGERS = {"and": "and_", "or": "or_", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul"}
 _BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
@@ -153,18 +153,31 @@ class Emitter:
 
     def _div(self, node: Node, width: int) -> Any:
         value, divisor = node.args
-        wide, (lo, hi) = self._wide(value), span(value)
+        wide, (lo, hi) = self._wide(*node.args), span(value)
         kind, builder = self.kind(wide), self.builder
+        if isinstance(divisor, Node):
+            return self._resized(self._divided(value, divisor, wide), wide, width, True)
         if factor := _factor(lo, hi, divisor, wide):
             product = builder.mul(self.get(value, wide), constant(kind, factor[0]))
             quotient = (builder.ashr if lo < 0 else builder.lshr)(product, constant(kind, factor[1]))
         elif lo >= 0:
             quotient = builder.udiv(self.get(value, wide), constant(kind, divisor))
         else:
-            number, by = self.get(value, wide), constant(kind, divisor)
-            negative = builder.icmp_signed("<", builder.srem(number, by), constant(kind, 0))
-            quotient = builder.sub(builder.sdiv(number, by), builder.zext(negative, kind))
+            quotient = self._floor(self.get(value, wide), constant(kind, divisor))
         return self._resized(quotient, wide, width, lo < 0)
+
+    def _divided(self, value: Any, divisor: Node, width: int) -> Any:
+        """The quotient by a positive number that is known only when it is there."""
+        builder, by, kind = self.builder, self.get(divisor, width), self.kind(width)
+        # in an arm that is not chosen it may be anything, and is divided by all the same
+        positive = builder.icmp_signed(">", by, constant(kind, 0))
+        return self._floor(self.get(value, width), builder.select(positive, by, constant(kind, 1)))
+
+    def _floor(self, number: Any, by: Any) -> Any:
+        """The quotient by a positive number, rounded down."""
+        builder = self.builder
+        negative = builder.icmp_signed("<", builder.srem(number, by), constant(number.type, 0))
+        return builder.sub(builder.sdiv(number, by), builder.zext(negative, number.type))
 
     def _deposit(self, node: Node, width: int) -> Any:
         spread, mask = node.args

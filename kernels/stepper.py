@@ -1,0 +1,248 @@
+"""A model's guards and effects as the few functions with which compiled code steps it.
+
+Numba never sees a protocol's functions. They are traced (`kernels.tracing.general`), and what they compute is emitted
+as machine code at the place where compiled code asks for it: several times faster to compile than each of them by
+itself, and what two guards share is computed once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from quorisk.kernels.compiled import element, leaf_paths
+from quorisk.kernels.machine_code import HAS_PDEP
+from quorisk.kernels.model import Model, smallest_params
+from quorisk.kernels.tracing.emit import Emitter
+from quorisk.kernels.tracing.expressions import bits, same
+from quorisk.kernels.tracing.general import CHOICE, FATES, INSTANCE, LOST, STATE, GeneralModel, general
+from quorisk.kernels.tracing.machine import I64, Value, constant
+
+
+class Stepper(NamedTuple):
+    """A model's functions, for compiled code to call."""
+
+    initial_choices: Any
+    """`initial_choices(params)`: the number of initial states."""
+    initial: Any
+    """`initial(params, choice)`: the initial state of that number."""
+    guards: Any
+    """`guards(state, params, masks)`: writes every action's words of enabled instances to masks[0], ..."""
+    sends: Any
+    """`sends(state, params, action, instance)`: mask of the messages that would be sent."""
+    effect: Any
+    """`effect(state, params, action, instance, lost)`: the next state."""
+    take: Any
+    """`take(state, params, action, instance, fates)`: the next state, the number of messages sent, and a mask of those
+    lost. Message j of them, counted from the lowest bit, is lost if bit j of `fates` is set."""
+    broken: Any
+    """`broken(state, params)`: bit i is set if invariant i does not hold."""
+    outcome: Any
+    """`outcome(state, params)`: how a run ends in which nothing is enabled."""
+
+
+@cache
+def stepper(model: Model) -> Stepper:
+    """The functions of a model. Raises TypeError as `general` does."""
+    emit = _Emit(model)
+    return Stepper(
+        initial_choices=_initial_choices(emit),
+        initial=_initial(emit),
+        guards=_guards(emit),
+        sends=_sends(emit),
+        effect=_effect(emit),
+        take=_take(emit),
+        broken=_number(emit, emit.model.broken),
+        outcome=_number(emit, emit.model.outcome),
+    )
+
+
+def may_send_more_than(model: Model, num: int) -> list[int]:
+    """The places of the actions that may send more than `num` messages at once."""
+    return [i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num]
+
+
+class _Emit:
+    """Emits a model's expressions where a builder stands."""
+
+    def __init__(self, model: Model) -> None:
+        self.model: GeneralModel = general(model)
+        self.state_type = numba.typeof(model.initial(smallest_params(model), 0))
+        self.paths = leaf_paths(self.state_type)
+
+    def values(
+        self, builder: Any, outputs: Iterable[Any], state: Any, params: Any, others: Mapping[str, Any]
+    ) -> Callable[[Any], Any]:
+        """A function that gives the value of each of `outputs`, which are emitted as they are asked for.
+
+        `state` and `params` are nested LLVM values, `others` those of the other leaves by name, which may come later.
+        """
+
+        def leaf(name: Any, _: int) -> Any:
+            if isinstance(name, str):
+                return others[name]
+            kind, i = name
+            return builder.extract_value(state, self.paths[i]) if kind == STATE else builder.extract_value(params, i)
+
+        emitter = Emitter(builder, 1, 64, leaf, outputs, HAS_PDEP)
+        return lambda value: emitter.get(value, 64)
+
+    def in_memory(self, builder: Any, state: Any) -> list[Any]:
+        """Places in memory that hold the leaves of a state: LLVM finds that it needs none."""
+        return [cgutils.alloca_once_value(builder, builder.extract_value(state, path)) for path in self.paths]
+
+    def state_of(self, context: Any, builder: Any, leaves: Iterable[Any]) -> Any:
+        """The state of these leaves."""
+        state = context.get_constant_null(self.state_type)
+        for path, value in zip(self.paths, leaves, strict=True):
+            state = builder.insert_value(state, value, path)
+        return state
+
+    def changed(self, action: int) -> dict[int, Any]:
+        """The leaves that an action changes, by their places."""
+        pairs = zip(self.model.state, self.model.after[action], strict=True)
+        return {i: after for i, (before, after) in enumerate(pairs) if not same(before, after)}
+
+
+def _number(emit: _Emit, value: Any) -> Any:
+    @intrinsic
+    def number(typing_context, state, params):
+        def generate(context, builder, call, args):
+            return emit.values(builder, [value], *args, {})(value)
+
+        return types.int64(state, params), generate
+
+    return number
+
+
+def _initial_choices(emit: _Emit) -> Any:
+    @intrinsic
+    def initial_choices(typing_context, params):
+        def generate(context, builder, call, args):
+            number = emit.model.initial_choices
+            return emit.values(builder, [number], None, args[0], {})(number)
+
+        return types.int64(params), generate
+
+    return initial_choices
+
+
+def _initial(emit: _Emit) -> Any:
+    @intrinsic
+    def initial(typing_context, params, choice):
+        def generate(context, builder, call, args):
+            value = emit.values(builder, emit.model.initial, None, args[0], {CHOICE: args[1]})
+            return emit.state_of(context, builder, map(value, emit.model.initial))
+
+        return emit.state_type(params, types.int64), generate
+
+    return initial
+
+
+def _guards(emit: _Emit) -> Any:
+    @intrinsic
+    def guards(typing_context, state, params, masks):
+        def generate(context, builder, call, args):
+            value = emit.values(builder, emit.model.masks, *args[:2], {})
+            for i, mask in enumerate(emit.model.masks):
+                builder.store(value(mask), element(context, builder, masks, args[2], constant(I64, i)))
+            return context.get_dummy_value()
+
+        return types.void(state, params, masks), generate
+
+    return guards
+
+
+def _sends(emit: _Emit) -> Any:
+    @intrinsic
+    def sends(typing_context, state, params, action, instance):
+        def generate(context, builder, call, args):
+            result = cgutils.alloca_once_value(builder, constant(I64, 0))
+            with _Switch(builder, args[2]) as switch:
+                for i, sent in enumerate(emit.model.sends):
+                    if not same(sent, 0):
+                        switch.case(i)
+                        builder.store(emit.values(builder, [sent], *args[:2], {INSTANCE: args[3]})(sent), result)
+            return builder.load(result)
+
+        return types.int64(state, params, types.int64, types.int64), generate
+
+    return sends
+
+
+def _effect(emit: _Emit) -> Any:
+    @intrinsic
+    def effect(typing_context, state, params, action, instance, lost):
+        def generate(context, builder, call, args):
+            leaves = emit.in_memory(builder, args[0])
+            with _Switch(builder, args[2]) as switch:
+                for i in range(len(emit.model.after)):
+                    switch.case(i)
+                    changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
+                    value = emit.values(builder, changed.values(), *args[:2], given)
+                    for place, after in changed.items():
+                        builder.store(value(after), leaves[place])
+            return emit.state_of(context, builder, map(builder.load, leaves))
+
+        return state(state, params, types.int64, types.int64, types.int64), generate
+
+    return effect
+
+
+def _take(emit: _Emit) -> Any:
+    @intrinsic
+    def take(typing_context, state, params, action, instance, fates):
+        result = types.Tuple((state, types.int64, types.int64))
+
+        def generate(context, builder, call, args):
+            leaves = emit.in_memory(builder, args[0])
+            num_sent, all_lost = (cgutils.alloca_once_value(builder, constant(I64, 0)) for _ in range(2))
+            with _Switch(builder, args[2]) as switch:
+                for i, (sent, lost) in enumerate(zip(emit.model.sends, emit.model.lost, strict=True)):
+                    switch.case(i)
+                    changed, given = emit.changed(i), {INSTANCE: args[3], FATES: args[4]}
+                    value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
+                    if not same(sent, 0):
+                        given[LOST] = value(lost)
+                        builder.store(given[LOST], all_lost)
+                        builder.store(Value(builder, value(sent)).popcount().value, num_sent)
+                    for place, after in changed.items():
+                        builder.store(value(after), leaves[place])
+            after = emit.state_of(context, builder, map(builder.load, leaves))
+            return context.make_tuple(builder, result, [after, builder.load(num_sent), builder.load(all_lost)])
+
+        return result(state, params, types.int64, types.int64, types.int64), generate
+
+    return take
+
+
+class _Switch:
+    """A branch to one of several cases, and from each to where this ends."""
+
+    def __init__(self, builder: Any, chosen: Any) -> None:
+        self.builder = builder
+        self.end = builder.append_basic_block("end")
+        self.switch = builder.switch(chosen, self.end)
+
+    def case(self, number: int) -> None:
+        """What is emitted from here on happens if `number` is chosen."""
+        self._leave()
+        block = self.builder.append_basic_block(f"case{number}")
+        self.switch.add_case(ir.Constant(I64, number), block)
+        self.builder.position_at_end(block)
+
+    def __enter__(self) -> "_Switch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+        self.builder.position_at_end(self.end)
+
+    def _leave(self) -> None:
+        if not self.builder.block.is_terminated:
+            self.builder.branch(self.end)

@@ -1,0 +1,84 @@
+"""A model traced once for all configurations: its functions as expressions in the leaves of state and parameters."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from quorisk.kernels.model import INSTANCE_BITS, Model, leaves, num_words, smallest_params
+from quorisk.kernels.tracing.expressions import HIGHEST, bits
+from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
+
+STATE, PARAMS = "state", "params"
+"""The leaves of state and parameters are named `(STATE, i)` and `(PARAMS, i)`; nothing is known of their values."""
+CHOICE = "choice"
+"""Name of the leaf that numbers the initial state."""
+INSTANCE, LOST, FATES = "instance", "lost", "fates"
+"""Names of the leaves of a step: the instance of its action, the messages that it loses, and in place of those a mask
+of which bit j is set if the j-th message sent is lost, whichever that is."""
+
+
+class GeneralModel(NamedTuple):
+    """A model's functions, each as expressions of its results."""
+
+    initial_choices: Any
+    initial: tuple[Any, ...]
+    """The leaves of the initial state of number CHOICE."""
+    state: tuple[Any, ...]
+    """The leaves of the state, of which all that follows is made."""
+    masks: tuple[Any, ...]
+    """All actions' words of enabled instances."""
+    sends: tuple[Any, ...]
+    """By action: the messages that INSTANCE sends."""
+    lost: tuple[Any, ...]
+    """By action: those of them that are lost by FATES."""
+    after: tuple[tuple[Any, ...], ...]
+    """By action: the leaves of the state after INSTANCE, LOST being lost."""
+    broken: Any
+    """Bit i is set if invariant i does not hold."""
+    outcome: Any
+
+
+@cache
+def general(model: Model) -> GeneralModel:
+    """The model traced.
+
+    Raises TypeError if the protocol's functions do with a traced value what cannot be followed.
+    """
+    graph = new_graph()
+    like_params, like_state = smallest_params(model), model.initial(smallest_params(model), 0)
+    params = nested(like_params, (graph.leaf((PARAMS, i), HIGHEST) for i in range(len(leaves(like_params)))))
+    state_leaves = tuple(graph.leaf((STATE, i), HIGHEST) for i in range(len(leaves(like_state))))
+    state, fates = nested(like_state, iter(state_leaves)), graph.leaf(FATES, HIGHEST)
+    sends, all_lost, after = [], [], []
+    for action, words in zip(model.actions, num_words(model), strict=True):
+        last = (words << INSTANCE_BITS) - 1
+        instance = graph.leaf(INSTANCE, (1 << last.bit_length()) - 1, hi=last)
+        sent = integer(action.sends(state, params, instance))
+        _, may = bits(sent)
+        lost = graph.leaf(LOST, may) if may else 0
+        sends.append(sent)
+        all_lost.append(make("deposit", fates, sent))
+        after.append(_integers(action.apply(state, params, instance, lost)))
+    broken: Any = 0
+    for i, invariant in enumerate(model.invariants):
+        broken = make("or", broken, choose(negation(condition(invariant.holds(state, params))), 1 << i, 0))
+    return GeneralModel(
+        initial_choices=integer(model.initial_choices(params)),
+        initial=_integers(model.initial(params, graph.leaf(CHOICE, HIGHEST))),
+        state=state_leaves,
+        masks=tuple(integer(mask) for action in model.actions for mask in action.enabled(state, params)),
+        sends=tuple(sends),
+        lost=tuple(all_lost),
+        after=tuple(after),
+        broken=broken,
+        outcome=integer(model.outcome(state, params)),
+    )
+
+
+def nested(shape: Any, values: Iterator[Any]) -> Any:
+    """The values in nested tuples like `shape`."""
+    return type(shape)(*(nested(part, values) for part in shape)) if isinstance(shape, tuple) else next(values)
+
+
+def _integers(value: Any) -> tuple[Any, ...]:
+    return tuple(map(integer, leaves(value)))
