@@ -137,7 +137,9 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
 def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     """What all of these sentences are subject to."""
     said, confidence = [], numbers.percent(rows["confidence"].iloc[0])
-    if text.is_yearly(rows):
+    if (rows["low"] == rows["high"]).all():
+        said.append("All of these numbers are exact.")
+    elif text.is_yearly(rows):
         said.append(f"The losses a year of a design lie in their interval with {confidence} confidence at least.")
     elif len(rows) > 1 and text.is_simultaneous(rows):
         said.append(f"With {confidence} confidence all {len(rows):,} intervals hold together, and so do all verdicts.")

@@ -48,6 +48,8 @@ class Provenance(NamedTuple):
     """When it was drawn: 2026-11-21."""
     ask: str = ""
     """What says more of what would change the choice; empty if nothing does."""
+    break_even: Sequence[str] = ()
+    """Where rates, faults and lifetimes change the choice: sentences."""
     scope: Scope = Scope()
 
 

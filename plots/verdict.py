@@ -37,6 +37,13 @@ def choice(found: list[Design], target: float) -> list[Design]:
     )
 
 
+def has_targets(found: list[Design], target: float) -> bool:
+    """Whether these designs are held to anything."""
+    wanted = ("wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones")
+    beside = (found[0].worst.get(name, 0) for name in wanted)
+    return target < math.inf or any(0 < each < math.inf for each in beside)
+
+
 class Decade(NamedTuple):
     """What designs come to at one target."""
 

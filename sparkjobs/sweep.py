@@ -35,6 +35,9 @@ ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
 FIRST_PART, LATER_PART = 1 / 16, 1 / 4
 """Of the seconds left of a budget: how many the first round takes, which has to reach all points, and later ones."""
 
+BREAK_EVEN_S = 20.0, 300.0
+"""Seconds for the break-even points of rates: half as long as the runs took, within these limits."""
+
 
 class Options(NamedTuple):
     """How a sweep is run; what comes out depends on `budget_s` alone."""
@@ -91,7 +94,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
             if state.ledger.wanted() or state.ledger.unsolved() or not state.is_written():
                 spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))
                 _compute(state, experiment, spark, pool, out, deadline, console)
-            summary = _show(experiment, out, console)
+            summary = _show(experiment, out, console, deadline)
         except KeyboardInterrupt:
             LOG.warning("interrupted")
             console.print(
@@ -225,7 +228,7 @@ def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
     return table.set_column(place, results.SCHEMA.field("stopped"), stopped)
 
 
-def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
+def _show(experiment: Experiment, out: Path, console: Console, deadline: float) -> Summary:
     """Draws what the folder's results show, and says it on screen."""
     from quorisk.sparkjobs.draw import draw
 
@@ -240,8 +243,10 @@ def _show(experiment: Experiment, out: Path, console: Console) -> Summary:
         LOG.warning(warning)
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
         source = f"# {warning}\n{source}"
-    with console.status("drawing"):
-        frame = draw(table, [experiment], source, out)
+    half_s = pc.sum(table["wall_s"]).as_py() / num_cores() / 2
+    within_s = min(max(BREAK_EVEN_S[0], half_s), BREAK_EVEN_S[1], deadline - time.monotonic())
+    with console.status("drawing") as status:
+        frame = draw(table, [experiment], source, out, None, within_s, status.update)
     console.print(screen.summary(frame, console.width))
     if SPENT in summary.stopped:
         warning = f"{summary.stopped[SPENT]} points made all their runs without reaching the precision"

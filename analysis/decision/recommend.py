@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from quorisk.analysis.decision import breakeven
-from quorisk.analysis.decision.breakeven import BreakEven
+from quorisk.analysis.decision.breakeven import BreakEven, Search
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.kernels.errors import ConfigError
 from quorisk.plots import verdict
 from quorisk.plots.designs import Design, designs
 from quorisk.plots.judging import MEETS
@@ -28,47 +26,35 @@ class Advice(NamedTuple):
     target: float
     """Losses a year, or if there are no scenarios the probability in a run; infinite for none."""
     words: Recommendation
-    break_even: list[BreakEven]
-    levers: list[str]
-    """Keys of the figures that were scaled."""
+    search: Search
+    """For break-even points."""
     scope: Scope
 
     @property
     def has_targets(self) -> bool:
         """Whether designs are held to anything."""
-        wanted = ("wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones")
-        beside = (self.designs[0].worst.get(name, 0) for name in wanted)
-        return self.target < math.inf or any(0 < each < math.inf for each in beside)
+        return verdict.has_targets(self.designs, self.target)
+
+
+WITHIN_S = 20.0
+"""Seconds in which break-even points are searched for without being asked for."""
 
 
 def advise(
-    experiment: Experiment,
-    weigher: Weigher,
-    keys: Sequence[str] | None = (),
+    experiment: Experiment, weigher: Weigher, keys: Sequence[str] | None = (), within_s: float = math.inf
 ) -> Advice:
-    """Weighs all designs of an experiment, and finds where the choice flips for the figures of these keys, or all that
-    the experiment sets if None. Raises ConfigError.
+    """Weighs all designs of an experiment, and finds where the choice flips for the figures of these keys, all that the
+    experiment sets if None. Within some time it finds those that results alone do not tell, as many as it can, if
+    designs are held to something. Raises ConfigError.
     """
-    levers = breakeven.levers(experiment)
-    known = [lever.key for lever in levers]
-    for key in keys or ():
-        if key not in known:
-            raise ConfigError(f" {key}: one of {', '.join(known)}", "keys")
+    levers = breakeven.picked(experiment, keys)
     rows = weigher.frame(experiment)
     found, target = designs(rows), float(rows["target"].iloc[0])
-    flips: list[BreakEven] = []
-    scale = [lever for lever in levers if (keys is None or lever.key in keys) and len(found) > 1]
-    for lever in scale:
-        flips += breakeven.break_even(experiment, lever, partial(_name, weigher, lever.key))
-    choice, scaled = verdict.choice(found, target), [lever.key for lever in scale]
-    return Advice(found, choice, target, recommend(rows), flips, scaled, scope_of(experiment))
-
-
-def _name(weigher: Weigher, key: str, experiment: Experiment) -> str:
-    """The design that is chosen."""
-    rows = weigher.frame(experiment, f"break-even of {key}: ")
-    chosen = verdict.choice(designs(rows), float(rows["target"].iloc[0]))
-    return chosen[0].settings if chosen else ""
+    if within_s < math.inf:
+        levers = breakeven.untold(experiment) if verdict.has_targets(found, target) else []
+        weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
+    search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
+    return Advice(found, verdict.choice(found, target), target, recommend(rows), search, scope_of(experiment))
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -81,14 +67,15 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "headline": advice.words.headline,
         "reasons": advice.words.sentences,
         "changes_it": advice.words.flips,
-        "break_even": [_break_even(each) for each in advice.break_even],
+        "break_even": [_break_even(each) for each in advice.search.found],
+        "scaled": [lever.key for lever in advice.search.tried],
         "scope": advice.scope.as_json(),
     }
 
 
 def _break_even(found: BreakEven) -> dict[str, Any]:
-    key, value = found.lever
-    sides = {"value_before": value * found.factor_before, "value_beyond": value * found.factor_beyond}
+    key, value, _ = found.lever
+    sides = {"value_before": found.before, "value_beyond": found.beyond}
     return {"key": key, "value": value, **sides, "instead": found.instead or None}
 
 

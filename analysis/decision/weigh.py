@@ -1,6 +1,8 @@
 """What the designs of an experiment lose, each configuration solved exactly where its chain is small, else by runs."""
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis import tidy
@@ -18,18 +20,34 @@ if TYPE_CHECKING:
 EXACT = "exact"
 
 
+class OutOfTime(Exception):
+    """There is no time to weigh a configuration."""
+
+
 class Weigher:
     """Solves and estimates configurations, each once however often it is asked about."""
 
-    def __init__(self, memory_bytes: int, threads: int, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, memory_bytes: int, threads: int, tell: Callable[[str], None] | None = None, may_run: bool = True
+    ) -> None:
         """Chains may take `memory_bytes`; `tell` is told what is done."""
-        self._memory_bytes, self._threads, self._tell = memory_bytes, threads, tell
+        self._memory_bytes, self._threads, self._tell, self._what = memory_bytes, threads, tell, ""
+        self.may_run = may_run
+        """Unless it may, configurations whose chains do not fit raise OutOfTime."""
+        self.deadline = math.inf
+        """On `time.monotonic`'s clock: from then on they do, whatever they are."""
+        self.longest_run_s = 0.0
+        """Seconds that the runs of a configuration have taken, at the most."""
         self._known: dict[tuple[str, float], dict[str, Any]] = {}
         self._too_large: set[str] = set()
         """Sizes of chains that did not fit, whatever the rates."""
         self.num_solved = self.num_estimated = 0
 
-    def frame(self, experiment: Experiment, what: str = "") -> "pd.DataFrame":
+    def say(self, what: str) -> None:
+        """What configurations are weighed for, from here on."""
+        self._what = what
+
+    def frame(self, experiment: Experiment) -> "pd.DataFrame":
         """A frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
 
         A configuration whose chain fits the memory is solved: `method` is EXACT, both ends of the interval are `p`, and
@@ -38,30 +56,62 @@ class Weigher:
         """
         import pandas as pd
 
-        together = max(len(experiment.scenarios), 1)
-        level = 1.0 - (1.0 - experiment.run.confidence) / together
-        rows = []
-        for number, point in enumerate(experiment.points, 1):
-            if self._tell:
-                self._tell(f"{what}configuration {number:,} of {len(experiment.points):,}")
-            alone = experiment._replace(points=(point,), run=experiment.run._replace(confidence=level))
-            key = point.point_id, level
-            if key not in self._known:
-                self._known[key] = self._weigh(alone)
-            rows.append(_row(experiment, point) | self._known[key] | {"together": together})
+        together, num_points = max(len(experiment.scenarios), 1), len(experiment.points)
+        rows = [
+            _row(experiment, point) | self._weighed(experiment, point, number, num_points) | {"together": together}
+            for number, point in enumerate(experiment.points, 1)
+        ]
         return tidy.described(pd.DataFrame(rows), experiment)
+
+    def renewed(
+        self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]
+    ) -> "pd.DataFrame":
+        """Such a frame of an experiment with the numbers that the configurations of these ids have in another one, of
+        which each configuration stands where it does in the first.
+        """
+        import pandas as pd
+
+        there = {here.point_id: point for here, point in zip(experiment.points, other.points, strict=True)}
+        records: list[dict[str, Any]] = []
+        number = 0
+        for row in rows.to_dict("records"):
+            point, now = there[row["point_id"]], {}
+            if row["point_id"] in point_ids:
+                number += 1
+                now = self._weighed(other, point, number, len(point_ids))
+            if point.scenario is not None:
+                now = now | {"per_year": other.scenarios[point.scenario].per_year}
+            records.append(row | now)
+        return pd.DataFrame(records)
+
+    def _weighed(self, experiment: Experiment, point: GridPoint, number: int, num_points: int) -> dict[str, Any]:
+        level = 1.0 - (1.0 - experiment.run.confidence) / max(len(experiment.scenarios), 1)
+        if self._tell:
+            self._tell(f"{self._what}configuration {number:,} of {num_points:,}")
+        key = point.point_id, level
+        if key not in self._known:
+            if time.monotonic() > self.deadline:
+                raise OutOfTime
+            run = experiment.run._replace(confidence=level)
+            self._known[key] = self._weigh(experiment._replace(points=(point,), run=run))
+        return self._known[key]
 
     def _weigh(self, alone: Experiment) -> dict[str, Any]:
         sizes = repr(alone.points[0].point.values)
         if sizes not in self._too_large:
             try:
-                found = _solved(exact(alone, self._memory_bytes))
+                found = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
                 self.num_solved += 1
                 return found
             except ConfigError:
                 self._too_large.add(sizes)
+        if not self.may_run:
+            raise OutOfTime
+        start = time.perf_counter()
+        found = _estimated(estimate(alone, self._threads))
+        self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
         self.num_estimated += 1
-        return _estimated(estimate(alone, self._threads))
+        return found
 
 
 def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:

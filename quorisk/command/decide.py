@@ -1,5 +1,6 @@
 """The verbs of the `quorisk` command that lead from a question to a choice: init, recommend, diff."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -53,7 +54,7 @@ def recommend_verb(
         typer.Option(
             "--break-even",
             metavar="KEY",
-            help="a rate, faults.message_loss or scenarios.NAME.per_year to scale; 'all'; may be given several times",
+            help="a rate or the like to scale; 'all'; 'none'; may be given several times; else what 20 seconds allow",
             default_factory=list,
             show_default=False,
         ),
@@ -68,8 +69,8 @@ def recommend_verb(
     """Say which design to run.
 
     Weighs every design of the grid over all scenarios, exactly where its Markov chain is small, else by random runs;
-    ranks them by losses, holds them to [targets], and names the one to choose, the runner-up and, for figures that
-    --break-even names, how far they would have to be off for another one to be chosen.
+    ranks them by losses, holds them to [targets], and names the one to choose, the runner-up and how far rates and
+    other figures would have to be off for another one to be chosen.
 
     \b
     Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
@@ -83,7 +84,10 @@ def recommend_verb(
     memory_bytes = explore.parse_memory(memory)
     with show.status() as tell:
         weigher = Weigher(memory_bytes, threads or estimate.num_cores(), tell)
-        advice = recommend.advise(experiment, weigher, None if keys == ["all"] else keys)
+        scaled, within_s = {"": (None, recommend.WITHIN_S), "all": (None, math.inf), "none": ((), math.inf)}.get(
+            " ".join(keys), (keys, math.inf)
+        )
+        advice = recommend.advise(experiment, weigher, scaled, within_s)
     if as_json:
         print_json(recommend.as_json(advice))
     else:

@@ -3,14 +3,12 @@
 from rich.markup import escape
 from rich.table import Table
 
-from quorisk.analysis.decision.breakeven import BreakEven
 from quorisk.analysis.decision.diff import NOT_SHOWN, Diff, Side
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
 from quorisk.plots import numbers, text
 from quorisk.plots.designs import Design
-from quorisk.plots.flips import MOST
 
 MOST_LINES = 40
 
@@ -39,10 +37,10 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
     for sentence in advice.words.flips:
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
-    for each in advice.break_even:
-        out.print(f"- {_flip(each)}", soft_wrap=True, markup=False)
-    if advice.levers and not advice.break_even:
-        out.print(f"- No figure tried changes the choice within a factor of {MOST:g} either way.", soft_wrap=True)
+    for sentence in advice.search.told():
+        out.print(f"- {sentence}", soft_wrap=True, markup=False)
+    if advice.search.untried:
+        out.print(f"  {experiment.command('recommend', '--break-even', 'all')}", soft_wrap=True, markup=False)
     for scenario in advice.scope.scenarios:
         words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
         out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)
@@ -67,15 +65,6 @@ def _losses(design: Design) -> str:
         return "0 (proved)"
     worst = design.worst
     return numbers.plain(worst["p"]) if worst["losses"] else f"< {numbers.plain(numbers.above(worst['high']))}"
-
-
-def _flip(found: BreakEven) -> str:
-    key, value = found.lever
-    before, beyond = (numbers.plain(value * factor) for factor in (found.factor_before, found.factor_beyond))
-    side = "above" if found.factor_beyond > 1 else "below"
-    then = f"{found.instead} is chosen" if found.instead else "no design meets the targets"
-    factor = numbers.plain(found.factor_beyond)
-    return f"{side.capitalize()} {key} = {beyond} ({factor} x {numbers.plain(value)}) {then}; at {before} it is not so."
 
 
 def diff(found: Diff, invariant: str) -> None:

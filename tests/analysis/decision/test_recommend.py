@@ -1,11 +1,12 @@
 """Which design to run: exact where chains are small, ranked, held to targets; break-even points hold on both sides."""
 
 import json
+import math
 
 import pytest
 
 from quorisk.analysis.decision import breakeven
-from quorisk.analysis.decision.breakeven import Lever, break_even, levers, scaled
+from quorisk.analysis.decision.breakeven import Lever, break_even, can_be_chosen, levers, scaled
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
@@ -110,7 +111,10 @@ def test_what_is_advised_is_what_the_verdicts_say(load, weigher):
     assert as_json(advise(load(expected[safest] / 2), weigher))["chosen"] is None
 
 
-@pytest.mark.parametrize("key", ["scenarios.failover.per_year", "faults.message_loss", "rates.client_starts_recovery"])
+KEYS = ("scenarios.failover.per_year", "faults.message_loss", "scenarios.failover.rates.client_starts_recovery")
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, key):
     expected = losses_of(load())
     safest = min(expected, key=expected.get)
@@ -122,12 +126,13 @@ def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, ke
         return found[0].settings if found else ""
 
     advice = advise(experiment, weigher, [key])
-    assert advice.levers == [key]
-    lever = next(each for each in levers(experiment) if each.key == key)
-    for each in advice.break_even:
-        before, beyond = (scaled(experiment, lever, factor) for factor in (each.factor_before, each.factor_beyond))
-        assert chosen(before) == chosen(experiment) != chosen(beyond) == each.instead
-        assert 1 < max(each.factor_beyond / each.factor_before, each.factor_before / each.factor_beyond) <= 1.05
+    assert [lever.key for lever in advice.search.tried] == [key]
+    if key != "scenarios.failover.rates.client_starts_recovery":
+        assert advice.search.found
+    for each in advice.search.found:  # asked as a reader would, who knows the key and the number
+        before, beyond = (load(target, f"{key}={value!r}") for value in (each.before, each.beyond))
+        assert chosen(before) == chosen(experiment) == each.chosen != chosen(beyond) == each.instead
+        assert 1 < max(each.beyond / each.before, each.before / each.beyond) <= 1.06
     if key == "scenarios.failover.per_year":  # where the answer is known
         quiet = losses_of(load(1000.0, "run.scenario=quiet"))
         failover = {clients: losses - quiet[clients] for clients, losses in expected.items()}
@@ -135,8 +140,40 @@ def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, ke
         missed = (target - quiet[safest]) / failover[safest]
         equal = (quiet[other] - quiet[safest]) / (failover[safest] - failover[other])
         nearest = min(factor for factor in (missed, equal) if factor > 1)
-        above = next(each for each in advice.break_even if each.factor_beyond > 1)
-        assert above.factor_before <= nearest <= above.factor_beyond
+        above = next(each for each in advice.search.found if each.beyond > 200)
+        assert above.before <= 200 * nearest <= above.beyond
+
+
+def test_a_scenario_s_own_figure_is_scaled_for_itself(load):
+    experiment = load(1000.0, "scenarios.quiet.rates.bookie_sends_read_response=3")
+    experiment = experiment.changed("scenarios.quiet.run.lifetime=50")
+    by_key = {lever.key: lever for lever in levers(experiment)}
+    rates = "rates.bookie_sends_read_response", "scenarios.quiet.rates.bookie_sends_read_response"
+    assert [by_key[key].value for key in rates] == [1, 3]
+    for key, expected in zip(rates, ({"failover": 4, "quiet": 3}, {"failover": 1, "quiet": 12}), strict=True):
+        there = scaled(experiment, by_key[key], 4).points
+        assert {each.scenario: each.point.rates["bookie_sends_read_response"] for each in there} == expected
+    there = scaled(experiment, by_key["scenarios.quiet.run.lifetime"], 4).points
+    assert {each.scenario: each.point.lifetime for each in there} == {"failover": math.inf, "quiet": 200}
+    assert "run.lifetime" not in by_key
+    assert not {each.point_id for each in there if each.scenario == "quiet"} & {p.point_id for p in experiment.points}
+
+
+def test_designs_that_cannot_be_chosen_are_not_weighed_again(load, weigher):
+    rows = weigher.frame(load())
+    short = rows["model.clients"] == 2
+    found = designs(rows.assign(wants_copies=2, copies=2 - short))
+    assert can_be_chosen(found) == set(rows["point_id"][~short])
+    assert can_be_chosen(designs(rows.assign(changed=short.map({True: "fencing off", False: ""})))) == set(
+        rows["point_id"][~short]
+    )
+
+
+def test_figures_that_there_is_no_time_for_are_named(load):
+    advice = advise(load(), Weigher(1 << 26, 1), None, within_s=0.0)
+    assert advice.search.tried == []
+    names = '"message loss"; "client starts recovery" in quiet; "client starts recovery" in failover'
+    assert advice.search.told() == [f"Not tried out: {names}."]
 
 
 def test_the_nearest_flips_on_both_sides_are_found():
@@ -154,9 +191,9 @@ def test_the_nearest_flips_on_both_sides_are_found():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(breakeven, "scaled", scaled)
         above, below = break_even(Grid(), Lever("x", 1.0), choose)  # type: ignore[arg-type]
-        assert above.factor_before < 7 <= above.factor_beyond
+        assert above.before < 7 <= above.beyond
         assert above.instead == "b"
-        assert below.factor_beyond <= 0.2 < below.factor_before
+        assert below.beyond <= 0.2 < below.before
         assert below.instead == ""
         assert not list(break_even(Grid(), Lever("x", 1.0), lambda there: "a"))  # type: ignore[arg-type]
 
@@ -168,10 +205,10 @@ def test_the_verb_says_what_to_choose_and_fails_if_asked_to(quorisk, load):
     assert "2 of 2 designs meet the target: at most 1000 losses a year." in out
     assert "To choose: clients" in out
     assert "PBS" in out
-    code, out, _ = quorisk("recommend", load(1e-9).path, "--fail-on-target", "--json")
+    code, out, _ = quorisk("recommend", load(1e-9).path, "--break-even", "none", "--fail-on-target", "--json")
     assert code == 3
     assert json.loads(out)["chosen"] is None
-    assert quorisk("recommend", load(1e-9).path, "--json")[0] == 0
+    assert quorisk("recommend", load(1e-9).path, "--break-even", "none", "--json")[0] == 0
     code, _, err = quorisk("recommend", path, "--break-even", "rates.nothing")
     assert code == 2
     assert err.startswith("error: --break-even rates.nothing: one of scenarios.failover.per_year")

@@ -1,0 +1,78 @@
+"""The first page of a sweep's report: which rates, faults and lifetimes would change the choice."""
+
+import html
+import re
+
+import pyarrow as pa
+import pytest
+
+from quorisk.analysis import results
+from quorisk.analysis.decision.recommend import advise, as_json
+from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.experiment import config
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.numba_engine import simulate
+from quorisk.kernels.engines.tally import read
+from quorisk.sparkjobs.draw import draw
+from quorisk.sparkjobs.state import identities
+from quorisk.sparkjobs.sweep import work_of
+
+FILE = """
+protocol = "bookkeeper"
+[model]
+bookies = 2
+clients = 1
+write_quorum = 2
+ack_quorum = 1
+entries = 1
+inflight = 1
+[faults]
+max_lost = 2
+[rates]
+bookie_is_lost = 0.001
+[run]
+runs = 20000
+lifetime = 100.0
+target = 0.005
+[grid]
+ack_quorum = [1, 2]
+"""
+
+
+@pytest.fixture
+def first_page(tmp_path):
+    """The sentences on what would change the choice in the report of FILE, run with settings."""
+
+    def first_page(within_s, *settings):
+        path = tmp_path / "x.toml"
+        path.write_text(FILE, "utf-8")
+        experiment = config.load(path, settings)
+        jobs = [Job(point, 0, experiment.run.runs) for point in range(len(experiment.points))]
+        found = simulate(experiment.model, work_of(experiment).points, jobs, 1).tolist()
+        rows = [
+            results.row(each, experiment.model, 0, read(experiment.model, sums), "numba", 1.0)
+            for each, sums in zip(identities(experiment), found, strict=True)
+        ]
+        table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=results.SCHEMA)
+        draw(table, [experiment], "", tmp_path, None, within_s)
+        [page] = re.findall('<ul id="flips">(.*?)</ul>', (tmp_path / "report.html").read_text(), re.DOTALL)
+        return [html.unescape(each) for each in re.findall("<li>(.*?)</li>", page)]
+
+    return first_page
+
+
+def test_a_rate_that_would_change_the_choice_stands_on_the_first_page_and_both_sides_hold(first_page, tmp_path):
+    said = first_page(1000.0)
+    pattern = r'With "bookie is lost" at (\S+) \(up from 0\.001\): (.*); with (\S+) still (.*)\.'
+    [(beyond, instead, before, chosen)] = [told.groups() for each in said if (told := re.fullmatch(pattern, each))]
+    assert chosen == "AQ 2"
+    assert instead == "none meets the targets"
+    experiment = config.load(tmp_path / "x.toml")
+    for value, expected in ((before, "AQ 2"), (beyond, None)):
+        there = advise(experiment.changed(f"rates.bookie_is_lost={value}"), Weigher(1 << 26, 1))
+        assert as_json(there)["chosen"] == expected
+
+
+def test_without_time_or_targets_none_is_told(first_page):
+    assert not any("bookie is lost" in each for each in first_page(0.0))
+    assert not any("bookie is lost" in each for each in first_page(1000.0, "run.target=inf"))
