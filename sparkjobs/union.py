@@ -34,9 +34,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         different = folder.differences(experiments[0], experiment, ("protocol", *JUDGED), f"in {sources[0]}")
         if different:
             raise ConfigError(f"{source}: {different}")
-        ours, theirs = (_per_year(each) for each in (experiment, experiments[0]))
-        if ours != theirs:
-            raise ConfigError(f"{source}: scenarios a year are {theirs} in {sources[0]} and {ours} here")
+        _check_years(sources[0], experiments[0], source, experiment)
     folder.check_free(out)
     settings.check(None, ())
     tables = [_rows(source) for source in sources]
@@ -57,10 +55,15 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     return summarized(table)
 
 
-def _per_year(experiment: Experiment) -> str:
-    """How often scenarios happen: those of which losses a year are added up."""
-    said = sorted(f"{name} {scenario.per_year:g}" for name, scenario in experiment.scenarios.items())
-    return ", ".join(said) or "none"
+def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment) -> None:
+    """Raises ConfigError unless scenarios happen equally often, of which one report adds up losses a year."""
+    for name in dict.fromkeys([*theirs.scenarios, *ours.scenarios]):
+        before, now = (
+            repr(each.scenarios[name].per_year).removesuffix(".0") if name in each.scenarios else "missing"
+            for each in (theirs, ours)
+        )
+        if before != now:
+            raise ConfigError(f"{source}: scenarios.{name}.per_year is {before} in {first} and {now} here")
 
 
 def _experiment(source: Path) -> Experiment:

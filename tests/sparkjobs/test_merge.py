@@ -138,6 +138,34 @@ def test_what_does_not_belong_together_is_refused_in_a_line(leave, quorisk, tmp_
     assert not (tmp_path / "both" / folder.RESULTS).exists()
 
 
+YEAR = """[scenarios.busy]
+per_year = 365.25
+rates.producer = 2.0
+[scenarios.quiet]
+per_year = 12
+rates.producer = 0.5
+"""
+
+
+@pytest.mark.parametrize(
+    ("year", "settings", "said"),
+    [
+        (YEAR, ["--set=scenarios.quiet.per_year=12.5"], "scenarios.quiet.per_year is 12 in a and 12.5 here"),
+        (YEAR[: YEAR.index("[scenarios.quiet]")], [], "scenarios.quiet.per_year is 12 in a and missing here"),
+        ("", [], "scenarios.busy.per_year is 365.25 in a and missing here"),
+    ],
+)
+def test_years_in_which_scenarios_happen_another_number_of_times_are_refused(
+    leave, quorisk, tmp_path, year, settings, said
+):
+    (tmp_path / "small.toml").write_text(FILE + YEAR)
+    leave("a", PART)
+    (tmp_path / "small.toml").write_text(FILE + year)
+    leave("b", PART, REST, *settings)
+    assert quorisk("merge", "a", "b", "--out", "both") == (2, "", f"error: b: {said}\n")
+    assert not (tmp_path / "both").exists()
+
+
 def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     leave("a", PART)
     other = leave("b", PART, "--set=rates.broker_crash=2.0")
