@@ -97,13 +97,13 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
     experiment = changed(*axes)
     keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
     if len(set(keys)) < len(keys):
-        raise ConfigError(f" {options[-1]}: a key once, with all of its values", "vary")
+        raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
     shared = [key for key in experiment.varied if key not in keys]
     open_keys = [key for key in shared if len({each.varied[key] for each in experiment.points}) > 1]
     if open_keys:
         raise ConfigError(f"{experiment.path}: grid.{open_keys[0]}: varies too; set {open_keys[0]} to pick a value")
     if len(experiment.points) < 2:
-        raise ConfigError(f" {options[0]}: a single configuration; two values at least", "vary")
+        raise ConfigError(f" {options[0]}: a single configuration; give at least two values", "vary")
     variants = tuple(_variant(_label(keys, each), each) for each in experiment.points)
     places = range(len(variants))
     pairs = (

@@ -184,7 +184,7 @@ def _answer(
     run, pilot_runs = experiment.run, method.pilot_runs(point, experiment.run)
     if not pilot_runs:
         if run.method in ("head", "exact"):
-            why = "as a fixed time ends runs, or the question is what comes after a lifetime"
+            why = "because runs end at a fixed time, or run.at_any_time asks for losses after a lifetime"
             raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
         return method.count(where, run, run.runs), None
     made = method.count(where, run, pilot_runs)
@@ -198,8 +198,8 @@ def _answer(
         if found:
             return made, found
         if run.method != "auto":
-            why = "its chain does not fit in memory, or runs move to and fro among too many states"
-            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; auto or count")
+            why = "its chain does not fit in memory, or runs move back and forth among too many states"
+            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; use auto or count")
     return method.count(where, run, run.runs, made) if made.runs < run.runs else made, None
 
 

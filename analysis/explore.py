@@ -33,7 +33,7 @@ def too_much(memory_bytes: int, instead: str = "ask for less") -> ConfigError:
     """What to say where the system gives no such memory."""
     unit, size = next(each for each in reversed(UNITS.items()) if each[1] <= memory_bytes)
     said = f"{memory_bytes / size:.4g}{unit}"
-    return ConfigError(f" {said}: this machine does not have so much to give; {instead}", "memory")
+    return ConfigError(f" {said}: this machine does not have that much memory; {instead}", "memory")
 
 
 def left_out(experiment: Experiment) -> list[str]:

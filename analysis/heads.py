@@ -85,7 +85,7 @@ def merge(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     runs = sorted((part for head in there for part in head["runs"]), key=lambda part: part["first_run"])
     for before, after in pairwise(runs):
         if after["first_run"] < before["first_run"] + before["num_runs"]:
-            raise ResultError(f"runs from a head's exits, {after['first_run']} and on, are in two rows")
+            raise ResultError(f"runs from a head's exits, from {after['first_run']} on, are in two rows")
     by_invariant = zip(*(head["invariants"] for head in there), strict=True)
     return {
         **first,
@@ -117,10 +117,10 @@ def wrong(head: Mapping[str, Any], invariants: list[str]) -> str:
     if not head["digest"]:
         return ""
     if [each["name"] for each in head["invariants"]] != [DATA_LOSS, *invariants]:
-        return "its head is of other invariants"
+        return "its head has other invariants"
     for each in head["invariants"]:
         if not (0.0 <= each["inside"] <= 1.0 + 1e-9 and 0.0 <= each["leaves"] <= 1.0 + 1e-9):
-            return "its head has probabilities that are none"
+            return "its head has probabilities outside 0 to 1"
         if not 0 <= each["broken"] <= num_runs(head):
             return "its head has more losses than runs"
     return ""

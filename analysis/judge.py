@@ -30,13 +30,14 @@ def fixed_runs(experiment: Experiment) -> int:
     """The number of runs, for what has no stopping rule, and counts. Raises ConfigError if something else is asked."""
     if experiment.run.method in ("head", "exact"):
         raise ConfigError(
-            f"{experiment.path}: run.method = {experiment.run.method!r}: count, as only `quorisk estimate` and "
-            "`quorisk run` have others"
+            f"{experiment.path}: run.method = {experiment.run.method!r}: count, because only `quorisk estimate` and "
+            "`quorisk run` have other methods"
         )
     for name in ("precision", "relative_precision"):
         value = getattr(experiment.run, name)
         if value < math.inf:
             raise ConfigError(
-                f"{experiment.path}: run.{name} = {value}: inf, as only `quorisk estimate` and `quorisk run` stop early"
+                f"{experiment.path}: run.{name} = {value}: inf, because only `quorisk estimate` and `quorisk run` stop "
+                "early"
             )
     return experiment.run.runs

@@ -47,9 +47,9 @@ def read(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         table = pq.ParquetFile(pa.BufferReader(sealed), page_checksum_verification=True).read()
     except (pa.ArrowException, ValueError) as error:
-        raise ResultError(f"{path}: not a Parquet file that can be read: {' '.join(str(error).split())}") from None
+        raise ResultError(f"{path}: not a readable Parquet file: {' '.join(str(error).split())}") from None
     if table.schema != schema:
-        raise ResultError(f"{path}: not a table of Quorisk results, or of another version")
+        raise ResultError(f"{path}: not a table of Quorisk results, or one from another version")
     return table.cast(schema)
 
 

@@ -65,7 +65,7 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
     path = Path(path)
     table_path = path / RESULTS if path.is_dir() else path
     if not table_path.is_file():
-        raise ResultError(f"{path}: no results there; `quorisk run FILE --out DIR` leaves them in a folder")
+        raise ResultError(f"{path}: has no results; `quorisk run FILE --out DIR` writes them to a folder")
     beside = table_path.with_name(EXPERIMENT)
     experiment = None
     if beside.is_file():
@@ -174,7 +174,7 @@ def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The frame. Raises TypeError or ValueError if it is not of a sweep's numbers and words."""
     for column in frame.columns[frame.columns.str.contains(".", regex=False)]:
         if frame[column].map(lambda value: isinstance(value, list | dict)).any():
-            raise TypeError(f"{column} is no number or word")
+            raise TypeError(f"{column} is neither a number nor a word")
     counts = frame[[*OUTCOMES, "losses"]]
     if (counts < 0).any(axis=None) or (frame[list(OUTCOMES)].sum(axis=1) != frame["runs"]).any():
         raise ValueError("outcomes do not add up to runs")

@@ -97,11 +97,11 @@ def _one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experime
     open_keys = [key for key, _ in next(iter(designs)) if len({dict(design)[key] for design in designs}) > 1]
     if open_keys:
         raise ConfigError(
-            f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(designs)} designs where one is "
-            f"wanted; pick one with `overrides` {open_keys[0]}=..., or sweep all with `quorisk run`"
+            f"{experiment.path}: {', '.join(f'grid.{key}' for key in open_keys)}: {len(designs)} designs, but one is "
+            f"needed; pick one with `overrides` {open_keys[0]}=..., or sweep all with `quorisk run`"
         )
     if not experiment.scenarios:
-        raise ConfigError(f"{experiment.path}: scenarios: there are none, and so no year; [scenarios.NAME] says one")
+        raise ConfigError(f"{experiment.path}: scenarios: there are none, so there is no year; add [scenarios.NAME]")
     run = experiment.run._replace(confidence=confidence)
     return {point.varied[SCENARIO]: experiment._replace(points=(point,), run=run) for point in experiment.points}
 

@@ -1,20 +1,20 @@
 """How likely a replicated log is to lose acknowledged data.
 
-In Python and notebooks the same questions as on the command line, with the same answers:
+In Python and notebooks, you can ask the same questions as on the command line, and get the same answers:
 
     import quorisk
 
     experiment = quorisk.load_experiment("configs/defect1.toml")
     quorisk.estimate(experiment)                              # by random runs
     quorisk.exact(experiment)                                 # by the whole Markov chain
-    quorisk.year("configs/pulsar.toml", solve=True)           # losses a year, of a file with scenarios
+    quorisk.year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)  # losses a year
     quorisk.explore(experiment)                               # every reachable state
     quorisk.compare(experiment, {"variant.fence_recovery_reads": [True, False]})
     quorisk.trace(experiment)                                 # how it breaks, step by step
     quorisk.sweep("configs/demo.toml", "results/demo")        # a grid, on Spark
-    quorisk.load("results/demo").loss()                       # a figure of what a sweep left
+    quorisk.load("results/demo").loss()                       # a figure of a sweep's results
 
-Nothing heavy is loaded before it is asked for.
+Nothing heavy is imported before it is needed.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What the functions of `quorisk.api` return: the results of the analysis, with a frame, and a look for notebooks."""
+"""What the functions of `quorisk.api` return: the results of the analysis, with frames, and displays for notebooks."""
 
 import io
 from collections.abc import Callable
@@ -36,13 +36,14 @@ class Estimated(Estimate):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """A row for any data loss and one for each invariant: `losses`, `p`, `low`, `high`, `runs`, `method`."""
+        """Returns one row for any data loss and one for each invariant: `losses`, `p`, `low`, `high`, `runs` and
+        `method`."""
         risks = {DATA_LOSS: self.data_loss, **self.invariants}
         rows = [{"invariant": name, **risk._asdict()} for name, risk in risks.items()]
         return _frame(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
 
     def as_json(self) -> dict[str, Any]:
-        """What `quorisk estimate --json` prints."""
+        """Returns what `quorisk estimate --json` prints."""
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
@@ -55,12 +56,13 @@ class Solved(ExactResult):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """A row for any data loss and one for each invariant: `p`, and whether a zero is a proof (`proved_zero`)."""
+        """Returns one row for any data loss and one for each invariant: `p`, and `proved_zero`, whether it is proved to
+        be 0."""
         found = {DATA_LOSS: self.data_loss, **self.invariants}
         return _frame([{"invariant": name, **certain._asdict()} for name, certain in found.items()])
 
     def as_json(self) -> dict[str, Any]:
-        """What `quorisk exact --json` prints."""
+        """Returns what `quorisk exact --json` prints."""
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
@@ -73,7 +75,8 @@ class Yearly(Year[Any]):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """A row for each scenario: `per_year`, `p` each time, `losses_per_year`, and their `share` of all."""
+        """Returns one row for each scenario: `per_year`, the probability `p` of a loss each time, `losses_per_year`,
+        and its `share` of all losses."""
         return _frame(
             [
                 {
@@ -88,7 +91,7 @@ class Yearly(Year[Any]):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What `quorisk estimate --json` and `quorisk exact --json` print of a file with scenarios."""
+        """Returns what `quorisk estimate --json` and `quorisk exact --json` print for a file with scenarios."""
         return dict(plain(year.as_json(self)))
 
     def _repr_html_(self) -> str:
@@ -100,12 +103,13 @@ class Explored(NamedTuple):
 
     experiment: Experiment
     found: Search
-    """`found.distinct_states`, `found.depth`, `found.complete`, ..."""
+    """The result of the search, such as `found.distinct_states`, `found.depth` and `found.complete`."""
     seconds: float
+    """How long the search took."""
 
     def frame(self) -> "pd.DataFrame":
-        """A row for each invariant: `breaking_states`, `first_broken` (states that break it and none before it in the
-        list) and `first_depth`."""
+        """Returns one row for each invariant: `breaking_states`, `first_broken` (the states that break it but none of
+        the invariants before it) and `first_depth`."""
         columns = ("breaking_states", "first_broken", "first_depth")
         names = self.found.breaking_states
         rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
@@ -115,7 +119,7 @@ class Explored(NamedTuple):
         return f"<{type(self).__name__}: {self.found.distinct_states:,} states, depth {self.found.depth}>"
 
     def as_json(self) -> dict[str, Any]:
-        """What `quorisk explore --json` prints."""
+        """Returns what `quorisk explore --json` prints."""
         return exploring.as_json(*self)
 
     def _repr_html_(self) -> str:
@@ -129,17 +133,18 @@ class Comparison(comparing.Result):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """A row for each pair and invariant: probabilities, difference and ratio with their intervals, `p_adjusted`."""
+        """Returns one row for each pair and invariant: probabilities, difference and ratio with their intervals, and
+        `p_adjusted`."""
         return _frame(comparing.rows(self))
 
     def forest(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
-        """Draws how far each variant is from its baseline, into `ax` or the current axes, which are returned."""
+        """Draws how far each variant is from its baseline, into `ax` or the current axes, and returns them."""
         from quorisk.plots.forest import forest
 
         return forest(self.frame(), invariant, ax)
 
     def as_json(self) -> dict[str, Any]:
-        """What `quorisk compare --json` prints."""
+        """Returns what `quorisk compare --json` prints."""
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
@@ -147,20 +152,22 @@ class Comparison(comparing.Result):
 
 
 class Counterexample(Found):
-    """How an invariant breaks; in a notebook, a sequence diagram."""
+    """How an invariant breaks; notebooks show it as a sequence diagram."""
 
     def text(self, form: str = "words") -> str:
-        """The trace as `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`; empty without one."""
+        """Returns the trace as `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`; if there is no
+        trace, an empty text."""
         return formats.FORMATS[form](self.trace, self._replayed) if self.trace and self._replayed else ""
 
     def frame(self) -> "pd.DataFrame":
-        """A row for each step: `action`, `instance`, `lost` (a mask of the messages lost), and all that in `words`."""
+        """Returns one row for each step: `action`, `instance`, `lost` (a mask of the lost messages), and the step in
+        `words`."""
         steps = self.as_json()["trace"]["steps"] if self.trace else []
         told = self._replayed.told if self._replayed else []
         return _frame([{**step, "words": each.words} for step, each in zip(steps, told, strict=True)])
 
     def as_json(self) -> dict[str, Any]:
-        """What `quorisk trace --json` prints."""
+        """Returns what `quorisk trace --json` prints."""
         return json_file.as_json(*self, self._replayed.verdict if self._replayed else "")
 
     def __str__(self) -> str:
@@ -178,41 +185,45 @@ class Counterexample(Found):
 
 
 class Sweep(NamedTuple):
-    """What a sweep left in a folder."""
+    """The results that a sweep left in a folder."""
 
     path: Path
     tables: Tables
 
     def frame(self) -> "pd.DataFrame":
-        """A row for each configuration and invariant: parameters by dotted key, `losses`, `p`, `low`, `high`, ...
+        """Returns one row for each configuration and invariant: parameters by dotted key, `losses`, `p`, `low`, `high`
+        and more.
 
-        `quorisk.analysis.results.frame` has all columns.
+        `quorisk.analysis.results.frame` explains all columns.
         """
         return self.tables.frame
 
     def histograms(self) -> "pd.DataFrame":
-        """Runs by steps and by model time to loss, a row for each configuration and bin."""
+        """Returns the runs by steps and by model time to loss, with one row for each configuration and bin."""
         return self.tables.histograms
 
     def losses_by_faults(self) -> "pd.DataFrame":
-        """What losses are made of: a row for each configuration and set of kinds of `faults` that lost runs met, with
-        their `share` in its losses and the interval of that."""
+        """Returns what losses are made of: one row for each configuration and each set of kinds of `faults` that lost
+        runs met, with its `share` of the losses and the interval of that share."""
         return self.tables.losses_by_faults
 
     def loss(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
-        """Draws the probability that an invariant breaks, against what the grid varies."""
+        """Draws the probability that an invariant breaks, against what the grid varies.
+
+        Like the other figures, it draws into `ax` or the current axes, and returns them.
+        """
         from quorisk.plots.loss import loss
 
         return loss(self.frame(), invariant, ax)
 
     def heat_map(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
-        """Draws the same over two parameters of the grid."""
+        """Draws the probability that an invariant breaks as a heat map over two parameters of the grid."""
         from quorisk.plots.heat_map import heat_map
 
         return heat_map(self.frame(), invariant, ax)
 
     def cost(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
-        """Draws what safety costs: a mark for each configuration."""
+        """Draws what safety costs, with a mark for each configuration."""
         from quorisk.plots.cost import cost
 
         return cost(self.frame(), invariant, ax=ax)

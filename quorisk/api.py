@@ -1,5 +1,5 @@
 """The verbs as functions: `quorisk.estimate` and the others. Each returns what its verb prints, as an object that has
-the fields of `--json`, a pandas frame, and a table or picture of itself for notebooks."""
+the fields of `--json`, a pandas frame, and a table or picture for notebooks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,15 @@ from quorisk.command import show
 from quorisk.kernels.errors import ConfigError
 
 Source = Experiment | str | Path | Mapping[str, Any]
-"""An experiment: as `load_experiment` gave it, as a file, or as a dictionary of the tables that a file would have."""
+"""An experiment: one that `load_experiment` returned, a file, or a dictionary of the tables that a file would have."""
 Overrides = Mapping[str, Any] | Sequence[str]
-"""Values by dotted key, `{"run.runs": 1000}`, or as `--set` has them, `["run.runs=1000"]`."""
+"""Values by dotted key, `{"run.runs": 1000}`, or as `--set` takes them, `["run.runs=1000"]`."""
 
 
 def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
-    """An experiment, checked. Raises ConfigError in one line that names file, key, value and what is allowed.
+    """Reads an experiment, applies `overrides`, and checks it.
+
+    Raises ConfigError with one line that names the file, the key, the value and what is allowed.
 
     Example: `load_experiment("configs/defect1.toml", {"run.runs": 100_000})`, or without a file
     `load_experiment({"protocol": "kafka", "model": {"replicas": 3, "log_size": 2, "max_records": 2,
@@ -41,9 +43,13 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
 
 
 def estimate(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Estimated:
-    """How likely the one configuration of an experiment is to break each invariant, by random runs.
+    """Estimates by random runs how likely an experiment's one configuration is to break each invariant.
 
-    The numbers do not depend on `threads` (all cores if None). Raises ConfigError, EngineError.
+    `threads` (all cores if None) changes the speed, never the numbers. Times are in seconds if the experiment's rates
+    have units, else in units of model time. Raises ConfigError if the experiment cannot be used or has several
+    configurations, and EngineError if its engine does not work on this machine.
+
+    Example: `estimate("configs/defect1.toml", {"run.runs": 100_000}).data_loss.high`
     """
     experiment = load_experiment(source, overrides)
     with show.estimate_bar(experiment.run.runs) as (progress, solving):
@@ -60,10 +66,14 @@ def exact(
     by_time: Sequence[float] = (),
     storm: bool = False,
 ) -> Solved:
-    """The probabilities themselves, from the Markov chain that a random run of one configuration is.
+    """Solves the whole Markov chain of an experiment's one configuration for its exact probabilities.
 
-    `by_steps` and `by_time`: also the probabilities of data loss within this many steps and by these model times.
-    `storm`: the model checker Storm solves it, too. Raises ConfigError if the chain does not fit `memory`.
+    `memory` is in bytes, or a text such as "512MiB". `by_steps` and `by_time` also ask for the probability of data loss
+    within that many steps, and by that time: in seconds if the experiment's rates have units, else in units of model
+    time. With `storm`, the model checker Storm solves the chain as well. Raises ConfigError if the experiment has
+    several configurations or a horizon, or if its chain does not fit in `memory`.
+
+    Example: `exact("configs/limbo.toml", by_steps=[14]).p_by_steps[14]`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with show.search_line("transitions") as progress:
@@ -78,9 +88,11 @@ def year(
     memory: str | int = "4GiB",
     threads: int | None = None,
 ) -> Yearly:
-    """How much one design of an experiment with scenarios loses in a year, by random runs or, to `solve` it, exactly.
+    """Adds up what one design of an experiment with scenarios loses in a year.
 
-    Raises ConfigError if there are several designs or no scenarios, or if a chain does not fit `memory`.
+    Random runs estimate each scenario; with `solve`, its chain is solved exactly, within `memory` (bytes, or a text
+    such as "512MiB"). Raises ConfigError if there are several designs or no scenarios, or if a chain does not fit in
+    `memory`.
 
     Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)`
     """
@@ -93,9 +105,12 @@ def year(
 
 
 def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4GiB") -> Explored:
-    """Every state that one configuration can reach: how many there are, and how many break which invariant.
+    """Visits every state that an experiment's one configuration can reach, and counts those that break each invariant.
 
-    A search that does not fit `memory` says so in `found.complete`. Raises ConfigError.
+    `memory` is in bytes, or a text such as "512MiB". If the search does not fit in it, `found.complete` is False.
+    Raises ConfigError if there are several configurations, or if not even the beginning of the search fits.
+
+    Example: `explore("configs/limbo.toml").found.distinct_states`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with show.search_line() as progress:
@@ -110,10 +125,11 @@ def compare(
     all_pairs: bool = False,
     threads: int | None = None,
 ) -> Comparison:
-    """Variants of one configuration, run by run under the same random numbers.
+    """Compares variants of one configuration, run by run, with the same random numbers.
 
-    `vary` has the values of a key, the baseline's first; several keys are crossed. Without it every switch of the
-    protocol is turned off in turn and compared with all on. Raises ConfigError.
+    `vary` maps keys to their values, the baseline's first; several keys are crossed. Without it, each switch of the
+    protocol is turned off in turn and compared with all of them on. Each variant is compared with the first one or,
+    with `all_pairs`, with every other one. Raises ConfigError if the experiment or a value cannot be used.
 
     Example: `compare("configs/defect1.toml", {"variant.fence_recovery_reads": [True, False]})`
     """
@@ -133,10 +149,14 @@ def trace(
     replay: str | Path | None = None,
     memory: str | int = "4GiB",
 ) -> Counterexample:
-    """How an invariant breaks, step by step: a shortest way if the search of all states fits `memory`, else one from
-    the random runs. Or the random run of a (seed, index), or a trace that `quorisk trace --json` wrote.
+    """Shows how an invariant breaks, step by step.
 
-    `proved` says that nothing breaks it, whatever happens. Raises ConfigError.
+    Finds a shortest counterexample if the search of all states fits in `memory` (bytes, or a text such as "512MiB"), or
+    else takes one from the random runs and minimises it. `run` asks for the random run of a (seed, index) instead, and
+    `replay` for a trace that `quorisk trace --json` wrote. In the result, `proved` says that no reachable state breaks
+    the invariant. Raises ConfigError if the experiment, the run or the saved trace cannot be used.
+
+    Example: `print(trace("configs/defect1.toml", memory="64MiB"))`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     which = f"{run[0]}:{run[1]}" if run else None
@@ -155,18 +175,21 @@ def sweep(
     budget_s: float = math.inf,
     resume: bool = False,
 ) -> Sweep:
-    """Sweeps a grid on Spark (all cores here if `master` is None); results, figures and a report go to `out`, a folder.
+    """Sweeps an experiment's grid on Spark, and writes results, figures and a report to the folder `out`.
 
-    `conf` has Spark's settings, `budget_s` ends the computing after this many seconds, `resume` keeps what an earlier
-    call left there. The experiment has to be a file's.
-    Raises ConfigError, RunError.
+    `master` is Spark's master URL (all cores of this machine if None), and `conf` has Spark's settings. Computing stops
+    after `budget_s` seconds. `resume` keeps the results that an earlier call left in `out`, and runs what is missing.
+    The experiment has to come from a file. Raises ConfigError before anything is written if the experiment, `out` or
+    Spark cannot be used, and RunError if the sweep cannot go on; results written by then are kept.
+
+    Example: `sweep("configs/demo.toml", "results/demo", budget_s=60).loss()`
     """
     from quorisk.sparkjobs import sweep as sweeping
 
     experiment = load_experiment(source, overrides)
     if not Path(experiment.path).is_file():
         raise ConfigError(
-            "a sweep's experiment has to be in a file: its folder keeps a copy, and says how to run it again"
+            "a sweep's experiment has to be in a file: the results keep a copy of it, and say how to run it again"
         )
     settings = [f"{key}={value}" for key, value in (conf or {}).items()]
     options = sweeping.Options(master, settings, resume, budget_s)
@@ -177,7 +200,13 @@ def sweep(
 
 
 def load(path: str | Path) -> Sweep:
-    """What a sweep left in a folder (or its results.parquet alone). Raises ResultError if there is nothing to read."""
+    """Loads the results of a sweep from its folder, or from a results.parquet alone.
+
+    Raises ResultError if there are no results that can be read, and ConfigError if the experiment file beside them
+    cannot be used.
+
+    Example: `load("results/demo").frame()`
+    """
     from quorisk.analysis import tidy
 
     return Sweep(Path(path), tidy.load(path))

@@ -108,7 +108,7 @@ def plot(
             raise
         raise ConfigError(f"{path}: cannot be drawn: {error!r}") from None
     if not written:
-        raise ConfigError(f" {', '.join(wish.only)}: not with this grid, which varies too little", "only")
+        raise ConfigError(f" {', '.join(wish.only)}: this grid varies too little for that", "only")
     return written
 
 
@@ -140,9 +140,9 @@ def _checked(wish: Wish, frame: pd.DataFrame) -> Wish:
             raise ConfigError(f" {invariant}: one of {', '.join(known)}", "invariant")
     x, hue = (_varied(argument, key, frame) for argument, key in (("x", wish.x), ("hue", wish.hue)))
     if x is not None and x == hue:
-        raise ConfigError(f" {wish.hue}: another one than `x`", "hue")
+        raise ConfigError(f" {wish.hue}: must differ from `x`", "hue")
     if x is not None and "loss" in wish.only and not pd.api.types.is_numeric_dtype(frame[x].infer_objects()):
-        raise ConfigError(f" {wish.x}: no numbers, as figures of losses need; `only` heat_map does without", "x")
+        raise ConfigError(f" {wish.x}: has no numbers, which figures of losses need; `only` heat_map does not", "x")
     return wish._replace(x=x, hue=hue)
 
 
@@ -151,5 +151,5 @@ def _varied(argument: str, key: str | None, frame: pd.DataFrame) -> str | None:
     varied = text.varied(frame)
     found = [each for each in varied if key in (each, each.partition(".")[2])]
     if key is not None and len(found) != 1:
-        raise ConfigError(f" {key}: one of {', '.join(varied) or 'none, as nothing varies'}", argument)
+        raise ConfigError(f" {key}: one of {', '.join(varied) or 'none, because nothing varies'}", argument)
     return found[0] if found else None

@@ -39,7 +39,7 @@ def taken(out: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise ConfigError(f" {out}: another quorisk is writing there", "out") from None
+        raise ConfigError(f" {out}: another quorisk process is writing there", "out") from None
     try:
         for part in (out, out / TASKS, out / FIGURES):
             sweep_up(part)
@@ -64,7 +64,8 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
     for path in experiment.side_files():
         if not path.is_absolute() and (".." in path.parts or len(path.parts) > 2):
             raise ConfigError(
-                f"{experiment.path}: {path}: a sweep keeps a copy of it; put it beside the file, or in a folder there"
+                f"{experiment.path}: {path}: a sweep keeps a copy of it; put it beside the experiment file, or in a "
+                "folder there"
             )
     if not _has_results(out):
         return
@@ -77,7 +78,7 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         before = before._replace(run=before.run._replace(runs=runs))
     different = differences(before, experiment)
     if different:
-        fewer = " (runs can be added, not taken away)" if different.startswith("run.runs ") else ""
+        fewer = " (runs can be added, but not removed)" if different.startswith("run.runs ") else ""
         raise ConfigError(
             f" {out}: holds results of another experiment: {different}{fewer}; choose another folder",
             "out",
@@ -106,7 +107,7 @@ def _has_results(out: Path) -> bool:
 
 def _check_writable(out: Path) -> None:
     if _REMOTE.match(str(out)):
-        raise ConfigError(f" {out}: a folder of this machine is wanted; copy it to other storage afterwards", "out")
+        raise ConfigError(f" {out}: must be a folder on this machine; copy it to other storage afterwards", "out")
     try:
         there = next(path for path in (out, *out.absolute().parents) if path.exists() or path.is_symlink())
     except OSError as error:
@@ -205,8 +206,8 @@ def _instead(out: Path) -> str:
     """What to do about a damaged file in a folder."""
     with suppress(ConfigError):
         if _is_merged(out):
-            return "merge again, into another folder"
-    return "once this file is deleted, `quorisk run --resume` makes again what was in it"
+            return "merge again into another folder"
+    return "delete this file, and `quorisk run --resume` repeats the runs that were in it"
 
 
 def write_table(path: Path, table: pa.Table) -> None:

@@ -26,7 +26,7 @@ def assigned(engine: str) -> Iterator[None]:
     ids = ordinals(addresses, os.environ.get("CUDA_VISIBLE_DEVICES"))
     seen = {device.local_hardware_id: device for device in jax_engine.devices() if device.platform == "gpu"}
     if not seen.keys() >= set(ids):
-        raise EngineError(f"Spark assigned GPU {', '.join(addresses)} to a task; JAX sees {len(seen)} GPUs there")
+        raise EngineError(f"Spark assigned GPU {', '.join(addresses)} to a task, but JAX sees {len(seen)} GPUs there")
     with jax_engine.on([seen[i] for i in ids]):
         yield
 
@@ -39,5 +39,5 @@ def ordinals(addresses: Sequence[str], visible: str | None) -> list[int]:
     try:
         return [named.index(address) if named else int(address) for address in addresses]
     except ValueError:
-        where = f"CUDA_VISIBLE_DEVICES = {visible} does not name" if named else "is no number"
-        raise EngineError(f"Spark assigned GPU {', '.join(addresses)} to a task, which {where}") from None
+        where = f"CUDA_VISIBLE_DEVICES = {visible} does not name it" if named else "that address is not a number"
+        raise EngineError(f"Spark assigned GPU {', '.join(addresses)} to a task: {where}") from None

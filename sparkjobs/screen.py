@@ -95,7 +95,7 @@ def summary(frame: "pd.DataFrame", width: int) -> Table:
     if (more := frame["point_id"].nunique() - len(lines)) > 0:
         notes.append(f"{more:,} more configurations in {RESULTS}")
     if left_out := [heading for heading, *_ in columns[num_shown:]]:
-        notes.append(f"For want of room, not here but in {REPORT}: {', '.join(left_out)}")
+        notes.append(f"Not enough room here; see {REPORT} for {', '.join(left_out)}")
     table = Table(caption=". ".join(notes) if notes else None)
     for heading, *_ in columns[:num_shown]:
         table.add_column(heading, justify="right", overflow="fold")

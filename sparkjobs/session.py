@@ -102,7 +102,7 @@ def _failure(context: SparkContext, error: Exception, log: Path) -> ConfigError 
             said = f"the cluster ended the application, or no master answers at {context.master}: {said}"
     except (Py4JError, ConnectionError):
         said = "the driver's Java process has ended"
-    return RunError(f"Spark: {said} (more in {log})")
+    return RunError(f"Spark: {said} (see {log})")
 
 
 def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
@@ -111,7 +111,7 @@ def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
         java = _launched(conf, log)
         context = SparkContext(conf=conf, gateway=java)
     except (Py4JError, PySparkException) as error:
-        said = f"{cause(error)} (more in {log})"
+        said = f"{cause(error)} (see {log})"
         if java:
             _end(java)
         raise ConfigError(f"Spark did not start with master {conf.get('spark.master')}: {said}") from None

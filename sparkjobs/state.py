@@ -38,14 +38,16 @@ class State:
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
-                    raise ConfigError(f" {out}: holds results of another version of this model; choose another", "out")
+                    raise ConfigError(
+                        f" {out}: holds results of another version of this model; choose another folder", "out"
+                    )
                 self._note(index[row["point_id"]], row)
 
     def _note(self, point: int, row: Mapping[str, Any]) -> None:
         if row["head"]:
             if not row["head"]["digest"] and not counts(self._experiment.run):
                 asked = f"{self._experiment.path}: run.method = {self._experiment.run.method!r}"
-                raise RunError(f"{asked}: too large a chain at point {point + 1} of the grid; auto or count")
+                raise RunError(f"{asked}: the chain of point {point + 1} of the grid is too large; use auto or count")
             self.ledger.solve(point, row["head"])
             return
         broken = {each["name"]: each["broken"] for each in row["invariants"]}

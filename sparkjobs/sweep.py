@@ -98,12 +98,12 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         except KeyboardInterrupt:
             LOG.warning("interrupted")
             console.print(
-                f"to go on: {experiment.command('run', '--out', str(out))} --resume", soft_wrap=True, markup=False
+                f"to continue: {experiment.command('run', '--out', str(out))} --resume", soft_wrap=True, markup=False
             )
             raise
         except RunError as error:
             LOG.error("failed: %s", error)
-            raise RunError(f"{error}; `resume` goes on from what is there") from None
+            raise RunError(f"{error}; `resume` continues from there") from None
         LOG.info("finished: %s", summary)
     return summary
 
@@ -113,7 +113,7 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
     folder.check(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)
-        with console.status("compiling the model, unless that is done, and timing a few runs"):
+        with console.status("compiling the model, if need be, and timing a few runs"):
             run_s = _pilot(experiment, work_of(experiment))
         jobs = share(state.ledger.wanted(), run_s, ROUND_S * num_cores())
         table = plan(jobs, run_s, num_cores())
@@ -162,7 +162,7 @@ def _compute(
         LOG.info("computed: %d of %d points have ended", state.ledger.num_stopped, len(experiment.points))
         ends = dict(zip((each.point_id for each in experiment.points), state.ends(), strict=True))
         if not any(end.num_runs for end in ends.values()):
-            raise RunError("`budget_s`: no point has any runs yet")
+            raise RunError("`budget_s`: too short; no point has any runs yet")
         rows = _within(folder.tasks(out), ends, experiment.run.first_run)
         table = _in_order(merge(context, rows), ends)
     folder.write_results(out, table)
@@ -181,7 +181,7 @@ def _rounds(
 ) -> None:
     """Has the wanted runs computed, round by round; `timing` is the pilot's."""
     shared, watch = context.broadcast(work), Watch(context)
-    with console.status("compiling the model, unless that is done, and timing a few runs"):
+    with console.status("compiling the model, if need be, and timing a few runs"):
         run_s = timing.result()
     with screen.Bar(console, len(run_s)) as bar:
 
@@ -210,7 +210,7 @@ def _rounds(
                 LOG.warning("time is up")
                 break
             if (state.ledger.wanted(), state.ledger.unsolved()) == left:
-                raise RunError(f"Spark ended its job without results (more in {out / folder.SPARK_LOG})")
+                raise RunError(f"Spark ended its job without results (see {out / folder.SPARK_LOG})")
 
 
 def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Table:
@@ -239,7 +239,9 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
         missing = len(experiment.points) - summary.points
         said = f"time was up at {summary.stopped[OUT_OF_TIME]} points before all their runs were done"
         said += f", and at {missing} before any was" if missing else ""
-        warning = f"{said}: how many there are depends on the speed of the machines. `quorisk run --resume` goes on."
+        warning = (
+            f"{said}: how many runs there are depends on the speed of the machines. `quorisk run --resume` continues."
+        )
         LOG.warning(warning)
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
         source = f"# {warning}\n{source}"
@@ -249,9 +251,9 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
         frame = draw(table, [experiment], source, out, None, within_s, status.update)
     console.print(screen.summary(frame, console.width))
     if SPENT in summary.stopped:
-        warning = f"{summary.stopped[SPENT]} points made all their runs without reaching the precision"
+        warning = f"{summary.stopped[SPENT]} points made all their runs but did not reach the precision"
         LOG.warning(warning)
-        console.print(f"warning: {warning}: run.runs bounds them", style="yellow", soft_wrap=True)
+        console.print(f"warning: {warning}; raise run.runs", style="yellow", soft_wrap=True)
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summary
 

@@ -68,7 +68,7 @@ def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment
 
 def _experiment(source: Path) -> Experiment:
     if not (source / folder.RESULTS).exists():
-        raise ConfigError(f"{source}: holds no results; `quorisk run --resume` finishes what was begun")
+        raise ConfigError(f"{source}: has no results; `quorisk run --resume` finishes the sweep")
     return folder.load(source)
 
 

@@ -34,5 +34,5 @@ def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
             raise ConfigError(f"cost.{key} = {show(value)}: a number above 0")
     if "entry_bytes" not in table:
-        raise ConfigError("cost.entry_bytes: missing; how large an entry is")
+        raise ConfigError("cost.entry_bytes: missing; it is the size of an entry in bytes")
     return CostSettings(**{key: float(value) for key, value in table.items()})

@@ -65,7 +65,7 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
     first, second = (_by(keys, _rows(path, invariant, confidence)) for path in (before, after))
     common = [key for key in second if key in first]
     if not common:
-        raise ConfigError(f"{before}, {after}: no configuration is in both")
+        raise ConfigError(f"{before}, {after}: they have no configuration in common")
     num = len(common)
     surer = 1.0 - (1.0 - confidence) / (2 * num)
     first, second = (_by(keys, _rows(path, invariant, surer)) for path in (before, after))

@@ -51,12 +51,12 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
             raise ConfigError(f"latency.{key}: no such key; [latency] has {', '.join(_KEYS)}")
     cut_ms = _positive("latency.cut_ms", table.get("cut_ms", math.inf))
     if ("replica" in table) == ("request" in table or "answer" in table):
-        raise ConfigError("latency: either replica, or request and answer")
+        raise ConfigError("latency: give either replica, or request and answer")
     if "replica" not in table:
         legs = {}
         for key in ("request", "answer"):
             if key not in table:
-                raise ConfigError(f"latency.{key}: missing; it goes with the other way")
+                raise ConfigError(f"latency.{key}: missing; request and answer go together")
             legs[key] = _delay(f"latency.{key}", table[key])
         return LatencySettings(RoundTrip(**legs), cut_ms, "the file's own distributions")
     given = table["replica"]
@@ -99,7 +99,7 @@ def _measured(given: str | None, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise ConfigError(f"{where}: {given!r} is no number of milliseconds above 0")
+        raise ConfigError(f"{where}: {given!r} is not a number of milliseconds above 0")
     return value
 
 
@@ -114,7 +114,7 @@ def _delay(name: str, given: object) -> Delay:
                 raise ConfigError(f"{name}.pareto_share = {values[0]:g}: less than 1")
             return make(*values)
     forms = " or ".join("{ " + ", ".join(keys) + " }" for keys in _DELAYS)
-    raise ConfigError(f"{name}: a table with just {forms}")
+    raise ConfigError(f"{name}: a table with only {forms}")
 
 
 def _positive(name: str, value: object) -> float:

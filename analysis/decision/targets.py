@@ -54,9 +54,11 @@ def check(experiment: "Experiment") -> None:
     """Raises ConfigError if the rest of the file does not say what its targets are about."""
     targets: Targets = experiment.tables["targets"]
     if math.isfinite(targets.losses_per_year) and not experiment.scenarios:
-        raise ConfigError("targets.losses_per_year: takes [scenarios.NAME]; run.target is for the probability in a run")
+        raise ConfigError(
+            "targets.losses_per_year: needs [scenarios.NAME]; for the probability in a run, set run.target"
+        )
     if math.isfinite(targets.write_p99_ms) and "latency" not in experiment.tables:
-        raise ConfigError("targets.write_p99: takes [latency]")
+        raise ConfigError("targets.write_p99: needs [latency]")
 
 
 def _milliseconds(given: object) -> float:

@@ -26,7 +26,7 @@ from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
 from quorisk.kernels.states.chain import Chain, ChainError, build
 
 PRECISION = 1e-10
-SMALLER = "make the sizes in [model] smaller, or use `quorisk estimate`, which keeps no states"
+SMALLER = "reduce the sizes in [model], or use `quorisk estimate`, which keeps no states"
 INSTEAD = f"give it more memory, {SMALLER}"
 
 
@@ -131,8 +131,8 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
     point = only_point(experiment).point
     if point.horizon < math.inf:
         raise ConfigError(
-            f"{experiment.path}: run.horizon = {point.horizon:g}: exact numbers are of runs without a horizon; "
-            f"set run.horizon = inf, and ask for data loss by time {point.horizon:g}"
+            f"{experiment.path}: run.horizon = {point.horizon:g}: exact answers need runs without a horizon; "
+            f"set run.horizon = inf, and ask for the data loss by time {point.horizon:g}"
         )
     try:
         return build(experiment.model, point, memory_bytes, progress)
@@ -165,8 +165,8 @@ def _components(chain: Chain) -> Components:
     parts = absorption.components(chain)
     if parts.largest > MAX_COMPONENT:
         raise ConfigError(
-            f"runs move to and fro among {parts.largest:,} states; more than {MAX_COMPONENT:,} are not solved exactly; "
-            "make the sizes in [model] smaller, or use `quorisk estimate`"
+            f"runs move back and forth among {parts.largest:,} states; at most {MAX_COMPONENT:,} can be solved "
+            "exactly; reduce the sizes in [model], or use `quorisk estimate`"
         )
     return parts
 

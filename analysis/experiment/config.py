@@ -201,7 +201,7 @@ def _check_size(read: settings.Settings) -> None:
         longest = max(read.grid, key=lambda name: len(read.grid[name]))
         raise ConfigError(
             f"grid.{longest} lists {len(read.grid[longest]):,} values, and the grid has {size:,} combinations: at most "
-            f"{MOST_POINTS:,}; sweep parts of it, and merge their results"
+            f"{MOST_POINTS:,}; sweep it in parts, and merge their results"
         )
 
 
@@ -228,11 +228,11 @@ def _points(model: Model, combinations: Iterable[Combination], time_unit: str | 
         point = _point(model, here, varied)._replace(time_unit=time_unit)
         identity = point_id(model, point)
         if identity in seen:
-            raise ConfigError(f"scenarios: {_at(seen[identity])} and {_at(varied)} are the same; leave one out")
+            raise ConfigError(f"scenarios: {_at(seen[identity])} and {_at(varied)} are the same; remove one")
         seen[identity] = varied
         yield GridPoint(point, identity, varied)
     if not seen:
-        raise ConfigError("grid.where: no point of the grid meets all conditions")
+        raise ConfigError("grid.where: no point of the grid meets all the conditions")
 
 
 def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
@@ -244,7 +244,7 @@ def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
     """What to say of several grid points, by the values that their grid gives them, where one is wanted."""
     open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
     return (
-        f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points where one is wanted; "
+        f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points, but one is needed; "
         f"set {open_keys[0]} to pick one, or sweep all with `quorisk run`"
     )
 

@@ -57,7 +57,7 @@ def load(name: object, protocol: str, folder: Path) -> Profile:
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
     if document.get("protocol") != protocol:
-        raise ConfigError(f"profile = {show(name)}: is of {document.get('protocol')}, not of {protocol}")
+        raise ConfigError(f"profile = {show(name)}: is for {document.get('protocol')}, not for {protocol}")
     about = document.get("about", "")
     tables = {table: content for table, content in document.items() if table not in ("protocol", "about")}
     try:
@@ -65,11 +65,13 @@ def load(name: object, protocol: str, folder: Path) -> Profile:
             f"{table}.{key}": _figure(f"{table}.{key}", each) for table in tables for key, each in tables[table].items()
         }
     except AttributeError:
-        raise ConfigError(f"profile = {show(name)}: {path}: tables of figures, and about") from None
+        raise ConfigError(
+            f"profile = {show(name)}: {path}: may only have protocol, about and tables of figures"
+        ) from None
     return Profile(str(name), str(about), figures)
 
 
 def _figure(name: str, given: object) -> Figure:
     if not isinstance(given, Mapping) or set(given) != _FIELDS:
-        raise ConfigError(f"{name}: a figure of a profile has {', '.join(sorted(_FIELDS))}")
+        raise ConfigError(f"{name}: each figure of a profile has {', '.join(sorted(_FIELDS))}")
     return Figure(given["value"], str(given["means"]), str(given["source"]))

@@ -40,7 +40,7 @@ def names(document: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a file's scenarios. Raises ConfigError if they cannot be used."""
     tables = document.get("scenarios", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise ConfigError("scenarios: tables, each [scenarios.NAME]")
+        raise ConfigError("scenarios: must be tables, each [scenarios.NAME]")
     for name in tables:
         if not re.fullmatch(r"[A-Za-z]\w{0,39}", name):
             raise ConfigError(f"scenarios.{show(name)}: a name of letters, digits and _")
@@ -51,9 +51,7 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
     """Adds a value, checked, of a key such as scenarios.entry.model.clients. Raises ConfigError."""
     _, scenario, inner = (*name.split(".", 2), "", "")[:3]
     if scenario not in into:
-        raise ConfigError(
-            f"{show_key(name)} = {show(value)}: there are the scenarios {', '.join(into) or 'of no name'}"
-        )
+        raise ConfigError(f"{show_key(name)} = {show(value)}: no such scenario; there are {', '.join(into) or 'none'}")
     if inner in _OWN:
         into[scenario][inner] = _read_own(name, inner, value)
         return
@@ -64,7 +62,7 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
             f"{show_key(name)} = {show(value)}: {error} (a scenario itself has {', '.join(_OWN)})"
         ) from None
     if not key.in_grid or key.name == SCENARIO:
-        raise ConfigError(f"{show_key(name)} = {show(value)}: is the same in all scenarios; set it in [run]")
+        raise ConfigError(f"{show_key(name)} = {show(value)}: cannot differ between scenarios; set it in [run]")
     try:
         into[scenario][key.name] = key.read(value)
     except ConfigError as error:
@@ -74,14 +72,14 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
 def _read_own(name: str, inner: str, value: object) -> Any:
     if inner == "per_year":
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PER_YEAR:
-            raise ConfigError(f"{name} = {show(value)}: a number from 0 to 1e30, how often it happens a year")
+            raise ConfigError(f"{name} = {show(value)}: a number from 0 to 1e30, the times a year that it happens")
         return float(value)
     if inner == "about":
         if not isinstance(value, str):
-            raise ConfigError(f"{name} = {show(value)}: a text")
+            raise ConfigError(f"{name} = {show(value)}: a string")
         return value
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ConfigError(f"{name} = {show(value)}: a list of texts")
+        raise ConfigError(f"{name} = {show(value)}: a list of strings")
     return tuple(value)
 
 
@@ -90,7 +88,7 @@ def finished(taken: Mapping[str, Mapping[str, Any]]) -> dict[str, Scenario]:
     result = {}
     for name, values in taken.items():
         if "per_year" not in values:
-            raise ConfigError(f"scenarios.{name}.per_year: missing; how often it happens a year")
+            raise ConfigError(f"scenarios.{name}.per_year: missing; the times a year that it happens")
         own = {key: values.get(key, default) for key, default in zip(_OWN, (0.0, "", ()), strict=True)}
         result[name] = Scenario(**own, values={key: value for key, value in values.items() if key not in _OWN})
     return result
@@ -108,4 +106,6 @@ def check_whole(varied: Iterable[Mapping[str, Any]]) -> None:
         if there != everywhere:
             at = ", ".join(f"{key} = {show(value)}" for key, value in design)
             missing = ", ".join(sorted(everywhere - there))
-            raise ConfigError(f"grid.where: leaves out scenario {missing} at {at}; its losses a year would lack it")
+            raise ConfigError(
+                f"grid.where: leaves out scenario {missing} at {at}; without it, the losses a year would be too low"
+            )

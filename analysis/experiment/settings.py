@@ -159,7 +159,7 @@ def time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:
     with_unit = next((name for name, value in given if isinstance(value, Fraction)), None)
     for name, value in given:
         if with_unit and not isinstance(value, Fraction) and value not in (0, math.inf):
-            others = "either all rates and times of a file have units, or none has"
+            others = "either all rates and times of a file have units, or none do"
             raise ConfigError(f"{name} = {show(value)}: no unit, but {with_unit} has one; {others}")
     return "s" if with_unit else None
 
@@ -183,7 +183,7 @@ def _as_float(value: Any) -> Any:
 
 def _listed(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise ConfigError(f"{show_key(name)} = {show(value)}: a list with something in it")
+        raise ConfigError(f"{show_key(name)} = {show(value)}: a list that is not empty")
     return value
 
 
@@ -195,6 +195,6 @@ def _axis(key: Key, items: list[Any]) -> list[Any]:
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            raise ConfigError(f"grid.{key.name} = {show(items)}: {show(value)} is in it twice")
+            raise ConfigError(f"grid.{key.name} = {show(items)}: {show(value)} is listed twice")
         seen.add(value)
     return values

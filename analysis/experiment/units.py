@@ -65,7 +65,7 @@ def read_rate(text: str) -> Fraction:
     if match := _RATE.fullmatch(text):
         time_s = Fraction(match[3] or match[5] or 1) * _unit(match[4] or match[6])
         if time_s == 0:
-            raise ConfigError(f"{RATE}; this is one in no time")
+            raise ConfigError(f"{RATE}; the time must not be 0")
         return Fraction(match[1]) / (100 if match[2] else 1) / time_s
     if _TIME.fullmatch(text):
         raise ConfigError(f'{RATE}; this is a time: is "1 / {text}" meant?')
@@ -74,7 +74,7 @@ def read_rate(text: str) -> Fraction:
 
 def _unit(word: str) -> Fraction:
     if word not in _UNITS:
-        raise ConfigError(f"{word} is no unit of time; there are {UNITS}")
+        raise ConfigError(f"{word} is not a unit of time; use {UNITS}")
     return _UNITS[word]
 
 

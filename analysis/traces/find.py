@@ -40,7 +40,9 @@ def wanted_invariants(model: Model, name: str) -> list[str]:
     """The invariants that a name stands for: one, or all whose breach is data loss. Raises ConfigError."""
     known = [invariant.name for invariant in model.invariants]
     if name not in (DATA_LOSS, *known):
-        raise ConfigError(f" {name!r}: {', '.join(known)}, or {DATA_LOSS!r} for any whose breach is", "invariant")
+        raise ConfigError(
+            f" {name!r}: {', '.join(known)}, or {DATA_LOSS!r} for any whose breach is data loss", "invariant"
+        )
     return [i.name for i in model.invariants if i.name == name or (name == DATA_LOSS and i.data_loss)]
 
 
@@ -98,14 +100,14 @@ def find_in_runs(
             path = rerun(model, grid_point.point, seed, run).path
             path = minimise.minimised(model, params, path, places, tell)
             trace = _counterexample(model, grid_point, path, places, "minimised")._replace(seed=seed, run=run)
-            return Found(trace, False, f"from run {seed}:{run}; no step of it can be left out")
+            return Found(trace, False, f"from run {seed}:{run}; no step can be left out")
     others = _others([invariant.name for i, invariant in enumerate(model.invariants) if seen >> i & 1])
     return Found(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}{others}")
 
 
 def _others(broken: Sequence[str]) -> str:
     """What to say of invariants that break where none does that was asked for."""
-    return f"; {' and '.join(broken)} can break, and `invariant` shows how" if broken else ""
+    return f"; {' and '.join(broken)} can break: `invariant` shows how" if broken else ""
 
 
 def _places(model: Model, wanted: Iterable[str]) -> list[int]:

@@ -70,7 +70,7 @@ def load(path: Path, model: Model, grid_point: GridPoint) -> Trace:
         raise ConfigError(f" {path}: not JSON: {error}", "replay") from None
     try:
         if not isinstance(answer, dict) or not isinstance(answer.get("trace"), dict):
-            raise ConfigError("trace: there is none in it")
+            raise ConfigError("has no trace")
         return _checked(_read(answer["trace"], _TRACE, "trace"), model, grid_point)
     except (ConfigError, paths.PathError) as error:
         raise ConfigError(f" {path}: {error}", "replay") from None
@@ -106,7 +106,7 @@ def _checked(found: Mapping[str, Any], model: Model, grid_point: GridPoint) -> T
     broken = _broken_at_the_end(trace)
     if trace.invariant is not None and trace.invariant not in broken:
         raise ConfigError(
-            f"trace.invariant = {show(trace.invariant)}: the last step breaks {', '.join(broken) or 'none'}"
+            f"trace.invariant = {show(trace.invariant)}: the last step breaks {', '.join(broken) or 'nothing'}"
         )
     return trace
 

@@ -100,7 +100,9 @@ def num_lanes(model: Model, device: jax.Device) -> int:
     while _BATCH_COPIES * batch_bytes(model, lanes) > free:
         lanes //= 2
         if lanes < _FEWEST_LANES:
-            raise EngineError(f"{device.device_kind}: {free:,} bytes of memory are free, too few for a batch")
+            raise EngineError(
+                f"{device.device_kind}: {free:,} bytes of memory are free, which is too little for a batch"
+            )
     return lanes
 
 
@@ -112,7 +114,7 @@ def step_cost(model: Model, points: Points) -> tuple[int, int]:
 def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
     """Tables of MAX_JOBS rows. The settings of rows without a job are never read."""
     if len(points.starts.cumulative):
-        raise EngineError("run.engine = jax: its runs start at the beginning; numba's alone start elsewhere")
+        raise EngineError("run.engine = jax: its runs start at the beginning; only numba's can start elsewhere")
     point = np.zeros(MAX_JOBS, np.int64)
     first_runs = np.zeros(MAX_JOBS, np.int64)
     starts = np.full(MAX_JOBS, 2**62, np.int64)

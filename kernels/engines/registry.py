@@ -50,7 +50,7 @@ def choose(name: str) -> Engine:
     if name == "auto":
         name = "numba" if _why_no_gpu() else "jax"
     elif name == "jax" and (_has_gpu() or _has_cuda()) and not _kept_off_gpus() and (why := _why_no_gpu()):
-        raise EngineError(f"{why}; for JAX on the CPU set JAX_PLATFORMS=cpu, for Numba run.engine to numba")
+        raise EngineError(f"{why}; set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba")
     engine: Engine = import_module(ENGINES[name])
     return engine
 
@@ -62,7 +62,7 @@ def _why_no_gpu() -> str:
     if not _has_gpu():
         return "this machine shows no NVIDIA GPU"
     if not _has_cuda():
-        return "this machine has a GPU, but JAX is installed for CPUs alone: pip install 'quorisk[cuda]'"
+        return "this machine has a GPU, but JAX is installed for CPUs only: pip install 'quorisk[cuda]'"
     from quorisk.kernels.engines import jax_engine
 
     try:

@@ -51,7 +51,7 @@ def load(name: object) -> Model:
         raise ConfigError(f"protocol = {name!r}: one of {', '.join(names())}")
     model = _part(name, "MODEL")
     if not isinstance(model, Model) or model.name != name:
-        raise ConfigError(f"protocol = {name!r}: MODEL of {_package(name)} is not a model of that name")
+        raise ConfigError(f"protocol = {name!r}: MODEL in {_package(name)} is not a model of that name")
     return model
 
 

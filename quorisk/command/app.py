@@ -35,25 +35,25 @@ Overrides = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="threads (default: all cores)")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
 def load(file: Path, overrides: Sequence[str]) -> "Experiment":
-    """The experiment that the arguments of a verb mean. Raises ConfigError."""
+    """Returns the experiment that a verb's arguments describe. Raises ConfigError."""
     from quorisk.analysis.experiment import config
 
     return config.load(file, overrides)
 
 
 def load_one(file: Path, overrides: Sequence[str]) -> "Experiment":
-    """As `load`, for verbs that ask about one design: a grid of several is refused at once. Raises ConfigError."""
+    """Does what `load` does, for verbs that ask about one design: it refuses a grid of several. Raises ConfigError."""
     from quorisk.analysis.experiment import config
 
     return config.load(file, overrides, one=True)
 
 
 def as_text(value: Any) -> str:
-    """What --json prints: named tuples as objects."""
+    """Returns what --json prints; named tuples become objects."""
     from quorisk.analysis.plain import plain
 
     return f"{json.dumps(plain(value), indent=2)}\n"
@@ -65,7 +65,7 @@ def print_json(value: Any) -> None:
 
 
 def by_option(line: str) -> str:
-    """A line in which arguments that are called as in Python are called by their options."""
+    """Returns a line with the Python names of arguments, in backticks, replaced by their options."""
     return re.sub(r"`(\w+)`", lambda name: "--" + _OPTIONS.get(name[1], name[1]).replace("_", "-"), line)
 
 

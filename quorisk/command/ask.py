@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def estimate_verb(
     file: File,
     overrides: Overrides,
-    memory: Annotated[str, typer.Option(help="memory for the likeliest paths, where losses are rare")] = "1GiB",
+    memory: Annotated[str, typer.Option(help="memory for solving the likeliest paths, if losses are rare")] = "1GiB",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate one configuration's risk by random runs.
+    """Estimate the risk of one configuration by random runs.
 
-    How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? Losses too
-    rare for runs are solved along the likeliest paths. For a file with scenarios: how many losses a year, and in which
-    of them?
+    How likely is a run to break each invariant, how far can that number be trusted, and how do runs end? If losses are
+    too rare to count, the likeliest paths are solved exactly. If the file has scenarios: how many losses a year, and
+    from which scenario?
 
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
@@ -59,7 +59,7 @@ def explore_verb(
 ) -> None:
     """Search every state of one configuration.
 
-    How many states can it reach, and how many of them break which invariant?
+    How many states can it reach, and how many of them break each invariant?
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
@@ -99,7 +99,7 @@ def exact_verb(
         ),
     ],
     memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
-    storm: Annotated[bool, typer.Option("--storm", help="let the model checker Storm solve it as well")] = False,
+    storm: Annotated[bool, typer.Option("--storm", help="also solve it with the model checker Storm")] = False,
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
     ] = None,
@@ -107,8 +107,8 @@ def exact_verb(
 ) -> None:
     """Solve one configuration exactly.
 
-    Builds the Markov chain that a random run is, with every state, and solves it. A probability of zero is proved.
-    For a file with scenarios: losses a year, of each scenario and in all.
+    Builds the Markov chain that random runs follow, with every state, and solves it. A probability of zero is a proof.
+    If the file has scenarios, prints the losses a year, for each scenario and in total.
 
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
@@ -122,7 +122,7 @@ def exact_verb(
     if year.has_year(experiment):
         if by_steps or by_time or storm or export:
             raise ConfigError(
-                "--by-steps, --by-time, --storm, --export: of one scenario; pick it with --set scenario=NAME"
+                "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --set scenario=NAME"
             )
         with show.search_line("transitions") as progress:
             whole = year.exact_year(experiment, memory_bytes, progress)
@@ -150,27 +150,27 @@ def compare_verb(
         ),
     ],
     ablation: Annotated[
-        bool, typer.Option("--ablation", help="turn every switch off in turn, and compare with all on")
+        bool, typer.Option("--ablation", help="turn each switch off in turn, and compare with all of them on")
     ] = False,
     all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="compare every pair, not only each with the first")
+        bool, typer.Option("--all-pairs", help="compare every pair, not just each variant with the first")
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="forest plot to write (.svg, .png or .pdf)", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="write a forest plot (.svg, .png or .pdf)", show_default=False)
     ] = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Compare variants of one configuration, run by run.
 
-    All variants see the same random numbers. Says by how much they differ and how far that can be trusted; with
-    --ablation, what each safety mechanism is worth. For a file with scenarios, in losses a year.
+    All variants see the same random numbers. Says by how much they differ, and how far that can be trusted; with
+    --ablation, what each safety mechanism is worth. If the file has scenarios, compares losses a year.
 
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
     if ablation == bool(vary) or (ablation and all_pairs):
-        raise ConfigError("--vary or --ablation: one of the two (--all-pairs goes with --vary)")
+        raise ConfigError("--vary, --ablation: give one of the two (--all-pairs goes with --vary)")
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     from quorisk.analysis import compare, compare_years, estimate
@@ -185,7 +185,7 @@ def compare_verb(
     cores = threads or estimate.num_cores()
     if plans := compare_years.plans(changed, planned):
         if plot:
-            raise ConfigError("--plot: of one scenario; pick it with --set scenario=NAME")
+            raise ConfigError("--plot: needs one scenario; pick it with --set scenario=NAME")
         _compare_years(plans, changed().run.confidence, cores, as_json)
         return
     plan = planned(changed)
@@ -198,7 +198,7 @@ def compare_verb(
         return
     show.compare(result, show.console())
     if plot:
-        typer.echo(f"{plot}: the differences as a figure")
+        typer.echo(f"{plot}: a figure of the differences")
 
 
 def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:
@@ -215,12 +215,12 @@ def trace_verb(
     file: File,
     overrides: Overrides,
     invariant: Annotated[
-        str, typer.Option(help="the invariant to break; 'data loss' is any whose breach is data loss")
+        str, typer.Option(help="invariant to break; 'data loss' is any invariant whose breach is data loss")
     ] = "data loss",
     form: Annotated[
         Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
         typer.Option(
-            "--format", help="default: words, or what the ending of --out says (.svg, .mmd, .json)", show_default=False
+            "--format", help="default: words, or by the ending of --out (.svg, .mmd, .json)", show_default=False
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write", dir_okay=False, show_default=False)] = None,
@@ -235,14 +235,14 @@ def trace_verb(
 ) -> None:
     """Show how an invariant breaks, step by step.
 
-    A shortest counterexample if all states fit the memory; else one from random runs, minimised. Or any random run, or
-    a saved trace. As words, TLC's states, Mermaid, sequencediagram.org source, or a picture.
+    Finds a shortest counterexample if all states fit in memory, or else minimises one from random runs. Can also show
+    any random run, or a saved trace. Prints words, TLC's states, Mermaid, sequencediagram.org source, or a picture.
 
     \b
     Example: quorisk trace configs/defect1.toml --memory 64MiB --format sequencediagram
     """
     if run and saved:
-        raise ConfigError("--run, --replay: one of the two")
+        raise ConfigError("--run, --replay: give only one of the two")
     experiment = load_one(file, overrides)
     from quorisk.analysis import explore
     from quorisk.analysis.traces import find, formats, json_file, trace

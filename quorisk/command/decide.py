@@ -18,13 +18,13 @@ STARTERS = Path(__file__).absolute().parents[1] / "configs" / "starters"
 @app.command("init")
 def init_verb(
     protocol: Annotated[Literal["bookkeeper", "kafka", "kraft", "compaction"], typer.Argument(show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="file to write (PROTOCOL.toml if not given)", dir_okay=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
     as_json: Json = False,
 ) -> None:
     """Write an experiment file to start from.
 
-    Every key is commented: what it is, what it may be, and what to put in its place. Without --out it goes to where
-    the output does, if that is no screen: quorisk init bookkeeper > mine.toml
+    A comment explains every key: what it is, which values it takes, and what to put there. Without --out, the file goes
+    to stdout if that is not a terminal: quorisk init bookkeeper > mine.toml
 
     Example: quorisk init bookkeeper --out mine.toml
     """
@@ -36,13 +36,13 @@ def init_verb(
         with path.open("x", encoding="utf-8") as file:
             file.write(starter)
     except FileExistsError:
-        raise ConfigError(f"--out {path}: is there already; choose another name") from None
+        raise ConfigError(f"--out {path}: exists already; choose another name") from None
     except OSError as error:
         raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
     if as_json:
         print_json({"file": str(path)})
     else:
-        typer.echo(f"{path}: change it as you like, then `quorisk recommend {path}`")
+        typer.echo(f"{path}: change it as you like, then run `quorisk recommend {path}`")
 
 
 @app.command("recommend")
@@ -54,7 +54,7 @@ def recommend_verb(
         typer.Option(
             "--break-even",
             metavar="KEY",
-            help="a rate or the like to scale; 'all'; 'none'; may be given several times; else what 20 seconds allow",
+            help="scale a rate or the like, 'all' or 'none'; several times; default: what fits in 20 seconds",
             default_factory=list,
             show_default=False,
         ),
@@ -68,9 +68,9 @@ def recommend_verb(
 ) -> None:
     """Say which design to run.
 
-    Weighs every design of the grid over all scenarios, exactly where its Markov chain is small, else by random runs;
-    ranks them by losses, holds them to [targets], and names the one to choose, the runner-up and how far rates and
-    other figures would have to be off for another one to be chosen.
+    Weighs every design of the grid over all scenarios: exactly if its Markov chain is small, else by random runs. Ranks
+    the designs by losses, checks them against [targets], and names the one to choose and the runner-up. Says how far
+    off rates and other figures would have to be to change the choice.
 
     \b
     Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
@@ -100,8 +100,8 @@ def recommend_verb(
 def diff_verb(
     before: Annotated[Path, typer.Argument(metavar="DIR1", help="folder of a sweep", show_default=False)],
     after: Annotated[Path, typer.Argument(metavar="DIR2", help="folder of a later sweep", show_default=False)],
-    invariant: Annotated[str, typer.Option(help="invariant invariant whose probability to compare")] = "data loss",
-    confidence: Annotated[float, typer.Option(help="of all intervals together")] = 0.95,
+    invariant: Annotated[str, typer.Option(help="invariant whose probability to compare")] = "data loss",
+    confidence: Annotated[float, typer.Option(help="confidence that all intervals hold together")] = 0.95,
     as_json: Json = False,
 ) -> None:
     """Compare two sweeps.

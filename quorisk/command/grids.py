@@ -31,15 +31,17 @@ def run_verb(
         float | None,
         typer.Option(min=0.0, help="stop computing after this many seconds, and report the runs done by then"),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="keep what an earlier run left in the folder")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="keep what is in the folder, and run what is missing")
+    ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="plan only, and say how long the sweep would take")
+        bool, typer.Option("--dry-run", help="only plan, and say how long the sweep would take")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Sweep a grid of configurations on Spark.
 
-    Result tables, figures and a report go to a folder.
+    Writes result tables, figures and a report to a folder.
 
     Example: quorisk run configs/demo.toml --out results/demo
     """
@@ -57,7 +59,7 @@ def run_verb(
             typer.echo(
                 f"{expected.tasks:,} tasks, {expected.runs:,} runs, {expected.core_s:.3g} core seconds, "
                 f"{expected.core_s / expected.cores:.3g} s on the {expected.cores} cores here "
-                f"({expected.most_core_s:.3g} core seconds at most): {out / 'plan.parquet'}"
+                f"(at most {expected.most_core_s:.3g} core seconds): {out / 'plan.parquet'}"
             )
         return
     options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
@@ -66,7 +68,7 @@ def run_verb(
     if as_json:
         print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
     else:
-        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in all, in {seconds:.3g} s: {out}")
+        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in total, in {seconds:.3g} s: {out}")
 
 
 @app.command("merge")
@@ -78,7 +80,7 @@ def merge_verb(
     """Merge the results of several runs, machines or engines.
 
     Joins points of different grids, and runs of the same point if their ranges lie end to end (see run.first_run).
-    Tables, figures and a report go to a folder.
+    Writes tables, figures and a report to a folder.
 
     Example: quorisk merge results/monday results/tuesday --out results/both
     """
@@ -89,7 +91,7 @@ def merge_verb(
     if as_json:
         print_json({"out": str(out), **summary._asdict()})
     else:
-        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in all: {out}")
+        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in total: {out}")
 
 
 @app.command("plot")
@@ -111,7 +113,7 @@ def plot_verb(
         list[str],
         typer.Option(
             metavar="FIGURE",
-            help="frontier, budget, loss, heat_map, cost, outcomes, distribution; may be given again (default: all)",
+            help="frontier, budget, loss, heat_map, cost, outcomes or distribution; may be given several times",
             default_factory=list,
             show_default=False,
         ),
@@ -122,17 +124,17 @@ def plot_verb(
     invariant: Annotated[str | None, typer.Option(help="draw this invariant (default: those that broke)")] = None,
     x: Annotated[str | None, typer.Option(metavar="KEY", help="key on the x axis of losses and heat maps")] = None,
     hue: Annotated[
-        str | None, typer.Option(metavar="KEY", help="key that tells lines apart, or on the y axis of heat maps")
+        str | None, typer.Option(metavar="KEY", help="key that tells lines apart, or is on the y axis of heat maps")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="title to draw instead")] = None,
+    title: Annotated[str | None, typer.Option(help="title to use instead")] = None,
     size: Annotated[str | None, typer.Option(metavar="WxH", help="width and height in inches, such as 8x4.5")] = None,
-    no_caption: Annotated[bool, typer.Option("--no-caption", help="without model, faults and runs below")] = False,
+    no_caption: Annotated[bool, typer.Option("--no-caption", help="leave out the caption below the figure")] = False,
     as_json: Json = False,
 ) -> None:
     """Draw the figures of a sweep.
 
-    Losses, a heat map, outcomes, steps and time to loss, and the cost of safety, from its table of results: all for a
-    report, or one as it suits a slide.
+    Draws losses, a heat map, outcomes, steps and time to loss, the cost of safety and more from a sweep's table of
+    results: all of them, or one that suits your slide.
 
     \b
     Example: quorisk plot results/demo --only loss --x message_loss --hue ack_quorum --size 8x4.5 --no-caption

@@ -49,7 +49,7 @@ def _check_text(arguments: Sequence[str]) -> None:
     """Raises ConfigError if an argument would make a terminal do something, or cannot be written into a report."""
     for argument in arguments:
         if any(_is_control(character) for character in argument):
-            raise ConfigError(f"{argument}: control characters, or no UTF-8; rename what is named so")
+            raise ConfigError(f"{argument}: has control characters, or is not UTF-8; rename it")
 
 
 def _is_control(character: str) -> bool:

@@ -12,15 +12,17 @@ from quorisk.kernels.errors import ConfigError
 def calibrate_verb(
     repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="repetitions of every kind of interval")] = 1000,
     p: Annotated[str, typer.Option("--p", help="probabilities of loss to try, such as 0.5,0.1")] = "0.5,0.1,0.001",
-    runs: Annotated[int, typer.Option(min=1, max=10**9, help="runs, for intervals of a fixed number of runs")] = 10_000,
+    runs: Annotated[
+        int, typer.Option(min=1, max=10**9, help="runs for intervals with a fixed number of them")
+    ] = 10_000,
     confidence: Annotated[float, typer.Option(help="confidence of the intervals, between 0 and 1")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Check that the intervals hold what they promise.
+    """Check that the intervals keep their promise.
 
-    Repeats every kind of interval on chains whose answer is known. Says how often the interval held it, how wide it
-    was, and how many runs it took.
+    Makes every kind of interval many times, on chains whose answer is known. Says how often the interval contained it,
+    how wide it was, and how many runs it took.
 
     Example: quorisk calibrate --repetitions 1000 --p 0.5,0.1,0.001
     """
@@ -42,18 +44,18 @@ def calibrate_verb(
 @app.command("bench")
 def bench_verb(
     engine: Annotated[
-        Literal["numba", "lanes", "jax", "search"] | None, typer.Option(help="measure only this one")
+        Literal["numba", "lanes", "jax", "search"] | None, typer.Option(help="measure only this engine")
     ] = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Measure the engines on this machine.
 
-    Random runs of every protocol (by Numba on one thread and on all; by code compiled for the one configuration, one
-    run after another, "scalar", and as many at a time as the CPU's registers hold, "lanes"; by JAX on GPUs or the CPU),
-    and the search of all states. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty folder to
-    measure it with nothing compiled. For jax it also counts the bytes and operations of a step, and what the device
-    could do at most.
+    Measures random runs of every protocol and the search of all states. Numba runs on one thread and on all. Code
+    compiled for one configuration makes one run after another ("scalar"), or as many at a time as the CPU's registers
+    hold ("lanes"). JAX runs on GPUs or on the CPU; for it, the bytes and operations of a step are counted as well, and
+    the most steps that the device could do. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty
+    folder to measure it with nothing compiled.
 
     Example: quorisk bench --threads 2 --json
     """

@@ -121,13 +121,13 @@ def estimate(result: Estimate, out: Console) -> None:
         out.print(f"mean time to data loss: {_time(result.mean_time_to_loss, physical)}")
     elif result.outcomes["lost"] and not result.head:
         counted = "a microsecond to two million years" if physical else "2^-20 to 2^46; scale the rates"
-        out.print(f"mean {'' if physical else 'model '}time to data loss: not within {counted}")
+        out.print(f"mean {'' if physical else 'model '}time to data loss: outside {counted}")
     _faults_met(result, out)
     for name, exposure in result.exposures.items():
         if exposure.mean_time is not None:
             mean = _time(exposure.mean_time, physical)
             share = numbers.plain(exposure.runs / result.runs, 2)
-            said = f"{name}: broken in {share} of runs, for {mean} on average until repaired or the run's end"
+            said = f"{name}: broken in {share} of runs, for {mean} on average, until it is repaired or the run ends"
             out.print(said, soft_wrap=True)
     if result.mean_steps is not None:
         out.print(
@@ -172,15 +172,15 @@ def _kinds(met: MetFaults) -> str:
 
 def _head(method: str, head: HeadPart, out: Console) -> None:
     """Says how much of the answer is solved, and how much is sampled."""
-    known = f"{numbers.plain(head.lost, 4)} on the likeliest paths, of cost {head.cost} at most"
-    out.print(f"{method}: {known}; {numbers.plain(head.leaves, 4)} leaves them", soft_wrap=True)
+    known = f"P(loss) on the likeliest paths, which cost at most {head.cost}, is {numbers.plain(head.lost, 4)}"
+    out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}", soft_wrap=True)
     size = f"{head.states:,} states and {head.transitions:,} transitions"
     out.print(f"solved with {size}", soft_wrap=True)
     if head.runs:
-        sampled = f"of {head.runs:,} runs from the {head.exits:,} states there, {head.losses:,} were lost"
+        sampled = f"{head.losses:,} of {head.runs:,} runs from the {head.exits:,} states where runs leave were lost"
         out.print(sampled, soft_wrap=True)
     if head.needed_runs:
-        out.print(f"10 % either side takes about {head.needed_runs:.2g} runs from there", soft_wrap=True)
+        out.print(f"an interval of ±10 % would take about {head.needed_runs:.2g} such runs", soft_wrap=True)
 
 
 def probability(risk: Risk) -> str:
@@ -192,7 +192,7 @@ def probability(risk: Risk) -> str:
 
 def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
     """Prints what a search found; `left_out` are the history switches that it had off."""
-    table = make_table("broken", "breaking states", "first of all broken", "first depth")
+    table = make_table("invariant", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
         table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
     out.print(table)
@@ -209,7 +209,7 @@ def explore(found: Search, seconds: float, left_out: list[str], out: Console) ->
         switches = ", ".join(f"{name} off" for name in left_out)
         out.print(f"the specification's own states: {switches} (set it in the file to search with it)", soft_wrap=True)
     if not found.complete:
-        _warn(out, "incomplete: the memory is full (raise --memory). There are more states; unbroken proves nothing.")
+        _warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
     out.print(NOTE, style="dim", soft_wrap=True)
 
 
@@ -233,7 +233,7 @@ def exact(result: ExactResult, out: Console) -> None:
         soft_wrap=True,
     )
     if result.storm_difference is not None:
-        out.print(f"Storm's numbers differ by {result.storm_difference:.1e} at most (relative)")
+        out.print(f"Storm's numbers differ by at most {result.storm_difference:.1e} (relative)")
     out.print(" ".join(["* data loss. Exact, no sampling.", *result.assumptions]), style="dim", soft_wrap=True)
 
 
@@ -246,17 +246,17 @@ def compare(result: Result, out: Console) -> None:
         same = event in result.data_loss_invariants and found == data_loss
         if event == DATA_LOSS or (broke and not same):
             out.print(_comparisons(event, result))
-    out.print(f"{result.runs:,} runs of each variant, all under the same random numbers", soft_wrap=True)
+    out.print(f"{result.runs:,} runs of each variant, all with the same random numbers", soft_wrap=True)
     cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
     if cut_off:
-        _warn(out, f"runs cut off that may hide a loss: {cut_off}. Intervals and p allow for them.")
-    hold = f"hold for all {len(result.pairs)} pairs together" if len(result.pairs) > 1 else "hold"
+        _warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")
+    hold = f"hold together for all {len(result.pairs)} pairs" if len(result.pairs) > 1 else "hold"
     note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
     if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
         test += (
-            " Where p is small and the interval of the difference holds 0: both are true. The test asks one thing, "
-            "whether they differ; the interval also says by how much, and pays for it with width."
+            " If p is small although the interval of the difference contains 0, both are right: the test only asks "
+            "whether they differ, while the interval also says by how much, and is wider for it."
         )
     out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
 
@@ -311,9 +311,9 @@ def calibrate(result: Calibrated, out: Console) -> None:
         table.add_row(row.method, row.chain, f"{row.p:.4g}", coverage, f"{row.mean_runs:,.0f}", width, factor)
     out.print(table)
     said = (
-        f"{result.rows[0].repetitions:,} repetitions of {percent} intervals, in brackets {brackets} intervals of the "
-        "coverage. By C-P: the width by that of Clopper-Pearson intervals of the same runs, as if their number had "
-        f"been fixed. Hoeffding's number of runs for a half-width of 0.05, whatever p is: {result.fixed_size:,}."
+        f"{result.rows[0].repetitions:,} repetitions of {percent} intervals; in brackets, {brackets} intervals of the "
+        "coverage. By C-P: the width relative to Clopper-Pearson intervals of the same runs, as if their number had "
+        f"been fixed. By Hoeffding, a half-width of 0.05 takes {result.fixed_size:,} runs, whatever p is."
     )
     out.print(said, soft_wrap=True)
     short = [f"{row.method} at {row.p:g}" for row in result.rows if row.coverage_high < result.confidence]
@@ -335,14 +335,14 @@ def bench(rows: Iterable[Speed], out: Console) -> None:
             counted = (f"{row.bytes_per_step:,}", by_bytes, f"{row.operations_per_step:,}", by_operations)
             steps.add_row(row.model, row.device, *counted)
     out.print(table)
-    out.print("steps/s of a search: transitions; compile s: of the first call, from the cache on disk if it is there")
+    out.print("steps/s of a search are transitions; compile s is the first call, which may load from the cache on disk")
     if steps.row_count:
         out.print(steps)
-        out.print("most steps/s: what the device's bandwidth or integer arithmetic allows, if they are known")
+        out.print("most steps/s: what the device's bandwidth or integer arithmetic allows, if known")
 
 
 def make_table(first: str, *columns: str) -> Table:
-    """A table of which nothing is cut: what a narrow terminal has no room for goes on in the next line."""
+    """Makes a table that cuts nothing: what does not fit in a narrow terminal continues on the next line."""
     table = Table()
     table.add_column(first, overflow="fold")
     for column in columns:

@@ -44,7 +44,7 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
     for scenario in advice.scope.scenarios:
         words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
         out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)
-    out.print("Left out:", *advice.scope.limits, *advice.scope.latency, style="dim", soft_wrap=True, markup=False)
+    out.print("Not modelled:", *advice.scope.limits, *advice.scope.latency, style="dim", soft_wrap=True, markup=False)
 
 
 _PROMISED = {
@@ -89,9 +89,9 @@ def diff(found: Diff, invariant: str) -> None:
     for key, (before, after) in found.settings.items():
         out.print(f"{key}: {text.value(before)} before, {text.value(after)} after", soft_wrap=True, markup=False)
     if found.only_before or found.only_after:
-        out.print(f"not in both: {found.only_before:,} before, {found.only_after:,} after")
+        out.print(f"configurations in only one: {found.only_before:,} before, {found.only_after:,} after")
     percent = numbers.percent(found.confidence)
-    said = f"All differences lie in their brackets together with {percent} confidence. No losses: upper bounds."
+    said = f"With {percent} confidence, all differences lie within their brackets. Where none was lost: upper bounds."
     out.print(said, style="dim", soft_wrap=True)
 
 

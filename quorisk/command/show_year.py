@@ -46,7 +46,7 @@ def year(result: Year[Any], out: Console) -> None:
 
 def differences(years: Years, out: Console) -> None:
     """Prints by how many losses a year variants differ from their baselines, and in which scenarios."""
-    table = show.make_table("variant", "baseline", "losses a year", "of the baseline", "difference")
+    table = show.make_table("variant", "baseline", "losses a year", "baseline's", "difference")
     for pair in years.pairs:
         difference = f"{numbers.signed(pair.difference)} {numbers.span(pair.low, pair.high, numbers.signed)}"
         of_both = (_seen(pair.of_variant, pair.variant, years), _seen(pair.of_baseline, pair.baseline, years))
@@ -55,7 +55,7 @@ def differences(years: Years, out: Console) -> None:
     for name, result in years.scenarios.items():
         out.print(escape(f"{name}, {years.per_year[name]:g} times a year:"))
         show.compare(result, out)
-    hold = f"hold with {numbers.percent(years.confidence)} confidence for all pairs together"
+    hold = f"hold together for all pairs with {numbers.percent(years.confidence)} confidence"
     out.print(f"The differences in losses a year {hold}: {METHOD}.", style="dim", soft_wrap=True)
 
 
@@ -80,7 +80,7 @@ def said(losses: Losses, unseen: Sequence[str] = ()) -> str:
         return f"{numbers.plain(losses.p, 6)} losses a year (exact){_every(between_s)}"
     interval = f"{numbers.percent(losses.confidence)} interval {numbers.span(losses.low, losses.high)}"
     if unseen or losses.p == 0:
-        seen = f"none seen in {', '.join(unseen)}, which more runs or `quorisk exact` would decide"
+        seen = f"none seen in {', '.join(unseen)}; more runs or `quorisk exact` would decide"
         return f"losses a year {_bound(losses.high)} ({interval}): {seen}; {_at_least(least_s)}"
     bounds = f"{say_time(least_s)} to {say_time(most_s) if most_s < math.inf else 'for ever'}"
     return f"{numbers.plain(losses.p)} losses a year ({interval}){_every(between_s)} ({bounds}); {losses.method}"
@@ -95,4 +95,4 @@ def _every(between_s: float) -> str:
 
 
 def _at_least(least_s: float) -> str:
-    return f"at least {say_time(least_s)} between two, on average"
+    return f"at least {say_time(least_s)} between two losses, on average"

@@ -260,9 +260,9 @@ def test_compare_as_text_prints_no_zero(quorisk, file):
     assert "│ < 0.00185 │" in rows["all on"]
     assert "< 0.00289 [−0.00289, +0.00289]" in rows["retain_null_key off"]
     assert "+0." in rows["publish_context_before_horizon off"]
-    assert "hold for all 4 pairs together" in out
+    assert "hold together for all 4 pairs" in out
     code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000", "--set", "max_steps=9")
-    assert "warning: runs cut off that may hide a loss: all on 2,000" in out
+    assert "warning: runs that were cut off and may hide a loss: all on 2,000" in out
     assert (
         "│ at most 1 │" in {line.split("│")[1].strip(): line for line in out.splitlines()[:8] if "│" in line}["all on"]
     )
@@ -278,19 +278,22 @@ def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "--vary or --ablation: one of the two"),
-        (["--ablation", "--vary", "keys=1,2"], "--vary or --ablation: one of the two"),
-        (["--ablation", "--all-pairs"], "--vary or --ablation: one of the two"),
+        ([], "--vary, --ablation: give one of the two"),
+        (["--ablation", "--vary", "keys=1,2"], "--vary, --ablation: give one of the two"),
+        (["--ablation", "--all-pairs"], "--vary, --ablation: give one of the two"),
         (["--vary", "keys"], "--vary keys: written as section.key=value,value"),
         (["--vary", "keys=1,"], "--vary keys=1,: written as section.key=value,value"),
         (["--vary", "keys=1"], "--vary keys=1: a single configuration"),
-        (["--vary", "keys=1,2", "--vary", "model.keys=2,1"], "--vary model.keys=2,1: a key once"),
+        (["--vary", "keys=1,2", "--vary", "model.keys=2,1"], "--vary model.keys=2,1: give each key once"),
         (["--vary", "keys=1,7"], "FILE: model.keys = 7: an integer from 1 to 6"),
         (["--vary", "keyz=1,2"], "FILE: grid.keyz = [1, 2]: there is no key keyz"),
         (["--vary", "seed=1,2"], "FILE: grid.run.seed = [1, 2]: cannot vary"),
         (["--vary", "keys=1,2", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: varies too"),
-        (["--ablation", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: 2 grid points where one is wanted"),
-        (["--ablation", "--set", "run.precision=0.1"], "FILE: run.precision = 0.1: inf, as only `quorisk estimate`"),
+        (["--ablation", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: 2 grid points, but one is needed"),
+        (
+            ["--ablation", "--set", "run.precision=0.1"],
+            "FILE: run.precision = 0.1: inf, because only `quorisk estimate`",
+        ),
         (["--ablation", "--plot", "x.gif"], "--plot x.gif: a file name that ends in .svg, .png or .pdf"),
     ],
 )

@@ -149,7 +149,7 @@ def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
         found = estimate.estimate(scaled, 1)
         assert (found.outcomes, found.mean_time_to_loss) == (soon.outcomes, None)
         show.estimate(found, Console())
-        assert "mean model time to data loss: not within 2^-20 to 2^46; scale the rates" in capsys.readouterr().out
+        assert "mean model time to data loss: outside 2^-20 to 2^46; scale the rates" in capsys.readouterr().out
     found = estimate.estimate(slow, 1)
     assert found.outcomes == soon.outcomes
     assert found.mean_time_to_loss == pytest.approx(3e12 * soon.mean_time_to_loss)
@@ -177,7 +177,7 @@ def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
     assert {value: numbers.share(value) for value in shares} == shares
     exposed = {"Exposed": Exposure(62, 3481.0), "Never": Exposure(0, None)}
     unit = topic.parameters | {"run.time_unit": "s"}
-    said = "Exposed: broken in 0.0031 of runs, for 58 min on average until repaired or the run's end\n"
+    said = "Exposed: broken in 0.0031 of runs, for 58 min on average, until it is repaired or the run ends\n"
     assert said in shown(exposures=exposed, parameters=unit)
     assert "for 3481 of model time on average" in shown(exposures=exposed)
     assert "Never" not in shown(exposures=exposed)
@@ -223,7 +223,7 @@ def test_an_estimate_is_of_one_point():
     with pytest.raises(ConfigError) as error:
         estimate.estimate(build(TOPIC, "topic", grid), 1)
     assert str(error.value) == (
-        "topic: grid.model.keys, grid.model.max_crashes: 4 grid points where one is wanted; "
+        "topic: grid.model.keys, grid.model.max_crashes: 4 grid points, but one is needed; "
         "set model.keys to pick one, or sweep all with `quorisk run`"
     )
 

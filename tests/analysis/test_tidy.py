@@ -112,7 +112,7 @@ def test_rows_that_no_sweep_wrote_are_refused_in_a_line(tmp_path, broken):
 
 
 def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
-    with pytest.raises(ResultError, match="no results there"):
+    with pytest.raises(ResultError, match="has no results"):
         tidy.load(tmp_path)
     (tmp_path / tidy.RESULTS).write_bytes(b"PAR1")
     with pytest.raises(ResultError, match="damaged, or not written by"):

@@ -69,7 +69,7 @@ def test_a_year_is_of_one_design_with_scenarios():
     assert not year.has_year(load("scenario=calm"))
     designs = load("grid.keys=[1, 2]")
     assert not year.has_year(designs)
-    with pytest.raises(ConfigError, match=r"^x.toml: grid.model.keys: 2 designs where one is wanted; pick one with "):
+    with pytest.raises(ConfigError, match=r"^x.toml: grid.model.keys: 2 designs, but one is needed; pick one with "):
         year.exact_year(designs, 1 << 28)
     without = build({key: value for key, value in DOCUMENT.items() if key != "scenarios"}, "x.toml")
     with pytest.raises(ConfigError, match=r"^x.toml: scenarios: there are none"):

@@ -31,7 +31,7 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
     path = tmp_path / "mine.toml"
     path.write_text("mine", "utf-8")
     code, _, err = quorisk("init", "kafka", "--out", str(path))
-    assert (code, err) == (2, f"error: --out {path}: is there already; choose another name\n")
+    assert (code, err) == (2, f"error: --out {path}: exists already; choose another name\n")
     assert path.read_text("utf-8") == "mine"
     code, out, _ = quorisk("init", "kafka")  # to a pipe
     assert (code, out) == (0, (STARTERS / "kafka.toml").read_text("utf-8"))
@@ -71,7 +71,7 @@ def test_diff_tells_which_configurations_differ_and_by_how_much(quorisk, sweeps)
     assert (found["only_before"], found["only_after"]) == (1, 1)
     code, out, _ = quorisk("diff", *sweeps)
     assert "1 of 2 configurations differ." in out
-    assert "not in both: 1 before, 1 after" in out
+    assert "configurations in only one: 1 before, 1 after" in out
     assert out.index("keys 2") < out.index("keys 1")  # what differs comes first
     code, out, _ = quorisk("diff", *reversed(sweeps), "--json")
     assert [each["verdict"] for each in json.loads(out)["changes"]] == ["no difference shown", "fewer losses"]
@@ -87,8 +87,8 @@ def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
 
 def test_diff_says_what_it_cannot_compare(quorisk, sweeps, tmp_path):
     assert "--invariant Leak: " in quorisk("diff", *sweeps, "--invariant", "Leak")[2]
-    assert "no results there" in quorisk("diff", sweeps[0], str(tmp_path / "none"))[2]
+    assert "has no results" in quorisk("diff", sweeps[0], str(tmp_path / "none"))[2]
     tables.write(tables.table([3, 4], model__keys=[5, 6]), tmp_path / "other.parquet")
     code, _, err = quorisk("diff", sweeps[0], str(tmp_path / "other.parquet"))
     assert code == 2
-    assert err.endswith("no configuration is in both\n")
+    assert err.endswith("they have no configuration in common\n")

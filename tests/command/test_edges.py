@@ -35,7 +35,7 @@ def test_names_that_are_no_utf_8_or_move_the_cursor_are_refused_before_anything_
     monkeypatch.chdir(tmp_path)
     code, out, err = quorisk(*(name if word == "NAME" else word for word in arguments))
     assert (code, out) == (2, "")
-    assert err == f"error: {shown}: control characters, or no UTF-8; rename what is named so\n"
+    assert err == f"error: {shown}: has control characters, or is not UTF-8; rename it\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -60,7 +60,7 @@ def test_other_floats_are_no_integers(quorisk, file, key, value):
 def test_a_large_grid_is_refused_before_its_points_are_built_where_one_design_is_wanted(file, monkeypatch):
     monkeypatch.delattr(config, "_point")
     axes = [f"grid.rates.{name}={list(range(1, 300))}" for name in ("broker_crash", "producer")]
-    with pytest.raises(ConfigError, match=r"89,401 grid points where one is wanted; set rates\.broker_crash to"):
+    with pytest.raises(ConfigError, match=r"89,401 grid points, but one is needed; set rates\.broker_crash to"):
         config.load(Path(file), axes, one=True)
 
 
@@ -116,13 +116,13 @@ def test_where_nothing_asked_for_breaks_a_trace_says_what_else_does(quorisk, fil
     code, out, _ = quorisk("trace", file, *alone)
     assert code == 0
     assert out.startswith(f"{begins} CompactionHorizonCorrectness")
-    assert "; CompactedLedgerLeak can break, and --invariant shows how" in out
+    assert "; CompactedLedgerLeak can break: --invariant shows how" in out
 
 
 def test_a_comparison_says_where_its_figure_is(quorisk, file, tmp_path):
     drawn = str(tmp_path / "forest.svg")
     vary = ("--vary", "variant.persist_cursor_before_delete=true,false", "--set", "runs=1000")
-    assert f"{drawn}: the differences as a figure" in quorisk("compare", file, *vary, "--plot", drawn)[1]
+    assert f"{drawn}: a figure of the differences" in quorisk("compare", file, *vary, "--plot", drawn)[1]
 
 
 def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
@@ -134,11 +134,11 @@ def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     result = compare.compare(plan, estimate.num_cores())
     out = Console(width=200, record=True)
     show.compare(result, out)
-    assert "both are true" not in out.export_text()
+    assert "both are right" not in out.export_text()
     seen = paired.Table(0, 6, 0, 994)
     events = dict.fromkeys(result.pairs[0].events, paired.compare([paired.Counts(seen, seen, seen)], 0.95)[0])
     show.compare(result._replace(pairs=[result.pairs[0]._replace(events=events)]), out)
-    assert "both are true" in out.export_text()
+    assert "both are right" in out.export_text()
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_heads_that_are_not_alike_do_not_merge(load, shallow):
     head = solved(load())
     with pytest.raises(ResultError, match="digest of their heads"):
         heads.merge([head, solved(load(), point=2)])
-    with pytest.raises(ResultError, match="runs from a head's exits, 0 and on, are in two rows"):
+    with pytest.raises(ResultError, match="runs from a head's exits, from 0 on, are in two rows"):
         heads.merge([head, head])
     assert heads.merge([None, heads.COUNTED]) is None
 

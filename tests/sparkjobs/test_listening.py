@@ -42,6 +42,6 @@ def test_spark_submit_runs_a_sweep_that_only_this_machine_reaches(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "1 grid point, 1,000 runs in all" in done.stdout
+    assert "1 grid point, 1,000 runs in total" in done.stdout
     assert done.stdout.splitlines()[-1] == "listened on 127.0.0.1; reached from other machines: none"
     assert (out / "results.parquet").exists()

@@ -24,8 +24,8 @@ def test_a_wide_screen_shows_all_that_breaks_and_a_narrow_one_says_what_it_leave
     assert len(text.shown(ROWS)) > 1
     for invariant in text.shown(ROWS):
         assert f"P({invariant})" in wide[1]
-    assert "For want of room" not in "".join(wide)
+    assert "Not enough room" not in "".join(wide)
     assert "P(data loss)" in " ".join(narrow[:4])
-    assert "For want of room, not here but in report.html:" in " ".join(narrow)
+    assert "Not enough room here; see report.html for" in " ".join(narrow)
     assert max(map(len, narrow)) <= 70
     assert any("0.03" in line for line in narrow)

@@ -95,7 +95,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing(experiment, whole, cons
 
     monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", 0.0)
     monkeypatch.setattr(pq, "write_table", fails_the_second_time)
-    why = "cannot be written: No space left on device; `resume` goes on from what is there"
+    why = "cannot be written: No space left on device; `resume` continues from there"
     with pytest.raises(RunError, match=rf"^[^\n]*000002.parquet: {why}$"):
         sweep(experiment, out, Options(), console)
     assert [path.name for path in (out / folder.TASKS).iterdir()] == ["000001.parquet"]
@@ -115,7 +115,7 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     assert set(summary.stopped) <= {"time", "runs"}
     assert summary.stopped["time"] > 0
     assert summary.runs < 4 * RUNS
-    said = "how many there are depends on the speed of the machines"
+    said = "how many runs there are depends on the speed of the machines"
     assert f"warning: time was up at {summary.stopped['time']} points before all their runs" in console.file.getvalue()
     assert said in console.file.getvalue()
     assert said in (out / folder.REPORT).read_text()
@@ -141,7 +141,7 @@ def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, con
 
 def test_no_time_at_all_is_an_error(experiment, console, tmp_path, monkeypatch):
     monkeypatch.setattr("quorisk.sparkjobs.run.POLL_S", 10.0)  # in which tasks would end, were there any
-    with pytest.raises(RunError, match=r"`budget_s`: no point has any runs yet"):
+    with pytest.raises(RunError, match=r"`budget_s`: too short; no point has any runs yet"):
         sweep(experiment, tmp_path / "out", Options(budget_s=0.0), console)
 
 
@@ -172,7 +172,7 @@ def test_ctrl_c_says_how_to_go_on(experiment, tmp_path):
         time.sleep(0.05)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
     said, err = running.communicate(timeout=60)
-    hint = f"to go on: quorisk run {experiment.path} --out {out} --set run.runs=100000000 --resume"
+    hint = f"to continue: quorisk run {experiment.path} --out {out} --set run.runs=100000000 --resume"
     assert (running.returncode, said, err.splitlines()) == (130, "", [hint, "interrupted"])
     assert "interrupted" in (out / folder.LOG).read_text()
     assert folder.tasks(out).num_rows > 0

@@ -205,8 +205,8 @@ def test_a_precision_that_is_not_reached_is_told(spark, load, console, tmp_path)
     out = tmp_path / "out"
     summary = sweep(load("run.runs=200", "run.precision=0.001"), out, Options(), console)
     assert summary.stopped == {"budget": 4}
-    said = "4 points made all their runs without reaching the precision"
-    assert f"warning: {said}: run.runs bounds them\n" in console.file.getvalue()
+    said = "4 points made all their runs but did not reach the precision"
+    assert f"warning: {said}; raise run.runs\n" in console.file.getvalue()
     assert f"WARNING {said}\n" in (out / folder.LOG).read_text()
     assert "At 4 of 4 configurations all runs were made before" in (out / folder.REPORT).read_text()
 
@@ -268,7 +268,7 @@ def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_pa
     for other, said in (
         ("run.seed=6", "run.seed is 5 there and 6 here"),
         ("model.keys=2", "model.keys is 1 there and 2 here"),
-        ("run.runs=9", r"run.runs is 10 there and 9 here \(runs can be added, not taken away\)"),
+        ("run.runs=9", r"run.runs is 10 there and 9 here \(runs can be added, but not removed\)"),
         ("rates.broker_crash=1", r"rates.broker_crash is \[0.1, 1.0\] there and 1.0 here"),
         ('grid.where=["broker_crash < 1"]', r"rates.broker_crash is \[0.1, 1.0\] there and 0.1 here"),
     ):
@@ -304,7 +304,7 @@ def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, con
     [file] = (out / folder.TASKS).iterdir()
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(
-        RunError, match=r"000001\.parquet: damaged, .*; once this file is deleted, `quorisk run --resume` makes"
+        RunError, match=r"000001\.parquet: damaged, .*; delete this file, and `quorisk run --resume` repeats"
     ):
         sweep(experiment, out, RESUMED, console)
     assert (out / folder.RESULTS).read_bytes() == whole
@@ -339,7 +339,7 @@ def test_one_worker_of_a_machine_compiles_while_the_others_wait(load, tmp_path, 
 
 
 def test_two_at_once_do_not_share_a_folder(load, console, tmp_path):
-    with folder.taken(tmp_path), pytest.raises(ConfigError, match="another quorisk is writing there"):
+    with folder.taken(tmp_path), pytest.raises(ConfigError, match="another quorisk process is writing there"):
         sweep(load(), tmp_path, Options(), console)
 
 

@@ -14,7 +14,7 @@ SETTINGS = (
     Setting(
         "`journalSyncData`, `journalWriteData`",
         "`rates.bookie_restarts_empty`, `rates.rack_restarts_empty`",
-        "0 with a synced journal; else how often a bookie comes back without what it confirmed",
+        "0 with a synced journal; else how often a bookie comes back without entries that it confirmed",
     ),
     Setting(
         "rack-aware placement (`ensemblePlacementPolicy`, `minNumRacksPerWriteQuorum`)",
@@ -23,6 +23,6 @@ SETTINGS = (
     ),
     Setting("`addEntryTimeoutSec`", "`rates.client_changes_ensemble`"),
     Setting("auditor, autorecovery (`lostBookieRecoveryDelay`)", "`rates.auditor_replicates_fragment`"),
-    Setting("`zkTimeout`", "`rates.client_starts_recovery`", "a client that loses its session is replaced"),
+    Setting("`zkTimeout`", "`rates.client_starts_recovery`", "another client replaces one that loses its session"),
     Setting("digest type, `readQuorum` speculation", "not modelled", "nothing is silently corrupted"),
 )

@@ -4,7 +4,7 @@ from quorisk.kernels.protocols.settings import Setting
 
 SETTINGS = (
     Setting("`replication.factor`", "`model.replication_factor`", "1 to 5"),
-    Setting("`min.insync.replicas`", "`model.min_isr`", "also what the ELR keeps up"),
+    Setting("`min.insync.replicas`", "`model.min_isr`", "also the size that the ELR maintains"),
     Setting(
         "`acks=all`, `acks=1`", "`variant.acks`", 'with `"1"` a record counts as acknowledged once its leader has it'
     ),
@@ -12,7 +12,7 @@ SETTINGS = (
     Setting(
         "`unclean.leader.election.enable`",
         "`variant.unclean_leader_election`",
-        "any replica that is unfenced may lead if nobody else can",
+        "any unfenced replica may lead if nobody else can",
     ),
     Setting(
         "`eligible.leader.replicas.version`",
@@ -27,24 +27,22 @@ SETTINGS = (
     Setting(
         "`log.flush.interval.messages`, `log.flush.interval.ms`",
         "`rates.data_loss_shutdown`, `faults.max_lossy_shutdowns`",
-        "a broker that flushes before it answers loses nothing: 0; else a lossy shutdown takes its whole log, which is "
-        "right for what was just written",
+        "0 for a broker that flushes before it answers, as it loses nothing; else a lossy shutdown takes its whole "
+        "log, which is right for records that were just written",
     ),
     Setting(
         "`broker.session.timeout.ms`",
         "`rates.fence_broker`",
-        "how often a broker that is up misses it; a broker that goes down is fenced at once",
+        "how often a running broker misses it; a broker that goes down is fenced at once",
     ),
     Setting("`broker.heartbeat.interval.ms`", "`rates.unfence_broker`"),
-    Setting("`replica.lag.time.max.ms`", "`rates.leader_shrink_isr`", "how often followers lag for longer"),
-    Setting(
-        "`replica.fetch.wait.max.ms`", "`rates.send_fetch_request`", "fetches are not held back for records to come"
-    ),
+    Setting("`replica.lag.time.max.ms`", "`rates.leader_shrink_isr`", "how often followers lag for longer than that"),
+    Setting("`replica.fetch.wait.max.ms`", "`rates.send_fetch_request`", "fetches do not wait for new records"),
     Setting("`enable.idempotence`, `retries`", "not modelled", "a record is written once; producers do not retry"),
     Setting(
         "`broker.rack`, replica placement",
         "not modelled",
-        "brokers fail each by itself, or one after the other within a scenario",
+        "brokers fail one by one, within a scenario one after the other",
     ),
     Setting(
         "controller quorum (`controller.quorum.voters`)",

@@ -112,17 +112,20 @@ def test_the_table_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({}, "latency: either replica, or request and answer"),
+        ({}, "latency: give either replica, or request and answer"),
         ({"replica": "LNKD"}, 'latency.replica = "LNKD": one of LNKD-SSD, LNKD-DISK, YMMR'),
         ({"replica": {"csv": "none.csv"}}, "none.csv cannot be read"),
         ({"replica": {"csv": "two.csv"}}, "latency.replica.column = None: .*two.csv has a, b"),
-        ({"replica": {"csv": "two.csv", "column": "a"}}, r"two.csv, line 3: '-1' is no number of milliseconds above 0"),
+        (
+            {"replica": {"csv": "two.csv", "column": "a"}},
+            r"two.csv, line 3: '-1' is not a number of milliseconds above 0",
+        ),
         ({"request": {"median_ms": 2.0, "p99_ms": 12.0}}, "latency.answer: missing"),
         (
             {"request": {"median_ms": 2.0, "p99_ms": 1.0}, "answer": {}},
             "latency.request.p99_ms = 1: more than median_ms",
         ),
-        ({"request": {"median_ms": 2.0}, "answer": {}}, "latency.request: a table with just"),
+        ({"request": {"median_ms": 2.0}, "answer": {}}, "latency.request: a table with only"),
         ({"replica": "YMMR", "cut_ms": 0}, "latency.cut_ms = 0: a number above 0"),
         ({"replicas": 3}, "latency.replicas: no such key; .latency. has replica"),
     ],

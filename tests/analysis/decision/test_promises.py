@@ -96,9 +96,9 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
         ("copies = 2.5", "targets.copies = 2.5: an integer from 0"),
         ('survives = "2 datacentres"', 'targets.survives = "2 datacentres": such as "1 bookie"'),
         ("write_p99 = 20", "targets.write_p99 = 20: a time such as"),
-        ('write_p99 = "20 parsecs"', 'targets.write_p99 = "20 parsecs": parsecs is no unit of time'),
+        ('write_p99 = "20 parsecs"', 'targets.write_p99 = "20 parsecs": parsecs is not a unit of time'),
         ("losses_per_year = 0", "targets.losses_per_year = 0: a number above 0"),
-        ("losses_per_year = 1", "targets.losses_per_year: takes .scenarios.NAME."),
+        ("losses_per_year = 1", "targets.losses_per_year: needs .scenarios.NAME."),
         ("loss = 1", "targets.loss: no such key; .targets. has losses_per_year"),
     ],
 )
@@ -112,5 +112,5 @@ def test_mistaken_targets_are_told(tmp_path, targets, said):
 def test_a_target_for_latency_takes_a_latency(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text(FILE.replace('[latency]\nreplica = "LNKD-SSD"', ""), "utf-8")
-    with pytest.raises(ConfigError, match=r"targets.write_p99: takes \[latency\]"):
+    with pytest.raises(ConfigError, match=r"targets.write_p99: needs \[latency\]"):
         load(path)

@@ -487,5 +487,5 @@ def test_what_cannot_be_solved_is_refused_in_one_line(asked, memory, says):
 def test_large_cycles_are_refused(monkeypatch):
     monkeypatch.setattr(exact, "MAX_COMPONENT", 1)
     model = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
-    with pytest.raises(ConfigError, match="to and fro among 2 states"):
+    with pytest.raises(ConfigError, match="back and forth among 2 states"):
         exact.exact(experiment("kafka", 0.0, model=model), MEMORY)

@@ -86,17 +86,17 @@ ERRORS = [
         [],
         "scenarios.entry.faults.message_loss = 1e-06: [grid] lists faults.message_loss already",
     ),
-    ("[scenarios.third]\nclients = 1", [], "scenarios.third.per_year: missing; how often it happens a year"),
+    ("[scenarios.third]\nclients = 1", [], "scenarios.third.per_year: missing; the times a year that it happens"),
     (
         "[scenarios.third]\nper_year = -1",
         [],
-        "scenarios.third.per_year = -1: a number from 0 to 1e30, how often it happens a year",
+        "scenarios.third.per_year = -1: a number from 0 to 1e30, the times a year that it happens",
     ),
-    ("[scenarios.third]\nper_year = 1\nabout = 2", [], "scenarios.third.about = 2: a text"),
+    ("[scenarios.third]\nper_year = 1\nabout = 2", [], "scenarios.third.about = 2: a string"),
     (
         "[scenarios.third]\nper_year = 1\nseed = 2",
         [],
-        "scenarios.third.seed = 2: is the same in all scenarios; set it in [run]",
+        "scenarios.third.seed = 2: cannot differ between scenarios; set it in [run]",
     ),
     (
         "[scenarios.third]\nper_year = 1\nclientz = 2",
@@ -106,11 +106,11 @@ ERRORS = [
     ),
     ("[scenarios.third]\nper_year = 1\nclients = 9", [], "scenarios.third.model.clients = 9: an integer from 1 to 3"),
     ("[scenarios.third]\nper_year = 1", ["scenario=fourth"], 'run.scenario = "fourth": one of "entry", "failover", '),
-    ("", ["scenarios.third.clients=1"], "scenarios.third.clients = 1: there are the scenarios entry, failover"),
+    ("", ["scenarios.third.clients=1"], "scenarios.third.clients = 1: no such scenario; there are entry, failover"),
     (
         "[scenarios.third]\nper_year = 1\nclients = 1\nmessage_loss = 1e-6",
         [],
-        'scenarios: run.scenario = "entry" and run.scenario = "third" are the same; leave one out',
+        'scenarios: run.scenario = "entry" and run.scenario = "third" are the same; remove one',
     ),
     (
         GRID + 'where = ["write_quorum == 3", "scenario == \'entry\'", "ack_quorum == 1"]',
@@ -121,7 +121,7 @@ ERRORS = [
         GRID + 'where = ["ack_quorum <= clients"]',
         [],
         "grid.where: leaves out scenario entry at model.write_quorum = 2, model.ack_quorum = 2; "
-        "its losses a year would lack it",
+        "without it, the losses a year would be too low",
     ),
     ('["scenarios"."a b"]\nper_year = 1', [], 'scenarios."a b": a name of letters, digits and _'),
     (
@@ -176,11 +176,11 @@ def test_a_profile_gives_the_figures_that_a_file_does_not(read):
     ("profile", "more", "said"),
     [
         (PROFILE, "[rates]\nclient_starts_recovery = 2", "rates.client_starts_recovery = 2.0: no unit, but rates."),
-        (PROFILE.replace('"bookkeeper"', '"kafka"'), "", 'profile = "room": is of kafka, not of bookkeeper'),
+        (PROFILE.replace('"bookkeeper"', '"kafka"'), "", 'profile = "room": is for kafka, not for bookkeeper'),
         (
             PROFILE.replace('source = "assumed"', ""),
             "",
-            "rates.client_creates_ledger: a figure of a profile has means, ",
+            "rates.client_creates_ledger: each figure of a profile has means, ",
         ),
         ("x = [", "", 'profile = "room": profiles/room.toml cannot be read: '),
     ],

@@ -54,9 +54,9 @@ def test_a_time_is_read_exactly(text):
     ("text", "said"),
     [
         ("5 s", '; this is a time: is "1 / 5 s" meant?'),
-        ("1 / 2 m", "m is no unit of time; there are us, ms, s, min, h, day, week, year"),
-        ("1 / month", "month is no unit of time"),
-        ("1 / 0 s", "; this is one in no time"),
+        ("1 / 2 m", "m is not a unit of time; use us, ms, s, min, h, day, week, year"),
+        ("1 / month", "month is not a unit of time"),
+        ("1 / 0 s", "; the time must not be 0"),
         ("1,5 / s", units.RATE),
         ("-1 / s", units.RATE),
         ("1 / 2", units.RATE),

@@ -278,7 +278,7 @@ def test_the_command_proves_that_nothing_breaks(quorisk):
     code, out, err = quorisk("trace", file, "--memory", "64MiB")
     assert (code, err) == (0, "")
     proof = "no reachable state breaks CompactionHorizonCorrectness: 3,082 states, depth 22"
-    assert out == f"{proof}; CompactedLedgerLeak and DuplicateNullKeyMessage can break, and --invariant shows how\n"
+    assert out == f"{proof}; CompactedLedgerLeak and DuplicateNullKeyMessage can break: --invariant shows how\n"
     code, out, _ = quorisk("trace", file, "--memory", "64MiB", "--json")
     assert (code, json.loads(out)["trace"], json.loads(out)["proved"]) == (0, None, True)
 
@@ -333,7 +333,7 @@ def test_a_file_name_asks_for_its_format(quorisk, tmp_path):
     ("change", "said"),
     [
         (lambda t: t["steps"].pop(3), "step 4: leader_write, instance 0: not enabled"),
-        (lambda t: t["steps"].pop(), "trace.invariant = \"StrongIsr\": the last step breaks none"),
+        (lambda t: t["steps"].pop(), "trace.invariant = \"StrongIsr\": the last step breaks nothing"),
         (lambda t: t["steps"][0].update(action="__import__('os')"), "kafka has controller_elect_leader, "),
         (lambda t: t["steps"][0].update(lost=1), "controller_elect_leader, lost 1: of the messages sent, mask 0"),
         (lambda t: t["steps"][0].update(instance=-1), "trace.steps.0.instance = -1: an integer from 0 to 65535"),
@@ -364,7 +364,7 @@ def test_what_is_not_a_run_of_the_model_is_not_replayed(quorisk, tmp_path, chang
         (["--run", "1"], "--run '1': SEED:INDEX"),
         (["--run", "1:1000000000000"], "a run's index from 0 to 999999999999"),
         (["--run", f"{2**64}:0"], "a seed from 0 to 18446744073709551615"),
-        (["--run", "1:1", "--replay", "x"], "one of the two"),
+        (["--run", "1:1", "--replay", "x"], "give only one of the two"),
         (["--replay", "nowhere.json"], "--replay nowhere.json: cannot be read"),
         (["--set", "grid.replicas=[2,3]"], "2 grid points"),
         (["--out", "/nowhere/x.svg", "--invariant", "StrongIsr"], "--out /nowhere/x.svg: cannot be written"),

@@ -59,14 +59,14 @@ def test_auto_is_jax_where_it_finds_a_gpu_and_else_numba(machine, monkeypatch):
 @pytest.mark.parametrize(
     ("has_gpu", "has_cuda", "why"),
     [
-        (True, False, r"this machine has a GPU, but JAX is installed for CPUs alone: pip install 'quorisk\[cuda\]'; "),
+        (True, False, r"this machine has a GPU, but JAX is installed for CPUs only: pip install 'quorisk\[cuda\]'; "),
         (False, True, "this machine shows no NVIDIA GPU; "),
         (True, True, r"JAX sees no GPU: what does nvidia-smi say\?; "),
     ],
 )
 def test_jax_does_not_fall_back_to_the_cpu_in_silence(machine, monkeypatch, has_gpu, has_cuda, why):
     machine(has_gpu, has_cuda)
-    with pytest.raises(EngineError, match=f"^{why}for JAX on the CPU set JAX_PLATFORMS=cpu, for Numba run.engine to"):
+    with pytest.raises(EngineError, match=f"^{why}set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba"):
         registry.choose("jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert registry.choose("jax").NAME == "jax"
@@ -84,7 +84,7 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
     machine(has_gpu=True, has_cuda=True)
     monkeypatch.setattr(jax, "local_devices", fails)
     with pytest.raises(
-        EngineError, match=r"^JAX cannot start: Unable to initialize backend 'cuda': no driver; for JAX"
+        EngineError, match=r"^JAX cannot start: Unable to initialize backend 'cuda': no driver; set JAX"
     ):
         registry.choose("jax")
 
@@ -160,9 +160,9 @@ def test_a_task_without_assigned_gpus_takes_what_is_there(task, monkeypatch):
 @pytest.mark.parametrize(
     ("addresses", "visible", "why"),
     [
-        (["2"], None, "Spark assigned GPU 2 to a task; JAX sees 2 GPUs there"),
-        (["GPU-8a1c"], None, "Spark assigned GPU GPU-8a1c to a task, which is no number"),
-        (["0"], "4,6", "Spark assigned GPU 0 to a task, which CUDA_VISIBLE_DEVICES = 4,6 does not name"),
+        (["2"], None, "Spark assigned GPU 2 to a task, but JAX sees 2 GPUs there"),
+        (["GPU-8a1c"], None, "Spark assigned GPU GPU-8a1c to a task: that address is not a number"),
+        (["0"], "4,6", "Spark assigned GPU 0 to a task: CUDA_VISIBLE_DEVICES = 4,6 does not name it"),
     ],
 )
 def test_an_assigned_gpu_that_is_not_there_is_refused(task, monkeypatch, addresses, visible, why):
