@@ -124,9 +124,9 @@ def _amounts(axes: Axes, shown: Sequence[Design]) -> None:
 
 def caption(rows: pd.DataFrame) -> str:
     """What is drawn, and of what."""
-    what = "losses a year" if text.is_yearly(rows) else "the probability of data loss"
+    what = "its losses a year" if text.is_yearly(rows) else "its probability of data loss"
     return (
-        f"{text.terms(rows)} Each design that lost data, under its worst faults; to the right {what}, as estimated. "
-        "A run that lost data met the faults named, each once or more often, and no others, before it did. "
+        f"{text.terms(rows)} Each design that lost data is shown under its worst faults; on the right is the estimate "
+        f"of {what}. Before a run lost data, it met each of the faults named at least once, and no others. "
         f"{text.scheduler(rows)}"
     )

@@ -152,9 +152,9 @@ def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     return (
         f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
-        "Hollow marks with an arrow: no breach seen, upper end of the interval. Named: configurations that no other "
-        "one under the same faults beats in cost and in the upper end of the interval, and those without a breach, "
-        "which these runs cannot tell apart; small and grey: the others. "
-        "Runs that got stuck, lost data or were cut off are paid for by those that succeeded: that completed, or were "
-        f"watched to the horizon. {text.scheduler(rows)}"
+        "Hollow marks with an arrow: no breach was seen, and this is the upper end of the interval. Named: "
+        "configurations that no other one under the same faults beats in both cost and the upper end of the interval, "
+        "and those without a breach, which these runs cannot tell apart. Small and grey: the others. "
+        "The cost of all runs is divided by those that succeeded: those that completed or reached the horizon. "
+        f"{text.scheduler(rows)}"
     )

@@ -88,8 +88,8 @@ def _lines(rows: pd.DataFrame) -> pd.DataFrame:
 def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     return (
-        f"{text.terms(rows)} Marks: exact counts by runs, at the upper ends of bins that double from one to the next; "
-        "what lies between two marks is not known, the lines only join them. Bars at the last marks: "
-        f"{text.intervals(rows)}, of the probability of a loss. Model time: its mean in a step is 1 by the sum of the "
-        f"rates of all that may happen next. {text.scheduler(rows)}"
+        f"{text.terms(rows)} Marks: exact shares of the runs, at the upper ends of bins, each twice as wide as the one "
+        "before; between marks nothing is known, and the lines only join them. Bars at the last marks: "
+        f"{text.intervals(rows)}, of the probability of a loss. Model time: the mean time of a step is 1 divided by "
+        f"the sum of the rates of all actions that may happen next. {text.scheduler(rows)}"
     )

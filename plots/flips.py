@@ -14,7 +14,7 @@ STEP, MOST = 10.0**0.5, 100.0
 NARROW = 1.05
 """The two sides of a flip are no further apart than this, relatively."""
 _MOST_ROWS, _MOST_SETTINGS = 2_000, 12
-_NONE = "none meets the targets"
+_NONE = "no design meets the targets"
 
 
 class Flip(NamedTuple):
@@ -78,7 +78,7 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
     for step in (STEP, 1.0 / STEP):
         if found := flip(by, chosen, step):
             beyond, before = (numbers.number(value * factor) for factor in (found.beyond, found.before))
-            yield f"With {what} {beyond}{unit}: {found.instead or _NONE}; with {before} still {chosen}."
+            yield f"With {what} {beyond}{unit}: {found.instead or _NONE}; with {before}, still {chosen}."
 
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
@@ -93,4 +93,4 @@ def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
     for instead, settings in by_choice.items():
         if instead != chosen:
             named = " or ".join(text.settings(setting, faults) for setting in settings)
-            yield f"If there were {named} alone: {instead or _NONE}."
+            yield f"If there were only {named}: {instead or _NONE}."

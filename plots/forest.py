@@ -135,7 +135,7 @@ def _shown(frame: pd.DataFrame) -> Iterator[str]:
 def _title(frame: pd.DataFrame) -> str:
     baselines = frame["baseline"].unique()
     if len(baselines) > 1:
-        return "What variants are worth: each against each"
+        return "What variants are worth: each against every other"
     return f"What variants are worth: each against {baselines[0].replace('_', ' ')}"
 
 
@@ -143,11 +143,11 @@ def caption(frame: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     first = frame.iloc[0]
     pairs = frame[["variant", "baseline"]].drop_duplicates()
-    together = f"holding for all {len(pairs)} pairs together" if len(pairs) > 1 else "from Clopper-Pearson bounds"
+    together = f"which hold together for all {len(pairs)} pairs" if len(pairs) > 1 else "from Clopper-Pearson bounds"
     return (
         f"{text.terms(frame)} All variants see the same random numbers. "
         f"Bars: {numbers.percent(first['confidence'])} intervals of the difference, {together}. "
-        "Squares: the interval leaves 0 out. Circles: it does not. Hollow: no run differed; its bar is what that "
-        "leaves open. "
+        "Squares: the interval does not contain 0. Circles: it does. Hollow: no run differed, and the bar is what "
+        "that leaves possible. "
         f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.scheduler(frame)}"
     )

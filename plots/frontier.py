@@ -134,13 +134,14 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
     """What is drawn, and of what."""
     said = [
         text.terms(rows),
-        f"Each design under its worst faults. Bars: {text.intervals(rows)}.",
-        "Hollow marks with an arrow: no loss seen, upper end of the interval. The larger a mark, the more is stored.",
+        f"Each design is shown under its worst faults. Bars: {text.intervals(rows)}.",
+        "Hollow marks with an arrow: no loss was seen, and this is the upper end of the interval. Larger marks store "
+        "more.",
         "Ringed: no other design is as good in the upper end of the interval, in latency and in storage, and better in "
         "one of them. Dashed lines: targets.",
     ]
     if any(each.is_proved for each in found):
-        said.append("On the grey ground: proved to lose nothing.")
+        said.append("On grey ground: proved to lose nothing.")
     if len(_named(found)) < len(found):
         said.append("Small and grey: a mechanism is off, or there is no room for a name.")
     num_shown = len(_named(found)) + len(_others(found))

@@ -194,8 +194,8 @@ def _luminance(colour: Sequence[float]) -> float:
 def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     return (
-        f"{text.terms(rows)} In each cell: the estimate, and "
-        f"below it its interval; {text.intervals(rows)}. Shades: upper ends of the intervals. "
-        "Dashed frame, without a shade: no breach seen, an upper bound. Hatched: not in the grid. "
+        f"{text.terms(rows)} Each cell has the estimate, and below it the interval; {text.intervals(rows)}. "
+        "Shades: upper ends of the intervals. "
+        "Dashed frame without a shade: no breach was seen, and this is an upper bound. Hatched: not in the grid. "
         f"{text.scheduler(rows)}"
     )

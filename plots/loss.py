@@ -196,7 +196,7 @@ def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
 
 
 def _axis_label(keys: Sequence[str]) -> str:
-    alike = "".join(f"\nand with it {text.name(key)}" for key in keys[1:])
+    alike = "".join(f"\ntogether with {text.name(key)}" for key in keys[1:])
     if keys[0] == text.MESSAGE_LOSS:
         return f"probability that a message is lost{alike}"
     if keys[0].startswith("rates."):
@@ -249,6 +249,6 @@ def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     return (
         f"{text.terms(rows)} Bars: {text.intervals(rows)}. "
-        "Hollow marks with an arrow: no breach seen, upper end of the interval. "
+        "Hollow marks with an arrow: no breach was seen, and this is the upper end of the interval. "
         f"{text.scheduler(rows)}"
     )

@@ -35,7 +35,7 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
     else:
         headline, sentences = _with_target(found, tail(rows), target)
     if without_runs:
-        sentences.insert(0, f"{without_runs:,} configurations have no runs yet: nothing said here covers them.")
+        sentences.insert(0, f"{without_runs:,} configurations have no runs yet, and are not covered here.")
     return Recommendation(headline, sentences + _qualified(rows, found), flips.told(rows, found, target))
 
 
@@ -51,7 +51,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     if meets:
         headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
         if len(found) > 1:
-            said.append(f"Meeting it: {_names(meets)}.")
+            said.append(f"These meet it: {_names(meets)}.")
             said += _chosen(found, target)
     else:
         headline = f"No design is shown to meet the target: {goal}."
@@ -59,21 +59,21 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         said.append(f"In its worst case, {_told(found[0], found[0].telling(target))}.")
     elif fails:
         worst = _told(fails[-1], fails[-1].telling(target))
-        said.append(f"Not meeting it: {_names(fails)}. The worst: {worst}.")
+        said.append(f"These do not: {_names(fails)}. The worst: {worst}.")
     if undecided:
         runs = max(each.runs_to_settle(tail, target) for each in undecided)
         made = max(point["runs"] for each in undecided for point in each.points)
         needed = (
-            f"about {numbers.number(runs)} runs a configuration would settle them, against {made:,} made"
+            f"about {numbers.number(runs)} runs of each configuration would settle them; there are {made:,}"
             if runs < math.inf
-            else "more runs in the scenario that decides would tell, or `quorisk recommend`, which solves what is small"
+            else "more runs of the decisive scenario would settle them, or `quorisk recommend`, which solves small ones"
             if "parts" in found[0].worst
             else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
         )
         said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")
     if short := [each for each in fails if each.shortfalls()]:
         told = "; ".join(f"{each.settings} ({', '.join(each.shortfalls())})" for each in short[:_MOST_NAMED])
-        said.append(f"Falling short of what is wanted, whatever they lose: {told}.")
+        said.append(f"These miss another target, whatever they lose: {told}.")
     return headline, said
 
 
@@ -81,22 +81,22 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
     """Which of the designs that meet the target to take, and why not another one."""
     picks = verdict.choice(list(found), target)
     if not picks:
-        return ["Each of them has a mechanism off, or is of an older version: none is recommended."]
+        return ["None is recommended: each of them has a mechanism off, or is of an older version."]
     first, *others = picks
     given = f" All of them have {first.worst['given']}." if first.worst.get("given") else ""
-    said = [f"To choose: {_promised(first)}.{given}"]
+    said = [f"Choose: {_promised(first)}.{given}"]
     if others:
         said.append(f"The runner-up: {_promised(others[0])}.")
     meets = [each for each in found if each.verdict(target) == MEETS]
     if saved := [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed]:
         these = "these" if len(saved) > 1 else "this"
         said.append(
-            f"{_names(saved)}: no run of {these} lost data either, which is no reason to have fewer copies: what these "
-            "runs cannot tell apart, rarer events may."
+            f"{_names(saved)}: no run of {these} lost data either, but that is no reason to have fewer copies. Rarer "
+            "events may tell apart what these runs cannot."
         )
     if changed := [each for each in meets if each.is_changed]:
         why = "a mechanism is off, or the version is an older one"
-        said.append(f"{_names(changed)}: not recommended, as {why}.")
+        said.append(f"{_names(changed)}: not recommended, because {why}.")
     return said
 
 
@@ -121,12 +121,12 @@ def _promised(design: Design) -> str:
 
 def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
     best, worst = found[0], max(found, key=lambda each: each.worst["high"])
-    headline = "No target was set (run.target), so none is passed or failed here; designs are ranked."
+    headline = "No target was set (run.target), so designs are only ranked."
     unseen = [each for each in found if each.is_clean]
     said = []
     if unseen:
         most = numbers.number(numbers.above(max(each.worst["high"] for each in unseen)))
-        said.append(f"No run of {_names(unseen)} lost data: at most {most}, no more is known.")
+        said.append(f"No run of {_names(unseen)} lost data: all that is known is an upper bound of {most}.")
     else:
         said.append(f"The lowest upper end: {_told(best, best.worst)}.")
     if worst.worst["losses"] and len(found) > 1:
@@ -140,20 +140,20 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     if (rows["low"] == rows["high"]).all():
         said.append("All of these numbers are exact.")
     elif text.is_yearly(rows):
-        said.append(f"The losses a year of a design lie in their interval with {confidence} confidence at least.")
+        said.append(f"A design's losses a year lie within their interval with at least {confidence} confidence.")
     elif len(rows) > 1 and text.is_simultaneous(rows):
-        said.append(f"With {confidence} confidence all {len(rows):,} intervals hold together, and so do all verdicts.")
+        said.append(f"With {confidence} confidence, all {len(rows):,} intervals hold together, and so do all verdicts.")
     elif len(rows) > 1:
         wrong = (1.0 - rows["confidence"].iloc[0]) * len(rows)
         said.append(
-            f"Each interval holds with {confidence} confidence for itself: about {wrong:.2g} of {len(rows):,} "
-            "intervals may miss. run.simultaneous = true makes all hold together."
+            f"Each interval on its own holds with {confidence} confidence: about {wrong:.2g} of {len(rows):,} "
+            "intervals may miss. With run.simultaneous = true, all hold together."
         )
     if hidden := int(rows["hidden"].sum()):
-        said.append(f"{hidden:,} runs ended before it was known whether they would lose data; each counts as a loss at "
-                    "the upper ends.")  # fmt: skip
+        said.append(f"{hidden:,} runs ended before it was known whether they would lose data; the upper ends count "
+                    "each of them as a loss.")  # fmt: skip
     if any(len(each.points) > 1 for each in found):
-        said.append("A design is judged by its worst faults: to meet a target it has to under all faults of this grid.")
+        said.append("A design is judged by its worst faults: it meets a target only if it does so under all of them.")
     return said
 
 

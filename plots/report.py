@@ -29,7 +29,7 @@ LEVELS = ("p50", "p99", "p999")
 _ABOUT = {
     "": "",
     "exposure": "Exposure: nothing is lost, but the next fault may take the last copies",
-    "availability": "Availability: nothing is lost, but something cannot go on",
+    "availability": "Availability: nothing is lost, but part of the system cannot go on",
 }
 """Headings of findings, by what a breach is; those of losses and errors need none."""
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -278,8 +278,8 @@ def _counterexample(frame: pd.DataFrame, given: Counterexample | None) -> dict[s
     if given is not None:
         return {"uri": _uri(given.svg), "caption": given.caption, "story": given.story}
     if choose.of(frame, text.ANY_LOSS)["losses"].any():
-        return "None was made with this report; `quorisk trace` finds one for a configuration that loses data."
-    return "None of these runs lost data, so that there is none to show."
+        return "This report was made without one; `quorisk trace` finds one for a configuration that loses data."
+    return "None of these runs lost data, so there is none to show."
 
 
 def _digest(content: str) -> str:
@@ -314,5 +314,5 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
     if len(broke) < len(rows):
         bound = numbers.number(numbers.above(rows["high"][rows["losses"] == 0].max()))
         where = f"in the other {len(rows) - len(broke):,}" if len(broke) else "in any configuration"
-        said.append(f"Not seen {where}: at most {bound} there.")
+        said.append(f"Not seen {where}, where it is at most {bound}.")
     return Finding(text.event(invariant), " ".join(said))

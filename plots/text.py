@@ -110,7 +110,7 @@ def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
 def _rates(given: Mapping[str, Any], keys: Sequence[str]) -> str:
     """Rates, without listing all that are 1."""
     unusual = settings(given, [key for key in keys if given[key] != 1])
-    return f"1 but for {unusual}" if unusual else "1"
+    return f"1, except {unusual}" if unusual else "1"
 
 
 _TABLES: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], str]] = {
@@ -164,7 +164,7 @@ def question(frame: pd.DataFrame, invariant: str) -> str:
 def scheduler(frame: pd.DataFrame) -> str:
     """How runs go: a sentence for a caption."""
     lost = "; messages are lost independently of each other" if loses_messages(frame) else ""
-    return f"Of all actions that may happen next one is drawn in proportion to its rate{lost}."
+    return f"At each step, one of the actions that may happen next is drawn in proportion to its rate{lost}."
 
 
 def loses_messages(frame: pd.DataFrame) -> bool:
@@ -178,15 +178,15 @@ def terms(frame: pd.DataFrame) -> str:
     said = [f"Model {_clean(first['protocol'])}, version {first['model_version']}: {shared.pop('model', 'as above')}."]
     said += [f"{table.capitalize()}: {what}." for table, what in shared.items()]
     kept = independent(frame, keys)
-    said += [f"Not named, since others fix it: {name(key)}." for key in keys if key not in kept]
+    said += [f"Not named, because others determine it: {name(key)}." for key in keys if key not in kept]
     return " ".join([*said, f"{runs(frame)} a point, seed {first['seed']}."])
 
 
 def intervals(frame: pd.DataFrame) -> str:
-    """The kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each for itself."""
+    """The kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each on its own."""
     first = frame.iloc[0]
-    together = "all points together" if is_simultaneous(frame) else "each for itself"
-    together = "all scenarios of a design together" if is_yearly(frame) else together
+    together = "for all points together" if is_simultaneous(frame) else "each on its own"
+    together = "for all scenarios of a design together" if is_yearly(frame) else together
     methods = " or ".join(frame["method"].unique())
     return f"{numbers.percent(first['confidence'])} {methods} intervals, {together}"
 

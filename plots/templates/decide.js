@@ -77,7 +77,7 @@ if (designsTable && controls) {
     if (input("target")) document.getElementById("target-said").textContent = said(want.target, "");
     if (input("p99")) document.getElementById("p99-said").textContent = said(want.p99, " ms");
     if (input("copies")) document.getElementById("copies-said").textContent = want.copies;
-    const named = chosen ? `To choose: ${chosen.design.name}.` : "No design meets this.";
+    const named = chosen ? `Choose: ${chosen.design.name}.` : "No design meets this.";
     document.getElementById("chosen").textContent = named + (runnerUp ? ` Runner-up: ${runnerUp.design.name}.` : "");
   };
   controls.addEventListener("input", show);

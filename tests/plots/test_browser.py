@@ -210,7 +210,7 @@ def order(page: Page) -> list[str]:
 
 
 def chosen(page: Page) -> str:
-    return re.sub(r"^To choose: (design )?|\. Runner-up.*|\.$", "", page.locator("#chosen").inner_text())
+    return re.sub(r"^Choose: (design )?|\. Runner-up.*|\.$", "", page.locator("#chosen").inner_text())
 
 
 @pytest.fixture

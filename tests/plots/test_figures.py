@@ -126,7 +126,7 @@ def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
     figure = loss_figure(given, "data loss")
     [axes] = all_axes(figure)
     assert [len(xy(line)) for line in axes.lines if line.get_linestyle() != "None" and len(xy(line)) > 0] == [3]
-    assert axes.get_xlabel().endswith("and with it producer")
+    assert axes.get_xlabel().endswith("together with producer")
 
 
 QUORUMS = {"model__keys": [1, 2], "model__values": [1, 2, 3], "faults__message_loss": [0.1, 0.2]}
@@ -355,7 +355,7 @@ def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
 def test_a_caption_says_what_goes_with_what():
     given = frame([1, 2, 3], rates__broker_crash=[0.1, 0.2, 0.3])
     given["rates.producer"] = given["rates.broker_crash"] * 2
-    assert "Not named, since others fix it: producer." in caption(given)
+    assert "Not named, because others determine it: producer." in caption(given)
     assert "Not named" not in caption(frame([1, 2], rates__broker_crash=[0.1, 0.2]))
 
 

@@ -35,7 +35,7 @@ def test_a_flip_is_narrowed_down_between_two_sides_that_were_both_tried(at):
 
 def chosen(rows, target):
     picks = choice(designs(rows), target)
-    return picks[0].settings if picks else "none meets the targets"
+    return picks[0].settings if picks else "no design meets the targets"
 
 
 def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
@@ -43,7 +43,7 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
     said = flips.told(rows, designs(rows), 1.0)
     now, found = chosen(rows, 1.0), 0
     for line in said:
-        told = re.fullmatch(r"With (\w+) happening ([\d.]+) times a year: (.*); with ([\d.]+) still .*\.", line)
+        told = re.fullmatch(r"With (\w+) happening ([\d.]+) times a year: (.*); with ([\d.]+), still .*\.", line)
         if told:
             scenario, beyond, instead, before = told.groups()
 
@@ -53,7 +53,7 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
             assert chosen(at(beyond), 1.0) == instead != now
             assert chosen(at(before), 1.0) == now
             found += 1
-        elif told := re.fullmatch(r"With a target of ([\d.]+): (.*); with ([\d.]+) still .*\.", line):
+        elif told := re.fullmatch(r"With a target of ([\d.]+): (.*); with ([\d.]+), still .*\.", line):
             beyond, instead, before = told.groups()
             assert chosen(rows, float(beyond)) == instead != now == chosen(rows, float(before))
             found += 1
@@ -70,7 +70,7 @@ def test_what_would_be_chosen_under_some_of_the_faults_alone_is_told():
         return [each for each in recommend(rows).flips if each.startswith("If")]
 
     assert alone(given) == []  # fewer copies are not chosen because runs cannot tell them apart
-    assert alone(given.assign(wants_copies=1)) == ["If there were message loss 0.01 alone: keys 1."]
+    assert alone(given.assign(wants_copies=1)) == ["If there were only message loss 0.01: keys 1."]
 
 
 def test_nothing_is_told_of_one_design_or_where_none_is_chosen():

@@ -62,7 +62,7 @@ def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
     assert f'data-value="{given["high"][0]}">&lt; {high}</td><td>0</td>' in html
     assert "0.0300<small>" in html
     assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
-    assert f"Not seen in the other 1: at most {high} there." in html
+    assert f"Not seen in the other 1, where it is at most {high}." in html
 
 
 def test_findings_are_of_the_likeliest_breach_and_of_the_weakest_bound():
@@ -70,7 +70,7 @@ def test_findings_are_of_the_likeliest_breach_and_of_the_weakest_bound():
     given.loc[given["point_id"] == "id3", "high"] = 0.5
     html = report(given, [], PROVENANCE)
     assert "Seen in 2 of 4 configurations. Highest probability: 0.0300" in html
-    assert "with message loss 0.3. Not seen in the other 2: at most 0.500 there." in html
+    assert "with message loss 0.3. Not seen in the other 2, where it is at most 0.500." in html
 
 
 def test_of_a_large_grid_those_are_shown_whose_intervals_reach_highest():
@@ -90,8 +90,8 @@ def test_a_report_says_what_became_of_runs_that_the_horizon_ended():
     by_then, at_any_time = (
         " ".join(report(frame_of(given, 0.95, False, which), [], PROVENANCE).split()) for which in (False, True)
     )
-    assert "10 runs were ended by the horizon. What they would have broken later is not counted." in by_then
-    assert "10 runs were ended by the horizon. The upper end of each interval takes every one of them" in at_any_time
+    assert "The horizon ended 10 runs. What they would have broken later is not counted." in by_then
+    assert "The horizon ended 10 runs. The upper end of each interval counts each of them" in at_any_time
     assert "ended by the horizon" not in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
 
 
@@ -124,7 +124,7 @@ def test_a_report_speaks_of_messages_only_if_there_are_any():
 
 def test_a_report_says_what_a_probability_is_before_any_number():
     html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
-    assert html.index("it is not a failure rate of a cluster in a year") < html.index("Recommendation")
+    assert html.index("it is not the rate at which a cluster fails in a year") < html.index("Recommendation")
 
 
 def test_a_report_judges_by_the_target():
@@ -137,14 +137,14 @@ def test_a_report_judges_by_the_target():
     assert ">about" not in html
     undecided = report(given.assign(target=0.001), [], PROVENANCE)
     assert "undecided" in undecided
-    assert "about 3687 runs a configuration would settle them, against 1,000 made" in undecided
+    assert "about 3687 runs of each configuration would settle them; there are 1,000" in undecided
     assert 'class="verdict' not in report(given, [], PROVENANCE)
 
 
 def test_what_all_captions_say_is_said_once():
     pictures = [Picture("One", "Model x. Runs. Bars.", b""), Picture("Two", "Model x. Marks. Runs.", b"")]
     html = report(frame([0, 5], **LOST_AT), pictures, PROVENANCE)
-    assert '<p class="soft" id="shared">Of all figures: Model x. Runs.</p>' in html
+    assert '<p class="soft" id="shared">For all figures: Model x. Runs.</p>' in html
     assert "<figcaption>Bars.</figcaption>" in html
     assert "<figcaption>Marks.</figcaption>" in html
 
@@ -171,7 +171,7 @@ def test_a_report_shows_a_counterexample_or_says_why_not():
     assert "Two bookies" in html
     assert "<pre>First, a &lt; b.</pre>" in html
     assert "no-counterexample" not in html
-    assert "None was made with this report" in report(lossy, [], PROVENANCE)
+    assert "This report was made without one" in report(lossy, [], PROVENANCE)
     assert "None of these runs lost data" in report(safe, [], PROVENANCE)
 
 
@@ -180,7 +180,7 @@ def test_a_report_of_a_large_grid_is_bounded_and_says_what_it_leaves_out():
     html = report(given.assign(target=0.01), [], PROVENANCE)
     assert len(html) < 500_000
     assert html.count("<tr>") < 2 * MOST_LINES + MOST_DESIGNS + 20
-    assert "Shown: the 200 configurations whose intervals reach highest, of 10,000" in html
+    assert "Shown: 200 of 10,000, the configurations whose intervals reach highest" in html
     assert "Shown: the first 50 of 10,000" in " ".join(html.split())
 
 
@@ -195,8 +195,8 @@ def test_a_report_says_whether_its_intervals_hold_together():
     assert "about 0.1 of 2 intervals may miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     together = frame_of(table([0, 30], faults__message_loss=[0.1, 0.2]), 0.95, simultaneous=True)
     assert "all 2 intervals hold together" in report(together, [], PROVENANCE)
-    assert text.intervals(together) == "95% simultaneous Clopper-Pearson intervals, all points together"
-    assert text.intervals(frame([0, 30], **LOST_AT)) == "95% Clopper-Pearson intervals, each for itself"
+    assert text.intervals(together) == "95% simultaneous Clopper-Pearson intervals, for all points together"
+    assert text.intervals(frame([0, 30], **LOST_AT)) == "95% Clopper-Pearson intervals, each on its own"
 
 
 def test_invariants_that_say_nothing_more_are_not_shown():

@@ -68,7 +68,7 @@ def test_no_more_is_known_than_the_weakest_bound_of_designs_without_a_loss_under
     given.loc[given["point_id"] == "id2", "high"] = 0.6  # its design lost under other faults
     given.loc[given["point_id"] == "id4", "high"] = 0.5
     said = recommend(given.assign(target=math.inf)).sentences[0]
-    assert said == "No run of keys 1; keys 3 lost data: at most 0.500, no more is known."
+    assert said == "No run of keys 1; keys 3 lost data: all that is known is an upper bound of 0.500."
 
 
 def test_the_point_that_fails_need_not_be_the_one_whose_interval_reaches_highest():
@@ -185,8 +185,8 @@ def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     given = frame([0, 0, 30, 30, 9, 9], model__keys=[1, 2, 3], **FAULTS)
     headline, said, _ = recommend(given.assign(target=0.01))
     assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 0.01 a run."
-    assert said[:2] == ["Meeting it: keys 1.", "To choose: keys 1; P(data loss) < 0.00369, none seen."]
-    assert said[2].startswith("Not meeting it: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
+    assert said[:2] == ["These meet it: keys 1.", "Choose: keys 1; P(data loss) < 0.00369, none seen."]
+    assert said[2].startswith("These do not: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
     assert said[3].startswith("Undecided at this precision: keys 3; about ")
     assert any("about 0.3 of 6 intervals may miss" in each for each in said)
     assert any("judged by its worst faults" in each for each in said)
@@ -213,9 +213,7 @@ def chosen(given):
 def test_no_design_is_chosen_for_fewer_copies_because_nothing_was_lost():
     assert chosen(designs_of([0, 0, 0, 0])) == ["WQ 3 AQ 3"]
     _, said, _ = recommend(designs_of([0, 0, 0, 0]))
-    assert said[1].startswith(
-        "To choose: design WQ 3 AQ 3; 3 of 3 copies on disk when acknowledged; survives 2 bookies"
-    )
+    assert said[1].startswith("Choose: design WQ 3 AQ 3; 3 of 3 copies on disk when acknowledged; survives 2 bookies")
     assert any("no reason to have fewer copies" in each and "WQ 2 AQ 1" in each for each in said)
     # where losses were seen and are few enough, the number speaks: what stores least comes first, then the safest
     assert chosen(designs_of([5, 2, 1, 0], target=0.02)) == ["WQ 2 AQ 2", "WQ 2 AQ 1", "WQ 3 AQ 3", "WQ 3 AQ 2"]
@@ -226,7 +224,7 @@ def test_no_design_is_chosen_that_has_a_mechanism_off():
     assert chosen(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05)) == ["WQ 2 AQ 2", "WQ 2 AQ 1"]
     headline, said, _ = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
     assert headline.startswith("2 of 4 designs meet")
-    assert said[1] == "Each of them has a mechanism off, or is of an older version: none is recommended."
+    assert said[1] == "None is recommended: each of them has a mechanism off, or is of an older version."
     _, said, _ = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
     assert any(each.startswith("design WQ 3 AQ 3; design WQ 3 AQ 2: not recommended") for each in said)
 
@@ -262,7 +260,7 @@ def test_the_runs_that_settle_are_those_of_the_hardest_to_settle():
 def test_without_a_target_nothing_passes():
     headline, said, _ = recommend(frame([0, 30], model__keys=[1, 2]).assign(target=math.inf))
     assert headline.startswith("No target was set (run.target)")
-    assert said[0] == "No run of keys 1 lost data: at most 0.00369, no more is known."
+    assert said[0] == "No run of keys 1 lost data: all that is known is an upper bound of 0.00369."
     assert said[1].startswith("The highest: keys 2: 0.0300")
     assert not any("meet" in each for each in [headline, *said])
 
@@ -291,7 +289,9 @@ def test_where_all_runs_may_hide_a_loss_nothing_is_known():
         assert said[0] == "In its worst case, the one design: at most 1."
         assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
         assert (
-            recommend(given.assign(target=math.inf)).sentences[0].endswith("lost data: at most 1.00, no more is known.")
+            recommend(given.assign(target=math.inf))
+            .sentences[0]
+            .endswith("lost data: all that is known is an upper bound of 1.00.")
         )
 
 
@@ -328,7 +328,7 @@ def test_a_design_s_year_is_the_sum_of_its_scenarios():
 def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
     headline, said, _ = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
     assert headline == "1 of 2 designs meets the target: at most 10 losses a year."
-    assert said[1].startswith("To choose: design 0; 0.00600 losses a year")
+    assert said[1].startswith("Choose: design 0; 0.00600 losses a year")
     assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]
     assert not any("probability" in each for each in said)
 
@@ -340,7 +340,7 @@ def test_what_is_wanted_beside_losses_decides_too():
     one, other = designs(rows)
     assert (one.verdict(10.0), other.verdict(10.0)) == (MEETS, FAILS)
     assert [each.settings for each in verdict.choice([one, other], 10.0)] == ["design 0"]
-    assert any(each.startswith("Falling short of what is wanted") for each in recommend(rows).sentences)
+    assert any(each.startswith("These miss another target") for each in recommend(rows).sentences)
     rows = rows.assign(write_p99_high_ms=5.0, copies=np.where(fast, 3, 2), wants_copies=2)
     assert len(verdict.choice(designs(rows), 10.0)) == 2  # both have what was said to be enough
 
