@@ -249,7 +249,7 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         if rate != 1.0
     )
     said = [
-        "Each step is drawn at random from the action instances that are enabled, in proportion to their rates: "
+        "Each step is drawn at random from the enabled action instances, in proportion to their rates: "
         + (f"{rates}; all others {one}." if rates else f"all {one}."),
         f"Each message is lost independently with probability {point.message_loss:g}."
         if model.max_sends
@@ -257,9 +257,9 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         f"Data loss is a breach of {' or '.join(data_loss_invariants(model))}; it ends the run.",
     ]
     if point.horizon < math.inf:
-        counted = "may be in any of these runs, and upper bounds count them all" if at_any_time else "is not counted"
-        said.append(f"So does {said_time}: what breaks later {counted}.")
+        counted = "may be a loss, and upper bounds count all of these runs" if at_any_time else "is not counted"
+        said.append(f"A run also ends at {said_time}; what breaks later {counted}.")
     if point.lifetime < math.inf:
         mean = units.say_time(point.lifetime) if physical else f"{point.lifetime:g} of model time"
-        said.append(f"So does, at any moment alike, the end of a lifetime of {mean} on average.")
+        said.append(f"A run also ends with its lifetime, at a constant rate, after {mean} on average.")
     return said

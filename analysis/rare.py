@@ -31,7 +31,7 @@ SMALL = 1 << 14
 """Transitions up to which a head grows on at next to no cost, though it is certain enough."""
 GROWTH = 1.5
 """By how much a head has grown when it is solved again."""
-ASSUMPTION = "Runs of any length are counted in the head; those from its exits end after run.max_steps."
+ASSUMPTION = "The head counts runs of any length; runs from its exits end after run.max_steps."
 EXACT = "exact"
 CERTIFIED = "exact head, tail bounded"
 SAMPLED = "exact head, sampled tail"

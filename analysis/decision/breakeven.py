@@ -85,11 +85,11 @@ class BreakEven(NamedTuple):
 
     def told(self) -> str:
         """A sentence."""
-        lever, none = self.lever, "none meets the targets"
+        lever, none = self.lever, "no design meets the targets"
         side = "up" if self.beyond > lever.value else "down"
         there, still = self.instead or none, f"still {self.chosen}" if self.chosen else none
         name, now = lever.name + ("" if lever.own[1] == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
-        return f"With {name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)} {still}."
+        return f"With {name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)}, {still}."
 
 
 class Search(NamedTuple):
@@ -108,12 +108,12 @@ class Search(NamedTuple):
         names = tuple(dict.fromkeys(lever.name for lever in self.tried if lever not in flipped))
         sentences = [each.told() for each in self.found]
         if names:
-            sentences.append(f"Within a factor of {MOST:g} up and down no other choice by: {'; '.join(names)}.")
+            sentences.append(f"These change nothing if scaled up or down by {MOST:g}: {'; '.join(names)}.")
         untried = [lever.name for lever in self.untried]
         more = [f"and {len(untried) - _MOST_NAMED} more"] if len(untried) > _MOST_NAMED else []
         if untried:
             named = "; ".join(untried[:_MOST_NAMED] + more)
-            sentences.append(f"Not tried out: {named}.")
+            sentences.append(f"Not tried: {named}.")
         return sentences
 
 

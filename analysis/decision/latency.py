@@ -26,9 +26,9 @@ EXACT, BY_RANKS = "exact", "order statistics"
 LEVELS = (0.5, 0.99, 0.999)
 """The quantiles that a design is told of: p50, p99 and p99.9."""
 LEFT_OUT = (
-    "Round trips are independent of each other: what slows all copies down at once, such as a switch or the writer's "
-    "garbage collection, is not in them.",
-    "All copies are up: what a write waits for that meets a dead one is not in them.",
+    "Round trips are independent of each other: whatever slows all copies down at once, such as a switch or the "
+    "writer's garbage collection, is not included.",
+    "All copies are up: the time that a write waits for a dead copy is not included.",
 )
 _PANELS, _NODES = 24, 20
 """Of the integration: panels that halve towards either end, and nodes in each."""

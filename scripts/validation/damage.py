@@ -39,8 +39,8 @@ def flips(count: int, seed: int) -> Check:
     passed = sum(line.startswith("unnoticed") for line in said)
     return Check(
         "Damage: flipped bits",
-        "Each time one bit of a sweep's tables is flipped, and the tables are read. That has to fail, in one line that "
-        "names the file.",
+        "Each time, one bit of a sweep's tables is flipped, and the tables are read. That has to fail, in one line "
+        "that names the file.",
         ("bits flipped", "noticed", "read as if nothing were wrong"),
         [(f"{count:,}", f"{count - passed:,}", passed)],
         f"{said[-1]}.",
@@ -54,8 +54,8 @@ def files(count: int, seed: int) -> Check:
     found = {what: number for number, what in re.findall(r"([\d,]+) (read|refused|wrong)", said[-1])}
     return Check(
         "Damage: experiment files",
-        "Files of configs/ with bytes, lines and values changed: each is read or refused, within 30 s, in one short "
-        "line that names the file.",
+        "Files of configs/ with bytes, lines and values changed: each is either read or, within 30 s, refused in one "
+        "short line that names the file.",
         ("files", "read", "refused in a line", "traceback, long line or slow"),
         [(f"{count:,}", *(found.get(each, "0") for each in ("read", "refused", "wrong")))],
         f"{said[-1]}.",
@@ -71,8 +71,8 @@ def tables(count: int, seed: int) -> Check:
     found = {what: number for number, what in re.findall(r"([\d,]+) (drawn|refused|wrong|not a table)", said[-1])}
     return Check(
         "Damage: crafted results",
-        "Tables of results with values changed and sealed again, as somebody might craft them: `quorisk plot` draws "
-        "them or refuses them in a line. What Parquet cannot hold is no table.",
+        "Tables of results whose values were changed and that were sealed again, as an attacker might do: "
+        "`quorisk plot` draws them or refuses them in one line. What Parquet cannot hold is not a table.",
         ("tables", "drawn", "refused in a line", "not a table", "traceback or slow"),
         [(f"{count:,}", *(found.get(each, "0") for each in ("drawn", "refused", "not a table", "wrong")))],
         f"{said[-1]}.",
@@ -94,9 +94,9 @@ def kills(count: int, seed: int) -> Check:
         same[each[1], each[2]] += each[4] == "True"
     return Check(
         "Damage: killed sweeps",
-        "Sweeps on this machine of which the driver, its Java or a Python worker is killed (SIGKILL) at a random "
-        "moment, while it plans, runs, merges or draws. `--resume` has to leave the bytes of an "
-        "undisturbed sweep. Sweeps that had ended before there was anything to kill count all the same.",
+        "Sweeps on one machine, whose driver, Java process or Python worker is killed (SIGKILL) at a random moment, "
+        "while they plan, run, merge or draw. With `--resume` they have to give the same bytes as an undisturbed "
+        "sweep. Sweeps that ended before there was anything to kill count as well.",
         ("killed", "while", "kills", "resumed to the same bytes"),
         [(*key, by[key], same[key]) for key in sorted(by)],
         f"{said[-1]}.",

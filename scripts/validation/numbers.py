@@ -45,7 +45,7 @@ def tlc(quick: bool) -> Check:
     return Check(
         "States, against TLC",
         "The model checker TLC ran the original TLA+ specifications; `quorisk explore` searches the same constants. "
-        "Compared are distinct states, depth, and for each invariant the states that break it. Rows are named by "
+        "Distinct states, depth, and for each invariant the states that break it are compared. Rows are named by "
         "module, sizes and switches.",
         ("row", "protocol", "states, TLC", "states", "depth, TLC", "depth", "states that break something", ""),
         rows,
@@ -89,9 +89,8 @@ def published(quick: bool) -> Check:
     same = all(float(figure) == float(printed) for _, _, figure, printed, _ in rows)
     return Check(
         "Probabilities and times, against published figures",
-        "Other people's models on the contract that the protocols are written in, solved by `exact`. Figures are "
-        "compared in all the digits that the sources print; the deviation is that of all our digits from the "
-        "printed ones.",
+        "Other people's models, written like our protocols and solved by `exact`. Figures are compared in all the "
+        "digits that the sources print; the deviation is between all of our digits and the printed ones.",
         ("source", "what", "published", "Quorisk", "deviation"),
         [(*row[:4], f"{row[4]:.1e}") for row in rows],
         f"{len(rows)} figures, equal in every printed digit.",
@@ -115,11 +114,11 @@ def latency(quick: bool) -> Check:
     return Check(
         "Write latency, against PBS",
         "Bailis et al., Probabilistically Bounded Staleness, VLDB 2012: 99.9th percentiles of three replicas, in "
-        "milliseconds, which they simulated, and we compute from the distributions that they fitted.",
+        "milliseconds. They simulated them; we compute them from the distributions that they fitted.",
         ("source", "quorum", "published", "Quorisk", "deviation"),
         [(*row[:3], f"{row[3]:.2f}", f"{relative(row[3], row[2]):.1%}") for row in rows],
-        f"the largest deviation is {most:.1%}, of {pbs.DEVIATION:.0%} allowed: their parameters are printed with two "
-        "digits or three.",
+        f"the largest deviation is {most:.1%}, of {pbs.DEVIATION:.0%} allowed, as their parameters are printed with "
+        "only two or three digits.",
         most <= pbs.DEVIATION,
     )
 
@@ -138,8 +137,8 @@ def by_storm(quick: bool) -> Check:
     return Check(
         "Exact answers, against Storm",
         "The model checker Storm solves the chains that `exact` builds, with no code in common: probabilities of "
-        "data loss, of every invariant and end, by steps and by time, and mean steps and times. The "
-        "deviation is the largest of all.",
+        "data loss, of breaking every invariant and of every end, by steps and by time, and mean steps and times. The "
+        "deviation is the largest of them.",
         ("model", "states", "P(data loss), Storm", "P(data loss)", "steps, Storm", "steps", "deviation"),
         rows,
         f"the largest relative deviation is {most:.1e}, of 1e-10 allowed.",
@@ -169,8 +168,8 @@ def sampling(quick: bool) -> Check:
         rows.append((model.name, changed, name, f"{p:.6g}", f"{hits / runs:.6g}", f"{low:.6g} to {high:.6g}", holds))
     return Check(
         "Random runs, against exact answers",
-        f"The same configuration by {runs:,} random runs and by `exact`: of each the invariant that breaks most "
-        "often. The interval is Clopper-Pearson's with 99.9% confidence, so that one of a thousand rows may miss.",
+        f"The same configuration by {runs:,} random runs and by `exact`, for the invariant that breaks most "
+        "often. The interval is Clopper-Pearson's with 99.9% confidence, so one of a thousand rows may miss.",
         ("model", "switches", "invariant", "exact", "runs", "interval", "holds it"),
         [(*row[:-1], "yes" if row[-1] else "**no**") for row in rows],
         f"{sum(row[-1] for row in rows)} of {len(rows)} intervals hold the exact probability.",
@@ -202,8 +201,8 @@ def engines(quick: bool, count: int, seed: int) -> Check:
         rows.append((f"{name}, {count} random configurations", "numba and lanes", f"{sum(compared):,}", 0))
     return Check(
         "Engines, against each other",
-        "Every engine makes run number i of a seed the same run: outcome, invariants, steps, messages and time are "
-        "compared run by run, bit for bit (of lanes, what all runs of a configuration add up to).",
+        "With one seed, run number i is the same run on every engine: outcome, invariants, steps, messages and time "
+        "are compared run by run, bit for bit (for lanes, the sums over all runs of a configuration).",
         ("configuration", "engines", "runs", "runs that differ"),
         rows,
         "no run may differ.",
@@ -233,9 +232,9 @@ def coverage(quick: bool, count: int, seed: int) -> Check:
     least = min(each.coverage for each in result.rows)
     return Check(
         "Intervals, against what they promise",
-        f"Every kind of 95% interval, {count:,} times on chains whose answer is known: how often it held the answer. "
-        "Brackets are 99.9% intervals of that share or the like, as `quorisk calibrate` makes them.",
-        ("interval", "chain", "truth", "coverage", "of which"),
+        f"Every kind of 95% interval, {count:,} times on chains whose answer is known: how often it contained the "
+        "answer. The last column has 99.9% intervals of that share, made as `quorisk calibrate` makes them.",
+        ("interval", "chain", "truth", "coverage", "99.9% interval"),
         rows,
         f"the least coverage seen is {least:.3f}; {len(short)} of {len(rows)} rows are below 0.95 beyond chance.",
         not short and not np.isnan(least) and not math.isinf(least),

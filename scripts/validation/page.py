@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "validation.md"
 HEAD = """# Validation
 
-What Quorisk was compared with, whose the other figures are, and how far apart they were. `scripts/validate.py` makes
-the comparisons and writes this page; with `--quick` it makes small ones, in minutes. Every section says when it was
-made, with which versions and by which command; nothing here was typed in by hand.
+This page says what Quorisk was compared with, whose figures those are, and how far apart they were.
+`scripts/validate.py` makes the comparisons and writes the page; with `--quick` it makes small ones, in minutes. Every
+section says when it was made, with which versions and by which command. None of the figures was typed in by hand.
 """
 _SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)\n<!-- /\1 -->\n", re.DOTALL)
 PACKAGES = ("quorisk", "numpy", "numba", "jax", "scipy", "stormpy", "pyspark", "pyarrow")
@@ -40,7 +40,11 @@ def write(name: str, check: Check, command: str, seconds: float, order: Sequence
     there[name] = _section(check, command, seconds)
     parts = [f"\n<!-- {each} -->\n{there[each]}\n<!-- /{each} -->\n" for each in order if each in there]
     missing = ", ".join(f"`{each}`" for each in order if each not in there)
-    last = f"\nNot on this page yet: {missing}. `make test` makes small ones of these comparisons.\n" if missing else ""
+    last = (
+        f"\nNot on this page yet: {missing}. `make test` makes small versions of these comparisons.\n"
+        if missing
+        else ""
+    )
     PAGE.write_text(HEAD + "".join(parts) + last, "utf-8")
 
 

@@ -63,10 +63,10 @@ def first_page(tmp_path):
 
 def test_a_rate_that_would_change_the_choice_stands_on_the_first_page_and_both_sides_hold(first_page, tmp_path):
     said = first_page(1000.0)
-    pattern = r'With "bookie is lost" at (\S+) \(up from 0\.001\): (.*); with (\S+) still (.*)\.'
+    pattern = r'With "bookie is lost" at (\S+) \(up from 0\.001\): (.*); with (\S+), still (.*)\.'
     [(beyond, instead, before, chosen)] = [told.groups() for each in said if (told := re.fullmatch(pattern, each))]
     assert chosen == "AQ 2"
-    assert instead == "none meets the targets"
+    assert instead == "no design meets the targets"
     experiment = config.load(tmp_path / "x.toml")
     for value, expected in ((before, "AQ 2"), (beyond, None)):
         there = advise(experiment.changed(f"rates.bookie_is_lost={value}"), Weigher(1 << 26, 1))

@@ -173,7 +173,7 @@ def test_figures_that_there_is_no_time_for_are_named(load):
     advice = advise(load(), Weigher(1 << 26, 1), None, within_s=0.0)
     assert advice.search.tried == []
     names = '"message loss"; "client starts recovery" in quiet; "client starts recovery" in failover'
-    assert advice.search.told() == [f"Not tried out: {names}."]
+    assert advice.search.told() == [f"Not tried: {names}."]
 
 
 def test_the_nearest_flips_on_both_sides_are_found():
