@@ -114,8 +114,9 @@ def _promised(design: Design) -> str:
         said.append(f"p99 of a write {numbers.number(promised['write_p99_ms'])} ms")
     if "stored_bytes" in promised:
         said.append(f"stores {numbers.size(promised['stored_bytes'])}")
-    lost = f"{estimate(promised)}{', none seen' if design.is_clean else ''}"
-    said.append(f"{lost} losses a year" if "parts" in promised else f"P(data loss) {lost}")
+    unit = "losses a year" if "parts" in promised else "P(data loss)"
+    lost = f"{estimate(promised)} {unit}" if "parts" in promised else f"{unit} {estimate(promised)}"
+    said.append(f"{unit} 0, proved" if design.is_proved else f"{lost}, none seen" if design.is_clean else lost)
     return "; ".join(said)
 
 

@@ -21,6 +21,8 @@ def test_init_writes_a_file_that_can_be_run(quorisk, tmp_path, protocol):
     experiment = config.load(path)
     assert experiment.protocol == protocol
     assert len(experiment.points) > 1
+    # physical, with scenarios that add up to a year, but for what nobody has measured
+    assert (experiment.profile is not None) == bool(experiment.scenarios) == (protocol != "compaction")
     lines = path.read_text("utf-8").splitlines()
     keys = [line for line in lines if "=" in line and not line.startswith("#")]
     assert sum("#" in line for line in lines) > len(keys) / 2  # beside a key, or above several
