@@ -61,13 +61,13 @@ class Speed(NamedTuple):
     engine: str
     threads: int
     steps_per_s: float
-    """Steps of random runs; transitions of a search."""
+    """Steps of random runs a second; for a search, transitions a second."""
     runs_per_s: float | None
-    """None for a search."""
+    """Runs a second; None for a search."""
     compile_s: float
     """Seconds of the first call: compilation, or loading from the cache on disk if it was compiled before."""
     device: str | None = None
-    """What the runs were stepped on, or how; None for numba. The following are None but for jax."""
+    """What the runs were stepped on, or how; None for numba. The fields below are None except for jax."""
     bytes_per_step: int | None = None
     """Bytes of device memory moved: a run's state, read and written once."""
     operations_per_step: int | None = None

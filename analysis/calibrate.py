@@ -27,7 +27,7 @@ LEAST_P = 1e-6
 BUDGET = 10**9
 """Runs that a sequential rule may use: none of these needs as many for LEAST_P."""
 COVERAGE_CONFIDENCE = 0.999
-"""Of the interval of a coverage; high, as there are many of them."""
+"""The confidence of the interval of each coverage; high, because there are many of them."""
 PROTOCOL: dict[str, Any] = {
     "protocol": "compaction",
     "model": {"messages": 1, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
@@ -59,7 +59,7 @@ class Estimator(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How an estimator did."""
+    """How well an estimator did."""
 
     method: str
     chain: str
@@ -72,7 +72,7 @@ class Calibration(NamedTuple):
     coverage_high: float
     mean_runs: float
     mean_width: float | None
-    """None if an interval had no upper limit."""
+    """The mean width of the intervals; None if one had no upper limit."""
     mean_reference: float
     """Width of the Clopper-Pearson intervals for p of the same runs."""
 

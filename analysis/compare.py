@@ -49,11 +49,11 @@ class Plan(NamedTuple):
     """What the variants share: model, runs, seed, confidence."""
     variants: tuple[Variant, ...]
     pairs: tuple[tuple[int, int], ...]
-    """Places of variant and baseline in `variants`."""
+    """The places in `variants` of each pair's variant and baseline."""
 
 
 def num_runs(plan: Plan) -> int:
-    """The number of runs that a comparison makes at the most."""
+    """Returns the largest number of runs that a comparison makes."""
     return plan.experiment.run.runs * len(plan.variants)
 
 
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
     variant: str
     baseline: str
     events: dict[str, Comparison]
-    """By invariant; DATA_LOSS first."""
+    """The comparison for each invariant, DATA_LOSS first."""
 
 
 class Result(NamedTuple):
@@ -77,21 +77,21 @@ class Result(NamedTuple):
     runs: int
     """The number of runs of each variant."""
     confidence: float
-    """With which the intervals of one event and kind hold for all pairs together."""
+    """The confidence with which the intervals of one event and kind hold together for all pairs."""
     method: str
     variants: dict[str, str]
-    """Point ids by label."""
+    """The point id of each variant, by label."""
     cut_off: dict[str, int]
-    """Runs that may hide a loss, by label."""
+    """The number of runs that may hide a loss, by label."""
     pairs: list[Pair]
     data_loss_invariants: list[str]
     assumptions: list[str]
 
 
 def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> Plan:
-    """The variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
+    """Plans the variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
 
-    All against the first, or against each other. Raises ConfigError.
+    Each is compared with the first, or with every other one. Raises ConfigError.
     """
     names, axes = zip(*(_axis(option) for option in options), strict=True)
     experiment = changed(*axes)
@@ -113,7 +113,7 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
 
 
 def ablation(changed: Changed) -> Plan:
-    """Every switch of the model's variants off in turn, and every repair that the file has, against all on.
+    """Plans to turn off each switch of the model and each repair of the file in turn, and to compare with all on.
 
     Raises ConfigError.
     """

@@ -33,10 +33,10 @@ class Years(NamedTuple):
     per_year: dict[str, float]
     """How many times a year each scenario happens."""
     scenarios: dict[str, Result]
-    """By name. Their intervals hold together."""
+    """The comparison for each scenario, by name; their intervals hold together."""
     pairs: list[Difference]
     confidence: float
-    """With which the differences of all pairs hold together."""
+    """The confidence with which the differences of all pairs hold together."""
 
 
 def plans(changed: Changed, make: Callable[[Changed], Plan]) -> dict[str, Plan]:
@@ -80,7 +80,7 @@ def _difference(parts: list[tuple[float, Result, int]]) -> Difference:
 
 
 def as_json(years: Years) -> dict[str, Any]:
-    """Years as what `json.dumps` takes: named tuples become objects."""
+    """Returns an object for `json.dumps`; named tuples become objects."""
     scenarios = {name: {"per_year": years.per_year[name]} | plain(result) for name, result in years.scenarios.items()}
     pairs = [pair._asdict() for pair in years.pairs]
     return {"losses_per_year": pairs, "confidence": years.confidence, "scenarios": scenarios}

@@ -21,25 +21,25 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, Model
 
 FEWEST_TICKS = 1000
-"""A mean of fewer ticks is not told: each time is cut down to a whole number of them."""
+"""A mean of fewer ticks is not given: each time is rounded down to a whole number of them."""
 
 
 class Risk(NamedTuple):
     """How often something was lost, and how often it may be."""
 
     losses: int
-    """Runs in which it was; with a head, of those from its exits."""
+    """The runs in which it was lost; with a head, only those from its exits count."""
     p: float
-    """losses / runs; with a head, L + F losses / runs."""
+    """The estimate: losses / runs; with a head, L + F losses / runs."""
     low: float
     high: float
-    """The upper end of the interval, by `Estimate.method`; unfinished runs count as unknown."""
+    """The upper end of the interval, made by `Estimate.method`; unfinished runs count as possible losses."""
     bounds: bool = False
-    """high is more than ten times low: these are bounds, and `p` is no estimate."""
+    """Whether high is more than ten times low: then these are bounds, and `p` is not an estimate."""
 
 
 class MetFaults(NamedTuple):
-    """Losses that met just these kinds of faults, as a share of all losses."""
+    """The losses whose runs met exactly these kinds of faults, as a share of all losses."""
 
     faults: list[str]
     """The kinds, sorted by name; empty if these runs met no fault."""
@@ -51,29 +51,29 @@ class MetFaults(NamedTuple):
 
 
 class Exposure(NamedTuple):
-    """How long an invariant stayed broken whose breach is exposure."""
+    """How long an invariant whose breach is exposure stayed broken."""
 
     runs: int
-    """Runs that broke it."""
+    """The runs that broke it."""
     mean_time: float | None
-    """Model time until repaired or the run's end, on average over these runs; None if there were none."""
+    """Its mean model time, over these runs, until it was repaired or the run ended; None if there were no such runs."""
 
 
 class Estimate(NamedTuple):
-    """What the runs of one configuration add up to."""
+    """What the runs of one configuration say."""
 
     protocol: str
     point_id: str
     parameters: dict[str, Any]
-    """By dotted key, defaults filled in."""
+    """All parameters by dotted key, including defaults."""
     engine: str
     threads: int
     seed: int
     runs: int
-    """Runs from the beginning, which outcomes, steps and times are about; with a head, those that found losses rare."""
+    """Runs from the beginning, which give outcomes, steps and times; with a head, the runs that found losses rare."""
     steps: int
     mean_steps: float | None
-    """None if there were no runs."""
+    """The mean number of steps of a run; None if there were no runs."""
     outcomes: dict[str, int]
     confidence: float
     method: str
@@ -85,11 +85,11 @@ class Estimate(NamedTuple):
     invariants: dict[str, Risk]
     data_loss_invariants: list[str]
     mean_time_to_loss: float | None
-    """Model time of the runs that lost data; None if there were none, or ticks are too coarse or too few for it."""
+    """The mean model time until runs lost data; None if no run did, or if times are too short or too long to count."""
     losses_by_faults: list[MetFaults]
-    """What the losses are made of, the most first."""
+    """What the losses are made of, the largest share first."""
     exposures: dict[str, Exposure]
-    """By invariant whose breach is exposure."""
+    """How long entries were exposed, by invariant whose breach is exposure."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
     seconds: float
@@ -97,17 +97,17 @@ class Estimate(NamedTuple):
     steps_per_s: float
     runs_per_s: float
     head: rare.HeadPart | None
-    """What was solved exactly; None if all was counted."""
+    """What was solved exactly; None if all losses were counted."""
     assumptions: list[str]
 
 
 def num_cores() -> int:
-    """Cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def only_point(experiment: Experiment) -> GridPoint:
-    """The point of an experiment that has just one. Raises ConfigError."""
+    """Returns the one point of an experiment. Raises ConfigError if it has several."""
     if len(experiment.points) > 1:
         raise ConfigError(f"{experiment.path}: {one_wanted([point.varied for point in experiment.points])}")
     return experiment.points[0]
@@ -234,12 +234,12 @@ def _risk(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None
 
 
 def data_loss_invariants(model: Model) -> list[str]:
-    """Those whose breach is data loss."""
+    """Returns the names of the invariants whose breach is data loss."""
     return [invariant.name for invariant in model.invariants if invariant.data_loss]
 
 
 def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
-    """What the probabilities of a point rest on, a sentence each."""
+    """Returns what the probabilities of a point rest on, in sentences."""
     physical = point.time_unit is not None
     said_time = units.say_time(point.horizon) if physical else f"model time {point.horizon:g}"
     one = "1 / s" if physical else "1"

@@ -20,7 +20,7 @@ NOTE = (
 
 
 def parse_memory(text: str) -> int:
-    """Bytes that a text such as 4GiB means. Raises ConfigError."""
+    """Returns the number of bytes that a text such as 4GiB means. Raises ConfigError."""
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-z]*)\s*", text)
     units = {unit.lower(): size for unit, size in UNITS.items()}
     size = round(float(match[1]) * units.get(match[2].lower() or "b", 0)) if match else 0
@@ -30,14 +30,14 @@ def parse_memory(text: str) -> int:
 
 
 def too_much(memory_bytes: int, instead: str = "ask for less") -> ConfigError:
-    """What to say where the system gives no such memory."""
+    """Returns the error to raise if the system does not have that much memory."""
     unit, size = next(each for each in reversed(UNITS.items()) if each[1] <= memory_bytes)
     said = f"{memory_bytes / size:.4g}{unit}"
     return ConfigError(f" {said}: this machine does not have that much memory; {instead}", "memory")
 
 
 def left_out(experiment: Experiment) -> list[str]:
-    """Switches for history that the specification's own states do not have, and that the file does not ask for."""
+    """Returns the switches for history that the specification's own states lack and that the file does not set."""
     history = [p for p in experiment.model.parameters if p.history]
     return [p.name for p in history if f"{p.table}.{p.name}" not in experiment.given]
 
@@ -45,7 +45,7 @@ def left_out(experiment: Experiment) -> list[str]:
 def explore(
     experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Search, float]:
-    """Searches the one point of an experiment; what was found, and the seconds it took (compilation included).
+    """Searches the one point of an experiment; returns what was found, and the seconds it took, with compilation.
 
     `progress` is called with the number of states and the depth reached. Raises ConfigError if there are several
     points, or if the memory does not hold the beginning of the search.
@@ -63,7 +63,7 @@ def explore(
 
 
 def as_json(experiment: Experiment, found: Search, seconds: float) -> dict[str, Any]:
-    """For `json.dumps`: `Search` with what it says of each invariant in one object."""
+    """Returns an object for `json.dumps`: the fields of `Search`, with one object for each invariant."""
     invariants = {
         name: {"breaking_states": states, "first_depth": found.first_depth[name]}
         for name, states in found.breaking_states.items()

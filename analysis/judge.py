@@ -9,13 +9,13 @@ from quorisk.kernels.errors import ConfigError
 
 
 def rule_of(run: RunSettings) -> Rule | None:
-    """The stopping rule that an experiment asks for; None for a fixed number of runs."""
+    """Returns the stopping rule that an experiment asks for; None for a fixed number of runs."""
     rule = Rule(run.precision, run.relative_precision)
     return rule if min(rule) < math.inf else None
 
 
 def estimator_of(run: RunSettings, num_points: int = 1) -> Estimator:
-    """How the intervals of an experiment are made whose grid has this many points."""
+    """Returns how intervals are made for an experiment whose grid has this many points."""
     return Estimator(run.confidence, num_points if run.simultaneous else 1, rule_of(run) is not None)
 
 
@@ -27,7 +27,7 @@ def is_precise(run: RunSettings, losses: int, runs: int, hidden: int, num_points
 
 
 def fixed_runs(experiment: Experiment) -> int:
-    """The number of runs, for what has no stopping rule, and counts. Raises ConfigError if something else is asked."""
+    """Returns the number of runs, for verbs that only count and never stop early. Raises ConfigError otherwise."""
     if experiment.run.method in ("head", "exact"):
         raise ConfigError(
             f"{experiment.path}: run.method = {experiment.run.method!r}: count, because only `quorisk estimate` and "

@@ -38,26 +38,26 @@ SAMPLED = "exact head, sampled tail"
 
 
 class HeadPart(NamedTuple):
-    """What is known without sampling, and from what."""
+    """What is known without sampling, and what it was solved from."""
 
     cost: int
-    """Of the paths in the head, at the most, in decades."""
+    """The highest cost of a path in the head, in decades."""
     states: int
     transitions: int
     lost: float
-    """L, the probability of losing data inside it."""
+    """L, the probability that a run loses data inside the head."""
     leaves: float
-    """F, the probability of leaving it."""
+    """F, the probability that a run leaves the head."""
     exits: int
-    """States in which it is left, from which the runs start; 0 if none were needed."""
+    """The states where runs leave the head, from which the sampled runs start; 0 if none were needed."""
     left_out: float
     """The part of F that leads to exits for which there was no room: upper bounds count all of it as loss."""
     runs: int
-    """From the exits."""
+    """The runs that were made from the exits."""
     losses: int
-    """Of these."""
+    """How many of these runs were lost."""
     needed_runs: int | None
-    """From the exits, for an interval of 10 % either side, by what was seen; None if there were as many, or no loss."""
+    """About how many runs from the exits an interval of ±10 % takes; None if that many were made, or none was lost."""
 
 
 class Part(NamedTuple):

@@ -56,10 +56,10 @@ class Sweep(NamedTuple):
 
 
 def load(path: str | Path, confidence: float | None = None) -> Sweep:
-    """The results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
+    """Loads the results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
 
-    Without such a file intervals are 95% ones, each for itself; with `confidence` they are of that confidence, whatever
-    the file says, each for itself. Raises ResultError if there are no results that can be
+    Without such a file there are 95% intervals, each on its own; with `confidence` they have that confidence, whatever
+    the file says, each on its own. Raises ResultError if there are no results that can be
     read, ConfigError if the experiment file cannot be used.
     """
     path = Path(path)

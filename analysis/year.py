@@ -21,16 +21,16 @@ class Year(NamedTuple, Generic[Result]):
     """What a design loses in a year, and in which scenarios."""
 
     design: dict[str, Any]
-    """The grid's values, by dotted key."""
+    """The design's values of the grid's keys, by dotted key."""
     of: dict[str, Scenario]
-    """Its scenarios by name: how often each happens, what it is, and what it makes simpler."""
+    """The scenarios by name: how often each happens, what it is, and what it simplifies."""
     scenarios: dict[str, Result]
-    """By name. Intervals of estimates hold together: each is at the confidence of `yearly.confidence_of_each`."""
+    """The results by scenario. Their intervals hold together, each at the confidence of `confidence_of_each`."""
     losses: Losses
 
     @property
     def per_year(self) -> dict[str, float]:
-        """How many times a year each scenario happens."""
+        """Returns how many times a year each scenario happens."""
         return {name: scenario.per_year for name, scenario in self.of.items()}
 
     @property
@@ -120,7 +120,7 @@ def _part(per_year: float, result: Estimate | ExactResult) -> Part:
 
 
 def as_json(year: Year[Any]) -> dict[str, Any]:
-    """For `json.dumps`: `losses_per_year`, the mean time between losses, and every scenario's own result."""
+    """Returns an object for `json.dumps`: `losses_per_year`, the mean time between losses, and all results."""
     between_s = [YEAR_S * years for years in year.losses.years_between]
     scenarios = {
         name: {"per_year": year.per_year[name], "share": year.share(name)} | plain(result)

@@ -49,19 +49,19 @@ class Options(NamedTuple):
     resume: bool = False
     """Keep what an earlier run of the same experiment left."""
     budget_s: float = math.inf
-    """Seconds after which no more is computed."""
+    """Seconds after which computing stops."""
 
 
 class Summary(NamedTuple):
     """What a sweep came to."""
 
     points: int
-    """With results."""
+    """The number of points with results."""
     runs: int
     losses: int
     """Runs that lost data."""
     stopped: dict[str, int]
-    """Points by why there are no more runs, as in the column of results."""
+    """The number of points by why they have no more runs, as in the column `stopped` of the results."""
 
 
 class Expected(NamedTuple):
@@ -74,7 +74,7 @@ class Expected(NamedTuple):
     most_core_s: float
     """Seconds if every point takes all its runs."""
     cores: int
-    """Of this machine."""
+    """The cores of this machine."""
 
 
 def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> Summary:

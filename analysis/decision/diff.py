@@ -32,28 +32,28 @@ class Change(NamedTuple):
     """What became of a design."""
 
     settings: dict[str, Any]
-    """Its values of what either sweep varies, by dotted key."""
+    """The values of the keys that either sweep varies, by dotted key."""
     before: Side
     after: Side
     difference: float
     difference_low: float
     difference_high: float
     verdict: str
-    """FEWER, MORE or NOT_SHOWN."""
+    """The verdict: FEWER, MORE or NOT_SHOWN."""
 
 
 class Diff(NamedTuple):
     """How two sweeps compare."""
 
     changes: list[Change]
-    """In the order of the second sweep."""
+    """The changes, in the order of the second sweep."""
     settings: dict[str, tuple[Any, Any]]
-    """What all configurations of either have, and the two differ in: before and after, by dotted key."""
+    """Settings that are fixed within each sweep but differ between the two, before and after, by dotted key."""
     only_before: int
     only_after: int
     """Configurations that the other one does not have."""
     confidence: float
-    """With which all that is said of `changes` holds together."""
+    """The confidence with which all statements about `changes` hold together."""
 
 
 def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:

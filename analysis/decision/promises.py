@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 class Promise(NamedTuple):
-    """Of a configuration."""
+    """What a configuration promises."""
 
     copies: int
-    """Of an entry that is acknowledged, as it is, at least."""
+    """The fewest copies of an entry when it is acknowledged."""
     stored: int
-    """Of an entry in the end, while nothing is broken: what storage is paid for."""
+    """The copies of an entry in the end, if nothing breaks: what storage is paid for."""
     on_disk: bool
-    """Whether the copies outlive a power cut as the entry is acknowledged; else they are in the page cache."""
+    """Whether these copies survive a power cut when the entry is acknowledged; else they are in the page cache."""
     survives: str
     """What may be lost at once, whatever of it, as the entry is acknowledged: "1 bookie", "1 bookie or 1 zone"."""
     nodes: int
     zones: int
-    """The same in numbers."""
+    """The same, as numbers."""
     waits_for: int
-    """Answers that a write waits for, of those of all copies."""
+    """How many answers a write waits for."""
 
 
 def promise(protocol: str, values: Mapping[str, Any]) -> Promise | None:

@@ -20,14 +20,14 @@ class Advice(NamedTuple):
     """What is known of an experiment's designs, and what follows."""
 
     designs: list[Design]
-    """By rank."""
+    """The designs, by rank."""
     choice: list[Design]
-    """Those to choose from, the first before all; empty if none meets the targets."""
+    """The designs to choose from, the best first; empty if none meets the targets."""
     target: float
-    """Losses a year, or if there are no scenarios the probability in a run; infinite for none."""
+    """The target: losses a year or, without scenarios, the probability in a run; infinite if there is none."""
     words: Recommendation
     search: Search
-    """For break-even points."""
+    """What the search for break-even points found."""
     scope: Scope
 
     @property

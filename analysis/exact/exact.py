@@ -1,4 +1,4 @@
-"""Exact probabilities of one configuration: the Markov chain that a random run is, built whole and solved.
+"""Exact probabilities of one configuration: the whole Markov chain that random runs follow, built and solved.
 
 The chain (`kernels.states.chain`) has a state for everything that a run can come to. It is solved by elimination
 (`analysis.exact.answers`), which only ever adds, multiplies and divides positive numbers, so that a probability of
@@ -35,36 +35,36 @@ class Certain(NamedTuple):
 
     p: float
     proved_zero: bool
-    """No run can: of all states that this configuration (its rates and message_loss included) can reach, none breaks
-    it. Unlike no loss among many runs, this is a proof."""
+    """Whether it is proved that no run can: none of the states that this configuration can reach, under its rates and
+    message_loss, breaks it. Unlike many runs without a loss, this is a proof."""
 
 
 class ExactResult(NamedTuple):
-    """What the chain of one configuration says; of runs that end by themselves, whatever run.max_steps is."""
+    """What the chain of one configuration says of runs that end on their own, whatever run.max_steps is."""
 
     protocol: str
     point_id: str
     parameters: dict[str, Any]
-    """By dotted key, defaults filled in."""
+    """All parameters by dotted key, including defaults."""
     states: int
     transitions: int
-    """Pairs of a state and a next one."""
+    """The number of pairs of a state and a next state."""
     largest_cycle: int
-    """States of the largest set among which runs move to and fro; 1 if no run comes back to a state it has left."""
+    """The size of the largest set of states among which runs move back and forth; 1 if no run returns to a state."""
     data_loss: Certain
-    """Of breaking any invariant whose breach is data loss."""
+    """The probability of breaking any invariant whose breach is data loss."""
     invariants: dict[str, Certain]
     data_loss_invariants: list[str]
     outcomes: dict[str, float]
-    """P by how a run ends; `unfinished`: it never does."""
+    """The probability of each way to end; `unfinished` runs never end."""
     expected_steps: float | None
-    """None if a run may go on for ever."""
+    """The mean number of steps of a run; None if a run may go on for ever."""
     expected_time: float | None
-    """In model time; None likewise."""
+    """The mean model time of a run; None if a run may go on for ever."""
     p_by_steps: dict[int, float]
-    """P(data is lost within this many steps)."""
+    """The probability that data is lost within each of these numbers of steps."""
     p_by_time: dict[float, float]
-    """P(data is lost by this model time)."""
+    """The probability that data is lost by each of these model times."""
     storm_difference: float | None
     """The largest relative difference between these numbers and Storm's; None if Storm was not asked."""
     build_s: float
@@ -127,7 +127,7 @@ def exact(
 
 
 def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Chain:
-    """The chain of the one point of an experiment. Raises ConfigError."""
+    """Builds the chain of an experiment's one point. Raises ConfigError."""
     point = only_point(experiment).point
     if point.horizon < math.inf:
         raise ConfigError(

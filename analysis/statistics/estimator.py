@@ -15,9 +15,9 @@ class Estimator(NamedTuple):
     """
 
     confidence: float
-    """With which the interval holds the probability, or all `together` theirs."""
+    """The confidence with which an interval holds its probability, or all `together` hold theirs."""
     together: int = 1
-    """Number of intervals that hold together (Bonferroni)."""
+    """The number of intervals that hold together (Bonferroni)."""
     is_sequential: bool = False
     """Whether runs go on until something about them is reached, and not up to a number that was fixed before."""
 

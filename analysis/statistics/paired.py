@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
     """p_variant / p_baseline; None if the baseline never lost."""
     ratio_low: float
     ratio_high: float | None
-    """None if there is no limit."""
+    """The upper end of the ratio's interval; None if it has none."""
     p_value: float
     """The p-value of the exact test that both lose equally often."""
     p_adjusted: float

@@ -17,15 +17,15 @@ METHOD = "sum of the ends of intervals that hold together (Bonferroni)"
 
 
 class Part(NamedTuple):
-    """A scenario's."""
+    """What one scenario contributes."""
 
     per_year: float
     """How many times a year it happens."""
     p: float
-    """P(loss) each time."""
+    """The probability of a loss each time."""
     low: float
     high: float
-    """Of an interval at the confidence of `confidence_of_each`; both `p` if that is exact."""
+    """The upper end of an interval at the confidence of `confidence_of_each`; low and high are `p` if that is exact."""
 
 
 class Losses(NamedTuple):
@@ -36,7 +36,7 @@ class Losses(NamedTuple):
     low: float
     high: float
     confidence: float
-    """With which low and high hold; 1 if all parts are exact."""
+    """The confidence with which low and high hold; 1 if all parts are exact."""
     method: str
 
     @property

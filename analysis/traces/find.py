@@ -31,9 +31,9 @@ class Found(NamedTuple):
 
     trace: Trace | None
     proved: bool
-    """There is none, whatever happens: every reachable state was visited."""
+    """Whether it is proved that there is none: every reachable state was visited."""
     reason: str
-    """How the trace was found, or why there is none: a sentence."""
+    """How the trace was found, or why there is none."""
 
 
 def wanted_invariants(model: Model, name: str) -> list[str]:

@@ -54,7 +54,7 @@ def recommend_verb(
         typer.Option(
             "--break-even",
             metavar="KEY",
-            help="scale a rate or the like, 'all' or 'none'; several times; default: what fits in 20 seconds",
+            help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 20 s)",
             default_factory=list,
             show_default=False,
         ),
