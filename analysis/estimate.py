@@ -260,6 +260,6 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         counted = "may be a loss, and upper bounds count all of these runs" if at_any_time else "is not counted"
         said.append(f"A run also ends at {said_time}; what breaks later {counted}.")
     if point.lifetime < math.inf:
-        mean = units.say_time(point.lifetime) if physical else f"{point.lifetime:g} of model time"
+        mean = units.say_time(point.lifetime) if physical else f"{point.lifetime:g} units of model time"
         said.append(f"A run also ends with its lifetime, at a constant rate, after {mean} on average.")
     return said

@@ -147,7 +147,7 @@ def _exposed_for(mean: float, physical: bool) -> str:
     """A mean time for people; empty if there is none."""
     if math.isnan(mean):
         return ""
-    return units.say_time(mean) if physical else f"{mean:.3g} of model time"
+    return units.say_time(mean) if physical else f"{mean:.3g} units of model time"
 
 
 def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str | None]:

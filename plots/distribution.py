@@ -76,7 +76,8 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
         log_ticks(axes.yaxis)
     ticks = counts.index[:: max(1, -(-len(counts) // _MOST_TICKS))]
-    axes.set_xticks(ticks, [numbers.short(tick) for tick in ticks])
+    short = len(ticks) == 0 or (ticks[0] >= 1e-3 and ticks[-1] < 1e4)
+    axes.set_xticks(ticks, [numbers.short(tick) if short else numbers.power_of_two(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return axes
 

@@ -31,6 +31,9 @@ _HALF_LIGHT = 0.179
 _CELL_IN = 0.42, 1.25
 """Height and width."""
 
+_LOW_IN = 2.4
+"""A figure of this height has no room for a long word beside it."""
+
 
 def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None) -> tuple[str, str] | None:
     """The parameters of rows and columns: `hue` and `x`, or what a design chooses rather than what it has to live with.
@@ -85,7 +88,8 @@ def heat_map_figure(
         canvas.supylabel(text.name(pair[0]), fontsize=9)
         if rows["losses"].any():
             shades = ScalarMappable(LogNorm(*_scale(rows)), _COLOURS)
-            bar = canvas.colorbar(shades, ax=grid, fraction=0.03, aspect=25, label="upper end of the interval")
+            label = "upper end of the interval" if size_in[1] > _LOW_IN else "upper end\nof the interval"
+            bar = canvas.colorbar(shades, ax=grid, fraction=0.03, aspect=25, label=label)
             log_ticks(bar.ax.yaxis)
             if math.isfinite(target := _target(rows)):
                 bar.ax.axhline(target, color=INK, linewidth=2)

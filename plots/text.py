@@ -18,6 +18,8 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+_MOST_RATES = 8
+"""That a caption lists; with a profile there are dozens."""
 _LONGEST = 60
 """Characters of a name or a value."""
 
@@ -176,6 +178,8 @@ def terms(frame: pd.DataFrame) -> str:
     """Model, faults and runs of a figure: what all rows share."""
     first, shared, keys = frame.iloc[0], fixed(frame), varied(frame)
     said = [f"Model {_clean(first['protocol'])}, version {first['model_version']}: {shared.pop('model', 'as above')}."]
+    if shared.get("rates", "").count(", ") >= _MOST_RATES:
+        shared["rates"] = "as in the experiment file and its profile"
     said += [f"{table.capitalize()}: {what}." for table, what in shared.items()]
     kept = independent(frame, keys)
     said += [f"Not named, because others determine it: {name(key)}." for key in keys if key not in kept]

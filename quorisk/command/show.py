@@ -141,7 +141,7 @@ def estimate(result: Estimate, out: Console) -> None:
 
 
 def _time(time: float, physical: bool) -> str:
-    return say_time(time) if physical else f"{time:.4g} of model time"
+    return say_time(time) if physical else f"{time:.4g} units of model time"
 
 
 def _faults_met(result: Estimate, out: Console) -> None:
@@ -226,7 +226,7 @@ def exact(result: ExactResult, out: Console) -> None:
             out.print(f"data loss within {bound:g} {kind}: {p:.12g}")
     expected = "a run may never end"
     if result.expected_steps is not None and result.expected_time is not None:
-        expected = f"{result.expected_steps:.12g} steps and {result.expected_time:.10g} of model time a run"
+        expected = f"{result.expected_steps:.12g} steps and {result.expected_time:.10g} units of model time a run"
     out.print(
         f"{expected}; {result.states:,} states, {result.transitions:,} transitions, built in {result.build_s:.3g} s, "
         f"solved in {result.solve_s:.3g} s",

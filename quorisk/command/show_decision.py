@@ -1,5 +1,8 @@
 """Choices as people read them: rich tables on a console."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 from rich.markup import escape
 from rich.table import Table
 
@@ -11,25 +14,28 @@ from quorisk.plots import numbers, text
 from quorisk.plots.designs import Design
 
 MOST_LINES = 40
+DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
+_PROMISED = ("interval", "copies", "survives", "p99, ms", "stores")
+_NEEDED = ("stores", "interval", "copies", "survives", "p99, ms")
+"""Headings of columns that may be left out: in their order, and the least needed first."""
+_NARROWEST = 14
+"""Characters of a line that designs have at least, if they are as long."""
 
 
 def recommend(advice: Advice, experiment: Experiment) -> None:
     """Prints the designs by rank, what to choose and why, and what would change that."""
     out = console()
+    columns = _columns(advice, "losses a year" if experiment.scenarios else "P(data loss)")
+    left_out, widths = _fitting(columns, out.width)
     table = Table()
-    for heading in ("", "design", "losses a year" if experiment.scenarios else "P(data loss)", "interval"):
-        table.add_column(heading, justify="left" if heading in ("", "design") else "right", overflow="fold")
-    promised = [name for name in _PROMISED if any(name in design.worst for design in advice.designs)]
-    for name in promised:
-        table.add_column(_PROMISED[name], justify="right", overflow="fold")
-    table.add_column("meets the targets" if advice.has_targets else "gets stuck", justify="right", overflow="fold")
-    for design in advice.designs[:MOST_LINES]:
-        worst = design.worst
-        interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
-        last = design.verdict(advice.target) if advice.has_targets else numbers.plain(design.p_stuck())
-        cells = [numbers.size(worst[name]) if name == "stored_bytes" else _cell(worst[name]) for name in promised]
-        table.add_row(f"{design.rank}.", design.settings, _losses(design), escape(interval), *cells, last)
+    for heading in columns:
+        justify: Literal["left", "right"] = "left" if heading in ("", DESIGN) else "right"
+        table.add_column(heading, justify=justify, overflow="fold", width=widths.get(heading))
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*map(escape, row))
     out.print(table)
+    if left_out:
+        out.print(f"For want of room, not here but with --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
     if len(advice.designs) > MOST_LINES:
         out.print(f"{len(advice.designs) - MOST_LINES:,} more with --json")
     out.print(advice.words.headline, style="bold", soft_wrap=True)
@@ -47,17 +53,56 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
     out.print("Not modelled:", *advice.scope.limits, *advice.scope.latency, style="dim", soft_wrap=True, markup=False)
 
 
-_PROMISED = {
-    "copies": "copies when acknowledged",
-    "stored": "stored",
-    "stored_bytes": "stores",
-    "survives": "survives",
-    "write_p99_ms": "p99 of a write, ms",
-}
+def _columns(advice: Advice, losses: str) -> dict[str, list[str]]:
+    """The cells of each column, by its heading; columns in which nothing stands are left out."""
+    columns: dict[str, list[str]] = {heading: [] for heading in ("", DESIGN, losses, *_PROMISED, MEETS, STUCK)}
+    for design in advice.designs[:MOST_LINES]:
+        worst = design.worst
+        interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
+        cells = {
+            "": f"{design.rank}.",
+            DESIGN: design.settings,
+            losses: _losses(design),
+            "interval": interval,
+            "copies": f"{worst['copies']} of {worst['stored']}" if "copies" in worst else "",
+            "stores": numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else "",
+            "survives": worst.get("survives", ""),
+            "p99, ms": numbers.plain(worst["write_p99_ms"]) if "write_p99_ms" in worst else "",
+            MEETS: design.verdict(advice.target) if advice.has_targets else "",
+            STUCK: "" if advice.has_targets else numbers.plain(design.p_stuck()),
+        }
+        for heading, cell in cells.items():
+            columns[heading].append(cell)
+    return {heading: cells for heading, cells in columns.items() if any(cells)}
 
 
-def _cell(value: object) -> str:
-    return numbers.plain(value) if isinstance(value, float) else str(value)
+def _fitting(columns: dict[str, list[str]], width: int) -> tuple[list[str], dict[str, int]]:
+    """Takes out the columns that there is no room for, the least needed first. Returns their headings, and the widths
+    of the others if designs, verdicts and headings have to take several lines."""
+
+    def wanted(widths: dict[str, int]) -> int:
+        return sum(widths.values()) + 3 * len(widths) + 1
+
+    def narrow() -> dict[str, int]:
+        widths = {heading: _longest(heading.split(), cells) for heading, cells in columns.items()}
+        widths[DESIGN] = min(widths[DESIGN], _NARROWEST)
+        if MEETS in widths:
+            widths[MEETS] = min(widths[MEETS], len("undecided"))
+        return widths
+
+    if wanted({heading: _longest([heading], cells) for heading, cells in columns.items()}) <= width:
+        return [], {}
+    left_out = []
+    for heading in _NEEDED:
+        if wanted(narrow()) > width and heading in columns:
+            del columns[heading]
+            left_out.append(heading)
+    widths = narrow()
+    return left_out, {**widths, DESIGN: max(widths[DESIGN], widths[DESIGN] + width - wanted(widths))}
+
+
+def _longest(*texts: Sequence[str]) -> int:
+    return max(len(each) for some in texts for each in some or [""])
 
 
 def _losses(design: Design) -> str:

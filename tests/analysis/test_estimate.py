@@ -179,7 +179,7 @@ def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
     unit = topic.parameters | {"run.time_unit": "s"}
     said = "Exposed: broken in 0.0031 of runs, for 58 min on average, until it is repaired or the run ends\n"
     assert said in shown(exposures=exposed, parameters=unit)
-    assert "for 3481 of model time on average" in shown(exposures=exposed)
+    assert "for 3481 units of model time on average" in shown(exposures=exposed)
     assert "Never" not in shown(exposures=exposed)
 
 

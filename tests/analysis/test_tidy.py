@@ -162,7 +162,7 @@ def test_points_that_were_merged_from_another_grid_are_told_by_what_their_scenar
     assert "per_year" not in described(other, experiment._replace(points=()))
 
 
-@pytest.mark.parametrize(("physical", "said"), [(True, "58.3 min"), (False, "3.5e+03 of model time")])
+@pytest.mark.parametrize(("physical", "said"), [(True, "58.3 min"), (False, "3.5e+03 units of model time")])
 def test_how_long_entries_stand_exposed_is_told_in_words(physical, said):
     experiment = config.load(ROOT / "configs" / "pulsar.toml")
     point = {"point_id": "x", "invariant": "data loss"} | dotted_values(experiment.model, experiment.points[0].point)

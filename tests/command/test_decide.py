@@ -1,11 +1,16 @@
 """The verbs that lead from a question to a choice."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from quorisk.analysis import results
+from quorisk.analysis.decision.recommend import advise
+from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
+from quorisk.command import show_decision
 from quorisk.command.decide import STARTERS
 from tests.plots import tables
 
@@ -39,6 +44,28 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
     assert (code, out) == (0, (STARTERS / "kafka.toml").read_text("utf-8"))
     assert {each.stem for each in STARTERS.glob("*.toml")} == set(PROTOCOLS)
     assert quorisk("init", "raft")[0] == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_the_table_of_designs_fits_the_screen_and_says_what_it_leaves_out(width, monkeypatch, tmp_path):
+    (tmp_path / "x.toml").write_text(
+        'protocol = "bookkeeper"\n[model]\nbookies = 3\nclients = 1\nwrite_quorum = 2\nack_quorum = 1\nentries = 1\n'
+        'inflight = 1\n[latency]\nreplica = "LNKD-SSD"\n[cost]\nentry_bytes = 1\n[run]\ntarget = 0.5\n[grid]\n'
+        "ack_quorum = [1, 2]\n"
+    )
+    experiment = config.load(tmp_path / "x.toml")
+    advice = advise(experiment, Weigher(1 << 26, 1))
+    there = io.StringIO()
+    monkeypatch.setattr(show_decision, "console", lambda: Console(width=width, file=there))
+    show_decision.recommend(advice, experiment)
+    lines = there.getvalue().splitlines()
+    end = next(place for place, line in enumerate(lines) if line.startswith("└"))
+    assert max(map(len, lines[: end + 1])) <= width
+    headings = " ".join(" ".join(lines[1:4]).replace("┃", " ").split())
+    left_out = lines[end + 1].partition("--json: ")[2].split(", ") if "For want of room" in lines[end + 1] else []
+    assert len(left_out) == {60: 3, 80: 1, 100: 0, 120: 0}[width]
+    for heading in ("interval", "copies", "survives", "stores"):
+        assert (heading in headings) != (heading in left_out)
 
 
 def test_the_version_is_told(quorisk):

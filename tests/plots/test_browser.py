@@ -176,6 +176,9 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
         page.emulate_media(media="print")
         assert page.locator("section.landscape #results").count() == across
         assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
+        page.set_viewport_size({"width": 688, "height": 1000})  # A4, upright
+        assert page.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")
+        page.set_viewport_size({"width": 1000, "height": 700})
         sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
         assert len(sizes) == 1 + across
     page.close()
@@ -279,4 +282,5 @@ def test_what_was_dragged_is_printed(decision):
     decision.emulate_media(media="print")
     assert decision.locator("#target-said").is_visible()
     assert not decision.locator("#controls input[name=target]").is_visible()
+    decision.set_viewport_size({"width": 688, "height": 1000})  # A4
     assert decision.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")

@@ -59,7 +59,7 @@ def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
     given = frame([0, 30], faults__message_loss=[0.1, 0.2])
     html = report(given, [], PROVENANCE)
     high = numbers.number(numbers.above(given["high"][0]))
-    assert f'data-value="{given["high"][0]}">&lt; {high}</td><td>0</td>' in html
+    assert f'data-value="{given["high"][0]}">&lt; {high}</td><td class="count">0</td>' in html
     assert "0.0300<small>" in html
     assert "Seen in 1 of 2 configurations. Highest probability: 0.0300" in html
     assert f"Not seen in the other 1, where it is at most {high}." in html
