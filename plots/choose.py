@@ -38,7 +38,7 @@ def succeeded(rows: Any) -> Any:
 
 def left_out(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
     """A sentence for a caption, led by a space; empty if all are shown."""
-    return f" Shown: {num_shown:,} of {num_all:,}, the {which}; {FULL_TABLE}." if num_shown < num_all else ""
+    return f" Shown: the {which}, {num_shown:,} of {num_all:,}; {FULL_TABLE}." if num_shown < num_all else ""
 
 
 def design(keys: Sequence[str]) -> list[str]:

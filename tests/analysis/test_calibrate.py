@@ -112,7 +112,7 @@ def test_calibrate_as_json_and_text(quorisk):
     assert {row["p"] for row in result["rows"]} == {0.5, 0.1, 3 / 1024}
     code, out, err = quorisk(*few)
     assert (code, err) == (0, "")
-    assert "whatever p is: 738." in out
+    assert "takes 738 runs, whatever p is." in out
     assert "warning" not in out
 
 

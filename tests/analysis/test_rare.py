@@ -142,7 +142,7 @@ def test_runs_from_exits_have_all_of_their_lifetime_before_them():
 
 
 def test_a_fixed_time_that_ends_runs_is_not_for_a_head():
-    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, as a fixed time"):
+    with pytest.raises(ConfigError, match=r"run\.method = 'head': count or auto, because runs end at a fixed time"):
         estimate.estimate(experiment("run.method=head", "run.horizon=5"), 1)
     assert estimate.estimate(experiment("run.method=auto", "run.horizon=5"), 1).head is None
 

@@ -180,7 +180,7 @@ def test_a_report_of_a_large_grid_is_bounded_and_says_what_it_leaves_out():
     html = report(given.assign(target=0.01), [], PROVENANCE)
     assert len(html) < 500_000
     assert html.count("<tr>") < 2 * MOST_LINES + MOST_DESIGNS + 20
-    assert "Shown: 200 of 10,000, the configurations whose intervals reach highest" in html
+    assert "Shown: the configurations whose intervals reach highest, 200 of 10,000" in html
     assert "Shown: the first 50 of 10,000" in " ".join(html.split())
 
 

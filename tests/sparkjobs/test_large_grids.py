@@ -40,7 +40,7 @@ def test_an_axis_of_many_values_shows_some_of_them_from_end_to_end():
     [line] = [xy(line) for line in axes.lines if line.get_linestyle() != "None" and len(xy(line)) > 1]
     assert len(line) == MOST_VALUES
     assert [line[0][0], line[-1][0]] == pytest.approx([0.1, 0.9])
-    assert "Shown: 24 of 100, the points that there is room for" in canvas.caption_of(figure)
+    assert "Shown: the points that there is room for, 24 of 100" in canvas.caption_of(figure)
 
 
 def test_the_worst_configurations_are_shown_in_the_grids_order():

@@ -177,7 +177,7 @@ def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
 def test_folders_without_results_or_that_have_some_already_are_refused(leave, quorisk, tmp_path):
     out = leave("a", PART)
     (tmp_path / "empty").mkdir()
-    assert quorisk("merge", "a", "empty", "--out", "b")[2].startswith("error: empty: holds no results")
+    assert quorisk("merge", "a", "empty", "--out", "b")[2].startswith("error: empty: has no results")
     assert quorisk("merge", "a", "--out", "a")[2].startswith("error: --out a: holds results")
     assert quorisk("merge", "a", "--out", "b")[0] == 0
     code, _, err = quorisk("run", "small.toml", PART, "--out", "b", "--resume")

@@ -208,7 +208,7 @@ def test_a_precision_that_is_not_reached_is_told(spark, load, console, tmp_path)
     said = "4 points made all their runs but did not reach the precision"
     assert f"warning: {said}; raise run.runs\n" in console.file.getvalue()
     assert f"WARNING {said}\n" in (out / folder.LOG).read_text()
-    assert "At 4 of 4 configurations all runs were made before" in (out / folder.REPORT).read_text()
+    assert "4 of 4 configurations used up all their runs before" in (out / folder.REPORT).read_text()
 
 
 def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
