@@ -2,7 +2,7 @@
 
     python scripts/fuzz_engines.py 50 1
 
-runs 50 configurations of every protocol, drawn by seed 1, on the traced scalar loop and on lanes of 8 and 16 runs.
+runs 50 configurations of every protocol, drawn by seed 1, on the traced scalar loop and on lanes of 16 and 32 runs.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("count", type=int, help="configurations of each protocol")
     parser.add_argument("seed", type=int)
     parser.add_argument("--runs", type=int, default=4096, help="runs of each")
-    parser.add_argument("--lanes", default="1,8,16", help="kernels: 1 is the traced scalar loop")
+    parser.add_argument("--lanes", default="1,16,32", help="kernels: 1 is the traced scalar loop")
     parser.add_argument("--protocol", action="append", help="only this one")
     given = parser.parse_args()
     for name in given.protocol or registry.names():

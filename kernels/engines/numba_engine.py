@@ -93,21 +93,27 @@ def in_chunks(
 
 def tally_of(model: Model, points: Points, seed: int, job: Job) -> np.ndarray:
     """The tally of a job, on this thread: int64 of length `num_columns(model)`."""
+    return tally_of_runs(model, points, seed, job.point, _runs_of(job))[0]
+
+
+def tally_of_runs(
+    model: Model, points: Points, seed: int, point: int, runs: np.ndarray, recording: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The tally of any runs of a point, given by their indices (int64), on this thread; if `recording`, their records,
+    else none."""
     tally = np.zeros(num_columns(model), np.int64)
-    _run_job(model, points, seed, job, tally, np.empty((0, len(RECORD)), np.int64))
-    return tally
+    records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
+    engine(model)(*_arguments(model, points, point), np.uint64(seed), runs, tally, records)
+    return tally, records
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
-    records = np.empty((job.num_runs, len(RECORD)), np.int64)
-    _run_job(model, points, seed, job, np.zeros(num_columns(model), np.int64), records)
-    return records
+    return tally_of_runs(model, points, seed, job.point, _runs_of(job), recording=True)[1]
 
 
-def _run_job(model: Model, points: Points, seed: int, job: Job, tally: np.ndarray, records: np.ndarray) -> None:
-    arguments = _arguments(model, points, job.point)
-    engine(model)(*arguments, np.uint64(seed), job.first_run, job.num_runs, tally, records)
+def _runs_of(job: Job) -> np.ndarray:
+    return np.arange(job.first_run, job.first_run + job.num_runs, dtype=np.int64)
 
 
 def _split(job: Job) -> Iterator[Job]:
@@ -331,8 +337,7 @@ def _batch(
     time_unit,
     starts,
     seed,
-    first_run,
-    num_runs,
+    runs,
     tally,
     records,
 ):
@@ -342,8 +347,8 @@ def _batch(
     masks[num_words] = 1  # the end of a lifetime, always possible
     first_steps, exposed = np.empty(num_invariants, np.int64), np.empty(len(exposed_places))
     draws = np.empty(3 * _AHEAD, np.int64)
-    for i in range(num_runs):
-        run = as_uint64(first_run + i)
+    for i in range(len(runs)):
+        run = as_uint64(runs[i])
         ended, broken_mask, met_mask, steps, messages, time = run_one(
             params,
             weights,

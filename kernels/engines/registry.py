@@ -42,13 +42,13 @@ class Engine(Protocol):
 
 
 def choose(name: str) -> Engine:
-    """The engine of a name; `auto` is jax where JAX can use a GPU, else numba.
+    """The engine of a name; `auto` is jax where JAX can use a GPU, else lanes.
 
     Raises EngineError for jax if this machine has a GPU, or JAX for CUDA, and yet JAX cannot use a GPU: to be run on
     the CPU then would be a surprise.
     """
     if name == "auto":
-        name = "numba" if _why_no_gpu() else "jax"
+        name = "lanes" if _why_no_gpu() else "jax"
     elif name == "jax" and (_has_gpu() or _has_cuda()) and not _kept_off_gpus() and (why := _why_no_gpu()):
         raise EngineError(f"{why}; set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba")
     engine: Engine = import_module(ENGINES[name])

@@ -195,7 +195,7 @@ def engines(quick: bool, count: int, seed: int) -> Check:
         compared = [
             fuzz.compare(model, point, lanes, False, run_seed, 2048).runs
             for point, run_seed in fuzz.cases(model, chance, count)
-            for lanes in (1, 8)
+            for lanes in (1, 16, 32)
             if fuzz.supports(point, False)
         ]
         rows.append((f"{name}, {count} random configurations", "numba and lanes", f"{sum(compared):,}", 0))

@@ -44,7 +44,7 @@ def test_estimate_as_json(quorisk, file):
     code, out, err = quorisk("estimate", file, "--json", "--threads", "2", "--set", "run.seed=4")
     result = json.loads(out)
     assert (code, err) == (0, "")
-    assert (result["runs"], result["seed"], result["threads"], result["engine"]) == (5000, 4, 2, "numba")
+    assert (result["runs"], result["seed"], result["threads"], result["engine"]) == (5000, 4, 2, "lanes")
     assert (result["confidence"], result["method"]) == (0.95, "Clopper-Pearson")
     assert sum(result["outcomes"].values()) == 5000
     assert result["steps"] == pytest.approx(result["mean_steps"] * 5000)

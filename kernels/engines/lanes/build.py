@@ -17,7 +17,7 @@ import numba
 from quorisk.kernels.engines.lanes.kernel import NAME, Limits
 from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
-from quorisk.kernels.engines.points import ALWAYS, LOSS_UNIT, Points
+from quorisk.kernels.engines.points import LOSS_UNIT, Points
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Bounds, trace
@@ -42,24 +42,24 @@ class Kernel(NamedTuple):
     """Whether its rows tell the time."""
 
 
-class Rates(NamedTuple):
-    """How likely the instances of each word are to be chosen."""
-
-    weights: tuple[int, ...]
-    sure: frozenset[int]
-    """Words whose instances are always accepted."""
-
-
 class Unsupported(Exception):
     """Why a configuration has no kernel, in a line."""
 
 
-def widest_lanes() -> int:
-    """How many runs this machine's CPU steps at a time; SCALAR if its registers are too narrow to gain by it."""
+def lane_counts() -> tuple[int, ...]:
+    """How many runs this machine's CPU may step at a time: as many as its registers have lanes of 32 and of 16 bits.
+
+    None if its registers are too narrow to gain by it.
+    """
+    size = _register_bits()
+    return (size // 32, size // 16) if size else ()
+
+
+def _register_bits() -> int:
     features = llvm.get_host_cpu_features()
     if all(features.get(name, False) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
-        return 16
-    return 8 if features.get("avx2", False) else SCALAR
+        return 512
+    return 256 if features.get("avx2", False) else 0
 
 
 def build(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> Kernel:
@@ -72,13 +72,13 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, la
         raise Unsupported("a run with a horizon needs the time")
     if lanes > SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
         raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
-    rates = _rates(points, point)
-    if not any(rates.weights):
+    weights = _weights(points, point)
+    if not any(weights):
         raise Unsupported("all rates are 0")
-    path = _path(model, params, rates, limits, lanes)
+    path = _path(model, params, weights, limits, lanes)
     kept = _load(path)
     if kept is None:
-        kept = _compile(model, params, rates, limits, lanes)
+        kept = _compile(model, params, weights, limits, lanes)
         _keep(path, *kept)
     description, code = kept
     engine, address = _link(code)
@@ -89,36 +89,35 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, la
 
 def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> bool:
     """Whether the kernel was compiled before, so that `build` takes no time."""
-    return _path(model, params, _rates(points, point), _limits(points, point, timed), lanes).exists()
+    return _path(model, params, _weights(points, point), _limits(points, point, timed), lanes).exists()
 
 
-def _rates(points: Points, point: int) -> Rates:
-    weights, accepts = points.weights[point, :-1].tolist(), points.accepts[point, :-1].tolist()
-    return Rates(tuple(weights), frozenset(i for i, accept in enumerate(accepts) if accept == ALWAYS))
+def _weights(points: Points, point: int) -> tuple[int, ...]:
+    return tuple(points.weights[point, :-1].tolist())
 
 
 def _limits(points: Points, point: int, timed: bool) -> Limits:
     return Limits(
         loss=int(points.losses[point]),
         lifetime_weight=int(points.weights[point, -1]),
-        lifetime_sure=bool(points.accepts[point, -1] == ALWAYS),
+        accepts=tuple(points.accepts[point].tolist()),
         max_steps=int(points.max_steps[point]),
         horizon=float(points.horizons[point]),
         timed=timed,
     )
 
 
-def _compile(model: Model, params: Any, rates: Rates, limits: Limits, lanes: int) -> tuple[dict[str, int], bytes]:
+def _compile(
+    model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int
+) -> tuple[dict[str, int], bytes]:
     try:
-        bounds = _observed(model, params, rates.weights, limits.loss * LOSS_UNIT)
-        weights = rates.weights
+        bounds = _observed(model, params, weights, limits.loss * LOSS_UNIT)
         if lanes == SCALAR:  # every action may be taken, for its effect costs nothing until it is
-            traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled & rates.sure))
+            traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
             kernel: Any = ScalarKernel(model, traced, limits, bool(llvm.get_host_cpu_features().get("bmi2", False)))
         else:
-            kernel = VectorKernel(
-                model, trace(model, params, weights, bounds._replace(taken=bounds.taken & rates.sure)), limits, lanes
-            )
+            traced = trace(model, params, weights, bounds)
+            kernel = VectorKernel(model, traced, limits, lanes, narrowest=32 if 32 * lanes <= _register_bits() else 16)
     except (TypeError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not kernel.traced.words:
@@ -167,10 +166,10 @@ def folder() -> Path:
     return Path(numba.config.CACHE_DIR) / "lanes"
 
 
-def _path(model: Model, params: Any, rates: Rates, limits: Limits, lanes: int) -> Path:
+def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int) -> Path:
     """Where the code is kept."""
     cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__
-    key = repr((model.name, tuple(params), rates.weights, sorted(rates.sure), limits, lanes, cpu))
+    key = repr((model.name, tuple(params), weights, limits, lanes, cpu))
     return folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

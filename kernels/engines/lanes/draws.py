@@ -9,6 +9,7 @@ from quorisk.kernels.engines.philox import (
     OPEN,
     draw_pair,
     first_draws,
+    is_accepted,
     later_fates,
     multiply_high,
     settled_fates,
@@ -70,6 +71,14 @@ def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: int, most_sen
         return None
     numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
     return later_fates((*numbers, np.uint64(loss)), most_sent).value
+
+
+def draw_accepted(builder: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
+    """Whether what a step's block 0 chose is accepted, which it is with probability `accept` in units of 2**-63."""
+    seed, run, step, block, accept = (
+        Value(builder, number) for number in (seed, run, step, constant(step.type, 0), accept)
+    )
+    return is_accepted(accept, (seed, run, step, block, None)).value
 
 
 def draw_choice(builder: Any, seed: Any, run: Any, num_choices: int) -> Any:

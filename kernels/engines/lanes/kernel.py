@@ -24,8 +24,9 @@ class Limits(NamedTuple):
     """Probability that a message is lost, in units of 2**-63."""
     lifetime_weight: int
     """Weight of the end of a lifetime; 0 if there is none."""
-    lifetime_sure: bool
-    """Whether it is always accepted."""
+    accepts: tuple[int, ...]
+    """By word of instances, and last for the end of a lifetime: the probability to accept one that is drawn, in units
+    of 2**-63. One that is not accepted is left to the generic engine."""
     max_steps: int
     horizon: float
     """In the engines' unit of time."""

@@ -3,6 +3,8 @@
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, REDO
 from quorisk.kernels.engines.tally import add_run, write_record
@@ -71,6 +73,8 @@ def _add_rows(rows, times, timed, time_unit, shape, tally, records, redo):
     """
     num_redo = 0
     num_invariants, exposure = shape
+    # filled for the few runs that break something: a view of each row would be counted by its owner
+    first_steps, exposed = np.zeros(num_invariants, np.int64), np.zeros(rows.shape[1] - fixed - num_invariants)
     for i in range(len(rows)):
         ended, broken_mask, met_mask, steps, messages = rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3], rows[i, 4]
         asks_time = ended == lost_outcome or broken_mask & exposure != 0
@@ -79,7 +83,11 @@ def _add_rows(rows, times, timed, time_unit, shape, tally, records, redo):
             num_redo += 1
             continue
         time = times[i, 5] if timed else 0.0
-        first_steps, exposed = rows[i, fixed : fixed + num_invariants], times[i, fixed + num_invariants :]
+        if broken_mask != 0:
+            for k in range(num_invariants):
+                first_steps[k] = rows[i, fixed + k]
+            for k in range(len(exposed)):
+                exposed[k] = times[i, fixed + num_invariants + k]
         high, low = add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
         if len(records) > 0:
             write_record(records, i, ended, broken_mask, met_mask, steps, messages, high, low)

@@ -8,10 +8,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later
+from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_choice, draw_later
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
 from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
 from quorisk.kernels.engines.philox import FIRST_MESSAGES
+from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.ops import nth_bit
 from quorisk.kernels.tracing.demand import leaf_names
@@ -184,8 +185,21 @@ class ScalarKernel:
 
     def _end_of_life(self, chosen: Any) -> None:
         """Whether what is drawn is no instance, but the end of the lifetime."""
-        expired = self.builder.icmp_unsigned(">=", chosen, self.sums[-1])
-        self._leave("expired", expired, HORIZON if self.limits.lifetime_sure else REDO, self.later)
+        builder = self.builder
+        over, alive = builder.append_basic_block("expired"), builder.append_basic_block("expired_not")
+        builder.cbranch(builder.icmp_unsigned(">=", chosen, self.sums[-1]), over, alive)
+        builder.position_at_end(over)
+        outcome = _int(HORIZON)
+        if self.limits.accepts[-1] != ALWAYS:
+            outcome = builder.select(self._accepted(self.limits.accepts[-1]), outcome, _int(REDO))
+        self.ends.append((builder.block, outcome, self.step, self.messages, self.later))
+        builder.branch(self.block["end"])
+        builder.position_at_end(alive)
+
+    def _accepted(self, accept: int) -> Any:
+        """Whether what is drawn is accepted."""
+        step = self.builder.add(self.step, _int(1))
+        return draw_accepted(self.builder, self.seed, self.absolute, step, _int(accept))
 
     def _leave(self, name: str, flag: Any, outcome: int, time: Any) -> None:
         """Ends the run here, before its next step, if the flag is set."""
@@ -228,6 +242,8 @@ class ScalarKernel:
             self.tails.append((builder.block, _int(0), constant(I1, 1), constant(I1, 0)))
             builder.branch(self.block["tail"])
             return
+        if (accept := self.limits.accepts[word.number]) != ALWAYS:
+            self._leave(f"rejected{place}", builder.not_(self._accepted(accept)), REDO, self.later)
         shift = field.lowest - field.offset
         cache: dict[Any, Any] = {}
 

@@ -4,29 +4,36 @@ They begin on the generic engine at once. If what is left takes longer than a ke
 beside it and takes over between two chunks. The first chunk that it runs is run by both and compared.
 """
 
+import contextlib
 import math
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Unsupported, build, is_kept, widest_lanes
+from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Unsupported, build, is_kept, lane_counts
 from quorisk.kernels.engines.lanes.rows import add_rows, shape
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
 
-WORTH_COMPILING_S = 6.0
+WORTH_COMPILING_S = 4.0
 WORTH_LOADING_S = 0.2
 """Seconds of the generic engine on one thread from which on a kernel is compiled, or loaded from disk."""
 _BATCH_RUNS = 1 << 12
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
-_TRIAL_RUNS = 1 << 11
+_TRIAL_RUNS = 1 << 12
+_TELLING_RUNS = 1 << 8
+"""Runs of a chunk from which on it tells how long the others will take."""
+_GAIN = 2.0
+"""How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
 _ASKING = 1 / 64
 """Share of runs that lose data or stand exposed from which on a kernel tells the time; below it they are run again to
 tell it."""
@@ -48,6 +55,8 @@ class Switch:
         self._checked = False
         self._begun = False
         self._spent_s = 0.0
+        self._seen = np.zeros(2, np.int64)
+        """Runs that ended, and how many of them asked for the time."""
         self._lock = threading.Lock()
 
     def tally(self, seed: int, job: Job, left: int) -> np.ndarray:
@@ -56,7 +65,7 @@ class Switch:
         if kernel is None:
             start = time.perf_counter()
             tally = self._generic(seed, job)
-            self._consider(time.perf_counter() - start, left / job.num_runs, self._asking(tally, job.num_runs))
+            self._consider(tally, time.perf_counter() - start, job.num_runs, left)
             return tally
         if not self._checked:
             return self._check(kernel, seed, job)
@@ -78,29 +87,31 @@ class Switch:
         """Gets the kernel now; sets `why_not` if there is none. `lanes` says how many lanes it is to have."""
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
-            timed = self._needs_time(self._asking(tally, _TRIAL_RUNS))
+            timed = self._needs_time(self._asking(tally) / _TRIAL_RUNS)
         try:
             self.kernel = self._build(timed, lanes)
         except Unsupported as reason:
             self.why_not = str(reason)
 
-    def _asking(self, tally: np.ndarray, runs: int) -> float:
-        """The share of runs that ask for the time, or at most as many."""
-        asking = tally[LOST] + sum(tally[BROKEN + place] for place in exposures(self.model))
-        return float(asking / runs)
+    def _asking(self, tally: np.ndarray) -> int:
+        """How many runs ask for the time, or at least as many."""
+        return int(tally[LOST] + sum(tally[BROKEN + place] for place in exposures(self.model)))
 
     def _needs_time(self, asking: float) -> bool:
         return bool(math.isfinite(self.points.horizons[self.point]) or asking > _ASKING)
 
-    def _consider(self, seconds: float, chunks_left: float, asking: float) -> None:
+    def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
         """Begins to get a kernel if it is worth that: going by what is left, or by what was spent so far."""
         with self._lock:
+            self._seen += (runs, self._asking(tally))
+            if runs < _TELLING_RUNS:  # their seconds may be those of loading the engine
+                return
             self._spent_s += seconds
-            worth_s = max(self._spent_s, chunks_left * seconds)
+            worth_s = max(self._spent_s, left / runs * seconds)
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
-            timed = self._needs_time(asking)
-            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, widest_lanes())
+            timed = self._needs_time(self._seen[1] / self._seen[0])
+            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, (*lane_counts(), SCALAR)[0])
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
             self._begun = True
@@ -115,22 +126,34 @@ class Switch:
             warnings.warn(f"{self.model.name}: no kernel was compiled: {self.why_not}", RuntimeWarning, stacklevel=2)
 
     def _build(self, timed: bool, lanes: int | None) -> Kernel:
-        """The fastest kernel of those that there are."""
-        kernels: list[Kernel] = []
-        for width in dict.fromkeys([lanes] if lanes else [widest_lanes(), SCALAR]):
-            try:
-                kernels.append(build(self.model, self.points, self.point, self.params, timed, width))
-            except Unsupported:
-                if width == SCALAR or lanes:
-                    raise
-        return min(kernels, key=self._trial)
+        """The fastest kernel of those that there are. The scalar one takes longest to compile, so it has to wait until
+        the others turn out not to gain much."""
+        if lanes:
+            return self._with(timed, lanes)
+        found: list[tuple[float, Kernel]] = []
+        for width in lane_counts():
+            with contextlib.suppress(Unsupported):
+                found.append(self._tried(self._with(timed, width)))
+        fastest = max((speed for speed, _ in found), default=0.0)
+        if not found or fastest < _GAIN * self._speed(partial(self._generic, 0)):
+            found.append(self._tried(self._with(timed, SCALAR)))
+        return max(found, key=itemgetter(0))[1]
 
-    def _trial(self, kernel: Kernel) -> float:
-        """Processor seconds of some runs."""
+    def _with(self, timed: bool, lanes: int) -> Kernel:
+        return build(self.model, self.points, self.point, self.params, timed, lanes)
+
+    def _tried(self, kernel: Kernel) -> tuple[float, Kernel]:
+        def step(job: Job) -> None:
+            for _ in self._rows(kernel, 0, job):
+                pass
+
+        return self._speed(step), kernel
+
+    def _speed(self, step: Callable[[Job], object]) -> float:
+        """Runs a second of this thread's time."""
         start = time.thread_time()
-        for _ in self._rows(kernel, 0, Job(self.point, 0, _TRIAL_RUNS)):
-            pass
-        return time.thread_time() - start
+        step(Job(self.point, 0, _TRIAL_RUNS))
+        return _TRIAL_RUNS / (time.thread_time() - start)
 
     def _check(self, kernel: Kernel, seed: int, job: Job) -> np.ndarray:
         """A chunk run both ways."""
@@ -172,11 +195,12 @@ class Switch:
             unit = self.points.time_units[self.point]
             given = kernel.timed, unit, shape(self.model)
             num_redo = add_rows()(rows, rows.view(np.float64), *given, tally, there, redo)
-            for i in redo[:num_redo].tolist():
-                again = Job(self.point, start + i, 1)
-                tally += self._generic(seed, again)
+            if num_redo:
+                again = start + redo[:num_redo]
+                more, found = numba_engine.tally_of_runs(self.model, self.points, seed, self.point, again, recording)
+                tally += more
                 if recording:
-                    there[i] = numba_engine.record(self.model, self.points, again, seed)[0]
+                    there[redo[:num_redo]] = found
             repeated += num_redo
         with self._lock:
             self.num_repeated += repeated

@@ -8,10 +8,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_bit, draw_choice, draw_later
+from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_bit, draw_choice, draw_later
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
 from quorisk.kernels.engines.lanes.rows import write_rows
 from quorisk.kernels.engines.philox import FIRST_MESSAGES, highest_place, lowest_place
+from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
@@ -23,6 +24,7 @@ from quorisk.kernels.tracing.machine import (
     I64,
     POINTER,
     Value,
+    any_lane,
     constant,
     lanes_of,
     only_bit,
@@ -31,15 +33,12 @@ from quorisk.kernels.tracing.machine import (
 )
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, together, word_leaf
 
-NARROWEST = 32
-"""Bits of a lane at least."""
-
 
 class VectorKernel:
-    """A kernel of `lanes` runs at a time; see `kernel.NAME`."""
+    """A kernel of `lanes` runs at a time, each in lanes of at least `narrowest` bits; see `kernel.NAME`."""
 
-    def __init__(self, model: Model, traced: TracedModel, limits: Limits, lanes: int) -> None:
-        self.model, self.traced, self.limits, self.lanes = model, traced, limits, lanes
+    def __init__(self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int) -> None:
+        self.model, self.traced, self.limits, self.lanes, self.narrowest = model, traced, limits, lanes, narrowest
         broken = [
             i for i, flag in enumerate(traced.now.broken) if i in traced.bounds.broken and not is_constant(flag, 0)
         ]
@@ -52,7 +51,7 @@ class VectorKernel:
         most += limits.lifetime_weight
         self.share_bits = 32 if most < 1 << 31 else 64
         self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
-        self.widths = {i: demand.width(traced.state[i], NARROWEST) for i in self.leaves}
+        self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
         self.module = ir.Module("lanes")
         kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
@@ -111,7 +110,7 @@ class VectorKernel:
         builder.cbranch(builder.icmp_unsigned("!=", live_bits, constant(live_bits.type, 0)), loop, done)
         builder.position_at_end(done)
         builder.ret_void()
-        return with_wide_registers(str(self.module), NAME, 32 * self.lanes)
+        return with_wide_registers(str(self.module), NAME, self.narrowest * self.lanes)
 
     def _kind(self, width: int) -> Any:
         return lanes_of(ir.IntType(width), self.lanes)
@@ -130,7 +129,7 @@ class VectorKernel:
         return self.builder.add(splat(self.builder, self.first_run, self.lanes), self._sized(run, 64))
 
     def _emitter(self, leaf: Any, outputs: Sequence[Any]) -> Emitter:
-        return Emitter(self.builder, self.lanes, NARROWEST, leaf, outputs, False)
+        return Emitter(self.builder, self.lanes, self.narrowest, leaf, outputs, False)
 
     def _masks(self, masks: Sequence[Any]) -> list[Any]:
         everywhere = range(len(self.traced.words))
@@ -209,6 +208,41 @@ class VectorKernel:
         self.in_group = [
             [*further[i - 1 : i], *(builder.not_(beyond) for beyond in further[i : i + 1])] for i in range(len(groups))
         ]
+        self.rejected = self._rejected(seed, run, step)
+
+    def _is_drawn(self, place: int) -> Any:
+        """Whether an instance of the word at that place is drawn."""
+        builder, field, kind = self.builder, self.fields[place], self.hot.type
+        inside = builder.and_(self.hot, constant(kind, ((1 << field.size) - 1) << field.offset))
+        flag = builder.icmp_unsigned("!=", inside, constant(kind, 0))
+        for other in self.in_group[field.group]:
+            flag = builder.and_(flag, other)
+        return flag
+
+    def _rejected(self, seed: Any, run: Any, step: Any) -> Any:
+        """Whether what is drawn is not accepted. Random numbers that settle it are drawn only where there is doubt."""
+        builder, (*accepts, of_lifetime) = self.builder, self.limits.accepts
+        accept = constant(self._kind(64), ALWAYS)
+        for place, word in enumerate(self.traced.words):
+            if accepts[word.number] != ALWAYS:
+                accept = builder.select(self._is_drawn(place), constant(self._kind(64), accepts[word.number]), accept)
+        if self.limits.lifetime_weight:
+            accept = builder.select(self.expired, constant(self._kind(64), of_lifetime), accept)
+        none = constant(self._kind(1), 0)
+        if all(each == ALWAYS for each in (*(accepts[word.number] for word in self.traced.words), of_lifetime)):
+            return none
+        doubtful = builder.icmp_unsigned("!=", accept, constant(self._kind(64), ALWAYS))
+        start, doubt, after = builder.block, builder.append_basic_block("doubt"), builder.append_basic_block("accepted")
+        builder.cbranch(any_lane(builder, builder.and_(doubtful, self.now["live"])), doubt, after)
+        builder.position_at_end(doubt)
+        rejected = builder.not_(draw_accepted(builder, seed, run, step, accept))
+        end = builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        found = builder.phi(none.type)
+        found.add_incoming(none, start)
+        found.add_incoming(rejected, end)
+        return found
 
     def _places(self) -> tuple[Any, Any]:
         """The first place below the total that the bits drawn lead to, and how far the last one is from it."""
@@ -232,14 +266,9 @@ class VectorKernel:
             what, place = name
             if what == "state":
                 return self._sized(self.now[name], width)
-            field = self.fields[place]
-            shift = field.lowest - field.offset
             if name == word_leaf(place):
-                inside = builder.and_(self.hot, constant(kind, ((1 << field.size) - 1) << field.offset))
-                flag = builder.icmp_unsigned("!=", inside, constant(kind, 0))
-                for other in self.in_group[field.group]:
-                    flag = builder.and_(flag, other)
-                return flag
+                return self._is_drawn(place)
+            shift = self.fields[place].lowest - self.fields[place].offset
             if name == bit_leaf(place):
                 return self._sized(builder.add(bit, constant(kind, shift)), width)
             assert name == mask_leaf(place)
@@ -256,7 +285,7 @@ class VectorKernel:
         if self.draws.fates is not None:
             self.next["met"] = builder.or_(self.next["met"], self._is_lost(sent))
         self.redo = builder.or_(emitter.flag(step.strays), emitter.flag(step.untaken))
-        self.redo = builder.or_(self.redo, self.is_open)
+        self.redo = builder.or_(self.redo, builder.or_(self.is_open, self.rejected))
         if "doomed" in self.now:
             self.redo = builder.or_(self.redo, self.now["doomed"])
             self.next["doomed"] = self.now["doomed"]
@@ -349,11 +378,9 @@ class VectorKernel:
         builder, now = self.builder, self.now
         early: list[tuple[Any, dict[Any, Any]]] = []
         before = {name: now.get(name, self._number(0)) for name in row if name != "time"}
-        if self.limits.lifetime_weight and self.limits.lifetime_sure:
-            early.append((self.expired, before | ({"time": row["time"]} if self.limits.timed else {})))
-        elif self.limits.lifetime_weight:
-            outcome = builder.select(self.expired, self._number(REDO), outcome)
-            ended = builder.or_(ended, self.expired)
+        if self.limits.lifetime_weight:
+            expired = builder.and_(self.expired, builder.not_(self.rejected))
+            early.append((expired, before | ({"time": row["time"]} if self.limits.timed else {})))
         if self.limits.horizon != float("inf"):
             horizon = constant(lanes_of(DOUBLE, self.lanes), self.limits.horizon)
             early.append((builder.fcmp_ordered(">", row["time"], horizon), before | {"time": horizon}))

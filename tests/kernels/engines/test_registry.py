@@ -45,15 +45,15 @@ def machine(monkeypatch):
     return pretend
 
 
-def test_auto_is_jax_where_it_finds_a_gpu_and_else_numba(machine, monkeypatch):
+def test_auto_is_jax_where_it_finds_a_gpu_and_else_lanes(machine, monkeypatch):
     for has_gpu, has_cuda in ((True, True), (True, False), (False, True), (False, False)):
         machine(has_gpu, has_cuda)
-        assert registry.choose("auto").NAME == "numba"
+        assert registry.choose("auto").NAME == "lanes"
     machine(has_gpu=True, has_cuda=True, platform="gpu")
     assert registry.choose("auto").NAME == "jax"
     assert registry.choose("numba").NAME == "numba"
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    assert registry.choose("auto").NAME == "numba"
+    assert registry.choose("auto").NAME == "lanes"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_jax_is_not_imported_where_there_is_no_gpu():
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert told.stdout == "numba False\n"
+    assert told.stdout == "lanes False\n"
 
 
 def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(quorisk, machine, tmp_path):
@@ -113,7 +113,7 @@ def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(
     machine(has_gpu=True, has_cuda=False)
     code, out, err = quorisk("estimate", str(file), "--set", "run.engine=jax")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("error: this machine has a GPU, but JAX is installed for CPUs alone")
+    assert err.startswith("error: this machine has a GPU, but JAX is installed for CPUs only")
 
 
 @pytest.fixture
