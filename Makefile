@@ -37,7 +37,7 @@ demo: $(CLASSES) ## sweep the demo grid and draw its report
 	@echo "The report: $(CURDIR)/results/demo/report.html"
 
 test: lint $(CLASSES) ## lint, type-check, and run the tests
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster"
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile -m "not cluster"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
 quick: $(STAMP) ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)

@@ -56,6 +56,11 @@ COMPACTION: dict[str, Any] = {
     "model": {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
     "variant": {"persist_cursor_before_delete": False},
 }
+KRAFT: dict[str, Any] = {
+    "protocol": "kraft",
+    "model": {"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 1},
+    "faults": {"max_lossy_shutdowns": 1, "max_fencings": 1},
+}
 
 
 def problems() -> Iterator[dict[str, Any]]:
@@ -74,6 +79,10 @@ def problems() -> Iterator[dict[str, Any]]:
     for crashes in (1e-4, 1e-8, 1e-11, 1e-14):
         for slow in (1.0, 1e-2):
             yield COMPACTION | {"rates": {"broker_crash": crashes, "compactor_phase_two_write": slow}}
+    for shutdowns in (1e-3, 1e-6, 1e-9, 1e-12):
+        for fence in (1.0, 1e-3):
+            rates = {"data_loss_shutdown": shutdowns, "fence_broker": fence}
+            yield KRAFT | {"rates": rates}
 
 
 def compared(protocols: list[str]) -> int:

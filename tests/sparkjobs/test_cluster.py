@@ -18,7 +18,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.cluster
 
-RUNS = 200_000
+RUNS = 140_000
 POINTS = 40
 WAIT_S = 300.0
 
