@@ -64,8 +64,8 @@ def main(write_quorum: int = 3, out: Path = ROOT / "docs" / "gallery" / "ack_quo
     factors = {key: losses[quorums[1], *key] / losses[quorums[0], *key] for key in itertools.product(TOGETHER, LOSSES)}
     apart, together = (factors[each, SHOWN_LOSS] for each in (False, True))
     title = (
-        f"Acknowledging {write_quorum} copies after {write_quorum - 1} costs a factor of {apart:,.3g} in losses if "
-        f"disks fail one by one, of {together:,.3g} if they also fail together"
+        f"Acknowledging {write_quorum} copies after {write_quorum - 1} costs a factor of {numbers.plain(apart)} in "
+        f"losses if disks fail one by one, of {numbers.plain(together)} if they also fail together"
     )
     figure = ack_quorum_figure(curves, budget, title, _caption(write_quorum))
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -88,9 +88,10 @@ def _caption(write_quorum: int) -> str:
     experiment = config.load(FILE, ["run.scenario=entry"])
     scenario, rates = experiment.scenarios["entry"], experiment.points[0].point.rates
     pairs = say_rate(rates["two_bookies_are_lost_together"])
+    alone, per_year = say_rate(rates["bookie_is_lost"]), numbers.short(scenario.per_year)
     return (
-        f"{scenario.per_year:g} times a year {scenario.about}: exact, no sampling, by scripts/ack_quorum.py. Write "
-        f"quorum {write_quorum}, {write_quorum + 1} bookies; a bookie is lost at {say_rate(rates['bookie_is_lost'])}, "
+        f"{per_year} times a year {scenario.about}: exact, no sampling, by scripts/ack_quorum.py. "
+        f"Write quorum {write_quorum}, {write_quorum + 1} bookies; a bookie is lost at {alone}, "
         f"a pair together at {pairs}. Right: at a message loss of {numbers.plain(SHOWN_LOSS)}, what losses would be if "
         "disks failed one by one and no message were lost, what disks that fail together add, and what lost messages "
         "add to both."
