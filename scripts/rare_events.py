@@ -7,6 +7,7 @@ python scripts/rare_events.py coverage             # how often intervals of 1,00
 python scripts/rare_events.py times                # seconds until an answer is so narrow
 """
 
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -25,11 +26,15 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.judge import estimator_of
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.starts import starts
-from quorisk.kernels.model import LOST
+from quorisk.kernels.model import LOST, Model
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.external import retransmission, tandem
 
 MEMORY = 1 << 30
 RUNS = 1_000_000
@@ -192,8 +197,33 @@ def times(_: list[str]) -> int:
         row = (f"{name} at {loss:g}, {recovery:g}", f"{width:.0%}", f"{risk.low:.4e}", f"{risk.high:.4e}")
         table.add_row(*row, f"{half:.2%}", found.method.partition(":")[0], f"{seconds:.1f}")
         print(*row, f"{half:.2%} {seconds:.1f} s", file=sys.stderr, flush=True)
+    for name, model, point, published in others():
+        start = time.perf_counter()
+        solved = rare.solve(model, point, MEMORY, rare.MOST_TRANSITIONS)
+        assert solved is not None
+        inside, leaves = solved[1].broken[model.invariants[0].name]
+        low, high = inside, inside + leaves
+        row = (name, "", f"{low:.6e}", f"{high:.6e}")
+        seconds = f"{time.perf_counter() - start:.1f}"
+        table.add_row(*row, f"{(high - low) / 2.0 / low:.2%}", f"{rare.CERTIFIED}; published: {published}", seconds)
     Console(width=160).print(table)
     return 0
+
+
+def others() -> Iterator[tuple[str, Model, Point, str]]:
+    """Problems from elsewhere, with what is published of them."""
+    for capacity in (12, 14):
+        point = Point({"capacity": capacity}, tandem.RATES, 0.0, 10**6, math.inf)
+        yield f"tandem queue, {capacity}", tandem.MODEL, point, tandem.FIGURES[capacity]
+    for retries in (5, 9):
+        values = {"frames": 16, "max_retries": retries}
+        point = Point(values, retransmission.RATES, retransmission.FRAME_LOSS, 10**6, math.inf)
+        yield (
+            f"retransmission, 16 frames, {retries} retries",
+            retransmission.MODEL,
+            point,
+            retransmission.P1.get(retries, "-"),
+        )
 
 
 MODES = {"problems": compared, "pulsar": pulsar, "coverage": coverage, "times": times}
