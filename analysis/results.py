@@ -176,7 +176,11 @@ def row(
 def versions(engine: str) -> list[str]:
     """What computes results with an engine here, as 'name version'."""
     found = []
-    for name in ("quorisk", engine, "numpy"):  # engines go by the names of their distributions
+    for name in (
+        "quorisk",
+        "numba" if engine == "lanes" else engine,
+        "numpy",
+    ):  # others go by the names of their distributions
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:

@@ -20,6 +20,7 @@ from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
+from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 
 RESUMED = Options(resume=True)
 RUNS = 300
+AUTO = registry.choose("auto").NAME
 FILE = f"""{SMALL_FILE}[run]
 runs = 300
 seed = 5
@@ -78,7 +80,7 @@ def directly(experiment, threads=1):
     jobs = [Job(point, experiment.run.first_run, num_runs) for point in range(len(experiment.points))]
     tallies = simulate(experiment.model, work.points, jobs, work.seed, threads)
     rows = [
-        results.row(identity, experiment.model, experiment.run.first_run, read(experiment.model, sums), "numba", 0.0)
+        results.row(identity, experiment.model, experiment.run.first_run, read(experiment.model, sums), AUTO, 0.0)
         for identity, sums in zip(identities(experiment), tallies.tolist(), strict=True)
     ]
     return pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=results.SCHEMA)
@@ -104,7 +106,7 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
         for point, row in enumerate(expected.to_pylist()):
             sums = [each.sums for each in done if each.job.point == point]
             tally = read(experiment.model, [sum(column) for column in zip(*sums, strict=True)])
-            again = results.row(results.identity(row), experiment.model, 0, tally, "numba", 0.0)
+            again = results.row(results.identity(row), experiment.model, 0, tally, AUTO, 0.0)
             assert pa.Table.from_pylist([again | {"stopped": ["runs"]}], schema=results.SCHEMA).to_pylist() == [row]
         assert {each.attempt for each in done} == {0}
 
