@@ -172,7 +172,7 @@ def solve(
     if not len(exits.flows):
         return Rare(solved, None, nothing, "certain")
     part = rare.parts(where.model, solved, exits)[run.precision_of]
-    where = where._replace(points=where.points._replace(starts=starts(exits.states, exits.flows)))
+    where = where._replace(points=where.points._replace(starts=starts(exits.rows, exits.layout, exits.flows)))
     run = run._replace(first_run=TAIL + run.first_run)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden, num_points))
     return Rare(solved, exits, read(where.model, made.sums), made.stopped)

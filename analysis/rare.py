@@ -165,7 +165,8 @@ def digest(solved: Solved, exits: Exits | None) -> str:
     found = hashlib.sha256(repr((solved.cost, solved.states, solved.transitions, solved.lost, solved.leaves)).encode())
     found.update(repr(solved.broken).encode())
     if exits:
-        found.update(exits.states.tobytes() + exits.flows.tobytes())
+        for each in (exits.rows, *exits.layout, exits.flows):
+            found.update(each.tobytes())
     return found.hexdigest()
 
 

@@ -8,6 +8,7 @@ protocols.
 
 import hashlib
 import os
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -19,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from quorisk.kernels.machine_code import INLINED
+from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign_roots
 
 
@@ -104,6 +106,51 @@ def load_words(typing_context, like, words, first):
         return result
 
     return like(like, words, types.intp), generate
+
+
+@cache
+def packing(widths: Any) -> tuple[Any, Any]:
+    """Compiled code's `pack(state, wide, base, fixed)` and `unpack(like, wide)` for states of these widths.
+
+    `pack` writes the wide row, and returns the bits of `fixed` in which it differs from `base`, of all words or-ed.
+    """
+    fields, word_type = fields_of(widths), ir.IntType(64)
+
+    def pointer(context, builder, kind, row, word):
+        data = cgutils.create_struct_proxy(kind)(context, builder, value=row).data
+        return builder.gep(data, [ir.Constant(word_type, word)])
+
+    @intrinsic
+    def pack(typing_context, state, wide, base, fixed):
+        def generate(context, builder, call, args):
+            words = [ir.Constant(word_type, 0)] * (fields[-1].word + 1)
+            for field, path in zip(fields, leaf_paths(state), strict=True):
+                value = builder.shl(builder.extract_value(args[0], path), ir.Constant(word_type, field.shift))
+                words[field.word] = builder.or_(words[field.word], value)
+            other = ir.Constant(word_type, 0)
+            for i, word in enumerate(words):
+                builder.store(word, pointer(context, builder, wide, args[1], i))
+                differs = builder.xor(word, builder.load(pointer(context, builder, base, args[2], i)))
+                differs = builder.and_(differs, builder.load(pointer(context, builder, fixed, args[3], i)))
+                other = builder.or_(other, differs)
+            return other
+
+        return types.uint64(state, wide, base, fixed), generate
+
+    @intrinsic
+    def unpack(typing_context, like, wide):
+        def generate(context, builder, call, args):
+            state = args[0]
+            for field, path in zip(fields, leaf_paths(like), strict=True):
+                word = builder.load(pointer(context, builder, wide, args[1], field.word))
+                value = builder.lshr(word, ir.Constant(word_type, field.shift))
+                value = builder.and_(value, ir.Constant(word_type, (1 << field.width) - 1))
+                state = builder.insert_value(state, value, path)
+            return state
+
+        return like(like, wide), generate
+
+    return pack, unpack
 
 
 LATE: Any = None

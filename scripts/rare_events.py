@@ -162,7 +162,7 @@ def coverage(only: list[str]) -> int:
         if solved is None or not solved.leaves:
             continue
         exits = exits_of(head, solved, MEMORY)
-        points = pack(model, [each.point])._replace(starts=starts(exits.states, exits.flows))
+        points = pack(model, [each.point])._replace(starts=starts(exits.rows, exits.layout, exits.flows))
         part = rare.parts(model, solved, exits)[DATA_LOSS]
         jobs = [Job(0, replicate * REPLICATE_RUNS, REPLICATE_RUNS) for replicate in range(REPLICATES)]
         losses = [int(sums[LOST]) for sums in simulate(model, points, jobs, 1, num_cores())]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, load_words
+from quorisk.kernels.compiled import bind, load_words, packing
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
@@ -36,11 +36,11 @@ from quorisk.kernels.model import (
     exposures,
     fault_bits,
     instance_words,
-    leaves,
     num_words,
     smallest_params,
 )
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
+from quorisk.kernels.packing import spread, wide_row
 from quorisk.kernels.stepper import may_send_more_than, stepper
 
 NAME = "numba"
@@ -141,6 +141,7 @@ def engine(model: Model) -> Any:
     """The compiled batch function of a model."""
     steps = stepper(model)
     sizes: dict[str, Any] = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
+    sizes["num_wide"] = len(wide_row(model.initial(smallest_params(model), 0), model.widths))
     sizes["exposed_places"] = np.array(exposures(model), np.int64)
     one = bind(
         _run,
@@ -156,7 +157,8 @@ def engine(model: Model) -> Any:
             model.name,
             initial=steps.initial,
             initial_choices=steps.initial_choices,
-            num_integers=len(leaves(model.widths)),
+            spread=spread,
+            unpack=packing(model.widths)[1],
         ),
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),
@@ -188,10 +190,11 @@ def _run(
     first_steps,
     exposed,
     draws,
+    wide,
 ):
     """One run: its outcome, the invariants that it broke and the kinds of faults that it met as masks, steps, messages
     sent, time in the engines' unit. Writes to `first_steps`, and to `exposed` for how long each exposure lasted."""
-    state = begin(params, starts, seed, run)
+    state = begin(params, starts, wide, seed, run)
     broken_mask, met_mask, exposing, step, messages, time = 0, 0, 0, 0, 0, 0.0
     exposed[:] = 0.0
     while True:
@@ -276,7 +279,7 @@ def _expose(broken_now, exposing, time, places, exposed):
             exposed[k] += -time if is_exposed else time
 
 
-def _begin(params, starts, seed, run):
+def _begin(params, starts, wide, seed, run):
     """The state in which a run starts: one of `starts` if there are any, else an initial one."""
     choices = initial_choices(params)
     choice = 0
@@ -284,7 +287,8 @@ def _begin(params, starts, seed, run):
         to_choose, to_start = draw_pair(seed, run, as_uint64(0), as_uint64(0))
         if len(starts.cumulative) > 0:
             row = np.searchsorted(starts.cumulative, as_int64(to_start >> as_uint64(2)), "right")
-            return load_words(initial(params, 0), starts.states, row * num_integers)
+            spread(starts.rows[row], starts.layout, wide)
+            return unpack(initial(params, 0), wide)
         choice = as_int64(multiply_high(to_choose, as_uint64(choices)))
     return initial(params, choice)
 
@@ -346,7 +350,7 @@ def _batch(
     masks, sums = np.empty(num_words + 1, np.int64), np.empty(num_words + 1, np.int64)
     masks[num_words] = 1  # the end of a lifetime, always possible
     first_steps, exposed = np.empty(num_invariants, np.int64), np.empty(len(exposed_places))
-    draws = np.empty(3 * _AHEAD, np.int64)
+    draws, wide = np.empty(3 * _AHEAD, np.int64), np.empty(num_wide, np.uint64)
     for i in range(len(runs)):
         run = as_uint64(runs[i])
         ended, broken_mask, met_mask, steps, messages, time = run_one(
@@ -367,6 +371,7 @@ def _batch(
             first_steps,
             exposed,
             draws,
+            wide,
         )
         high, low = add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
         if len(records) > 0:

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, store_words
-from quorisk.kernels.model import Model, leaves
+from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit, popcount
+from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states.costs import cost_functions
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.store import (
@@ -28,18 +29,25 @@ from quorisk.kernels.stepper import stepper
 class Exits(NamedTuple):
     """The first states outside a head."""
 
-    states: np.ndarray
-    """int64, [exit, integer]: the integers of its state, as `compiled.load_words` takes them."""
+    rows: np.ndarray
+    """uint64, [exit, word]: the states."""
+    layout: Layout
+    """Of the rows."""
     flows: np.ndarray
     """float64 by exit, the probability that a run leaves the head by it, in descending order."""
     left_out: float
     """The probability that a run leaves the head by an exit for which there was no room."""
 
+    def state(self, place: int, widths: Any) -> Any:
+        """An exit's state, of a model whose states have these `widths`."""
+        wide = np.empty_like(self.layout.base)
+        spread(self.rows[place], self.layout, wide)
+        return unpacked(wide, widths)
+
 
 def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
     """Where runs leave a head, as it was when it was solved; those with the highest flows if memory is short."""
-    leave, read = _functions(head.model)
-    num_integers = len(leaves(head.model.widths))
+    leave = _leave_function(head.model)
     store = Store(head.model, head.odds.params, memory_bytes // 2, 8)
     flows = np.zeros(len(store.kept.rows))
     order = np.argsort(-solved.flows, kind="stable")[: np.count_nonzero(solved.flows)]
@@ -47,19 +55,16 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
     while i < len(order) and status != FULL:
         status, i, count = leave(head.odds, head.kept, head.arrays, solved.flows, order, i, store.kept, flows, count)
         status = store.make_room(status, count)
-    best = np.argsort(-flows[:count], kind="stable")[: memory_bytes // (2 * 8 * (num_integers + 2))]
-    states = np.empty((len(best), num_integers), np.int64)
-    read(store.kept, best, states)
-    all_there = i == len(order) and len(best) == count
-    left_out = 0.0 if all_there else max(0.0, solved.leaves - math.fsum(flows[best]))
-    return Exits(states, flows[best], left_out)
+    order = np.argsort(-flows[:count], kind="stable")
+    left_out = 0.0 if status == ENDED else max(0.0, solved.leaves - math.fsum(flows[order]))
+    return Exits(store.kept.rows[order], store.kept.layout, flows[order], left_out)
 
 
 @cache
-def _functions(model: Model) -> tuple[Any, Any]:
-    """Compiled `leave` and `read`."""
+def _leave_function(model: Model) -> Any:
+    """Compiled `_leave`."""
     steps, states = stepper(model), store_functions(model)
-    leave = bind(
+    return bind(
         _leave,
         model.name,
         cached=True,
@@ -70,10 +75,9 @@ def _functions(model: Model) -> tuple[Any, Any]:
         **states._asdict(),
         **word_tables(model),
     )
-    return leave, bind(_read, model.name, cached=True, state=states.state)
 
 
-# Templates, with the names that are bound by `_functions`
+# Templates, with the names that are bound by `_leave_function`
 
 decades_below = effect = enabled = guards = keep = num_words = sends = state = word_action = LATE
 word_first = LATE
@@ -130,8 +134,3 @@ def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
                         lost = (lost - 1) & sent
         i += 1
     return ENDED, i, count
-
-
-def _read(kept, places, states):
-    for i in range(len(places)):
-        store_words(state(kept, places[i]), states[i], 0)

@@ -1,6 +1,6 @@
 """A model's states, each kept once, numbered in the order in which they came: for whatever enumerates them.
 
-Rows (`kernels.states.packing`) lie end to end in one array; an open-addressing table of (fingerprint, number) finds
+Rows (`kernels.packing`) lie end to end in one array; an open-addressing table of (fingerprint, number) finds
 duplicates. Compiled code stops when it needs more room than there is, and Python makes it.
 """
 
@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE, bind, packing
 from quorisk.kernels.model import Model, instance_words, smallest_params
-from quorisk.kernels.states.packing import (
+from quorisk.kernels.packing import (
     Layout,
     hash_words,
     narrow,
     narrowest,
-    packing,
     spread,
     unpacked,
     wide_row,

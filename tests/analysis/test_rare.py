@@ -76,7 +76,11 @@ def shallow(given):
     solved = head.solve()
     assert solved is not None
     exits = exits_of(head, solved, MEMORY)
-    return solved, exits, pack(given.model, [point.point])._replace(starts=starts(exits.states, exits.flows))
+    return (
+        solved,
+        exits,
+        pack(given.model, [point.point])._replace(starts=starts(exits.rows, exits.layout, exits.flows)),
+    )
 
 
 def test_intervals_cover_as_often_as_they_say():

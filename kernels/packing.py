@@ -7,43 +7,37 @@ are rotated to where they hit no other's in a word of the narrow row: an `and`, 
 """
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from quorisk.kernels.compiled import leaf_paths
 from quorisk.kernels.model import leaves
 from quorisk.kernels.ops import jitable
 
 _WORD = (1 << 64) - 1
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     word: int
     shift: int
     width: int
 
 
-def _fields(widths: Any) -> list[_Field]:
+def fields_of(widths: Any) -> list[Field]:
     """Fields of a wide row in order, none across two words."""
     fields = []
     word, used = 0, 0
     for width in leaves(widths):
         if used + width > 64:
             word, used = word + 1, 0
-        fields.append(_Field(word, used, width))
+        fields.append(Field(word, used, width))
         used += width
     return fields
 
 
 def wide_row(state: Any, widths: Any) -> np.ndarray:
     """A state's wide row (uint64), for plain Python."""
-    fields = _fields(widths)
+    fields = fields_of(widths)
     row = np.zeros(fields[-1].word + 1, np.uint64)
     for field, value in zip(fields, leaves(state), strict=True):
         row[field.word] |= np.uint64(value << field.shift)
@@ -52,7 +46,7 @@ def wide_row(state: Any, widths: Any) -> np.ndarray:
 
 def unpacked(wide: np.ndarray, widths: Any) -> Any:
     """The state of a wide row, for plain Python."""
-    fields = iter(_fields(widths))
+    fields = iter(fields_of(widths))
 
     def build(part: Any) -> Any:
         if isinstance(part, tuple):
@@ -61,52 +55,6 @@ def unpacked(wide: np.ndarray, widths: Any) -> Any:
         return int(wide[field.word]) >> field.shift & (1 << field.width) - 1
 
     return build(widths)
-
-
-@cache
-def packing(widths: Any) -> tuple[Any, Any]:
-    """Compiled code's `pack(state, wide, base, fixed)` and `unpack(like, wide)` for states of these widths.
-
-    `pack` writes the wide row, and returns the bits of `fixed` in which it differs from `base`, of all words or-ed.
-    """
-    fields = _fields(widths)
-    word_type = ir.IntType(64)
-
-    def pointer(context, builder, kind, row, word):
-        data = cgutils.create_struct_proxy(kind)(context, builder, value=row).data
-        return builder.gep(data, [ir.Constant(word_type, word)])
-
-    @intrinsic
-    def pack(typing_context, state, wide, base, fixed):
-        def generate(context, builder, call, args):
-            words = [ir.Constant(word_type, 0)] * (fields[-1].word + 1)
-            for field, path in zip(fields, leaf_paths(state), strict=True):
-                value = builder.shl(builder.extract_value(args[0], path), ir.Constant(word_type, field.shift))
-                words[field.word] = builder.or_(words[field.word], value)
-            other = ir.Constant(word_type, 0)
-            for i, word in enumerate(words):
-                builder.store(word, pointer(context, builder, wide, args[1], i))
-                differs = builder.xor(word, builder.load(pointer(context, builder, base, args[2], i)))
-                differs = builder.and_(differs, builder.load(pointer(context, builder, fixed, args[3], i)))
-                other = builder.or_(other, differs)
-            return other
-
-        return types.uint64(state, wide, base, fixed), generate
-
-    @intrinsic
-    def unpack(typing_context, like, wide):
-        def generate(context, builder, call, args):
-            state = args[0]
-            for field, path in zip(fields, leaf_paths(like), strict=True):
-                word = builder.load(pointer(context, builder, wide, args[1], field.word))
-                value = builder.lshr(word, ir.Constant(word_type, field.shift))
-                value = builder.and_(value, ir.Constant(word_type, (1 << field.width) - 1))
-                state = builder.insert_value(state, value, path)
-            return state
-
-        return like(like, wide), generate
-
-    return pack, unpack
 
 
 class Layout(NamedTuple):

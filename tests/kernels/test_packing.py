@@ -4,9 +4,9 @@ import random
 
 import numpy as np
 
+from quorisk.kernels.packing import narrow, narrowest, spread, unpacked, wide_row, widened
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.states import search, store
-from quorisk.kernels.states.packing import narrow, narrowest, spread, unpacked, wide_row, widened
 from tests.support import params_of, random_walks
 
 
