@@ -48,7 +48,7 @@ class Exits(NamedTuple):
 def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
     """Where runs leave a head, as it was when it was solved; those with the highest flows if memory is short."""
     leave = _leave_function(head.model)
-    store = Store(head.model, head.odds.params, memory_bytes // 2, 8)
+    store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
     order = np.argsort(-solved.flows, kind="stable")[: np.count_nonzero(solved.flows)]
     i, count, status = 0, 0, ENDED
