@@ -38,7 +38,8 @@ from tests.external import retransmission, tandem
 
 MEMORY = 1 << 30
 RUNS = 1_000_000
-REPLICATES, REPLICATE_RUNS = 1000, 500
+REPLICATED, REPLICATES, REPLICATE_RUNS = 6, 1000, 500
+"""Problems, how often each of them is repeated, and with how many runs."""
 PULSAR = Path(__file__).parents[1] / "configs" / "pulsar.toml"
 
 BOOKKEEPER: dict[str, Any] = {
@@ -152,7 +153,10 @@ def coverage(only: list[str]) -> int:
     """How often the intervals of replicates hold the exact answer, of heads cut off long before they are certain."""
     table, short = Table("protocol", "figures", "exact", "cost", "L", "F", "lost", "coverage"), 0
     chosen = [each for each in problems() if not only or each["protocol"] in only]
-    for document in chosen[:: max(1, len(chosen) // 6)]:
+    step = max(1, len(chosen) // REPLICATED)
+    for document in (document for first in range(step) for document in chosen[first::step]):
+        if table.row_count == REPLICATED:
+            break
         experiment = config.build(document | {"run": document.get("run", {})}, "scripts/rare_events.py")
         (each,), model = experiment.points, experiment.model
         truth, head = exact(experiment, MEMORY).data_loss.p, Head(model, each.point, MEMORY)
