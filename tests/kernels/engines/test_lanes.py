@@ -30,11 +30,12 @@ def _no_kernels_at_hand(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_kernels_of_random_configurations_give_the_generic_engines_results(name):
+def test_kernels_give_the_generic_engines_results(name):
     model = registry.load(name)
-    for (point, seed), width in zip(fuzz.cases(model, random.Random(1), 2), (build.SCALAR, 32), strict=True):
-        timed = width == build.SCALAR or not fuzz.supports(point, False)
-        fuzz.compare(model, point, width, timed, seed, RUNS)
+    [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
+    fuzz.compare(model, point, 32, not fuzz.supports(point, False), seed, RUNS)
+    small = point_of(model, **registry.cases(name).small)  # the scalar kernel of a large one takes a minute to compile
+    fuzz.compare(model, small, build.SCALAR, True, seed, RUNS)
 
 
 def losing() -> tuple[Model, Point]:
