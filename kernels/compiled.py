@@ -116,22 +116,23 @@ def packing(widths: Any) -> tuple[Any, Any]:
     """
     fields, word_type = fields_of(widths), ir.IntType(64)
 
-    def pointer(context, builder, kind, row, word):
-        data = cgutils.create_struct_proxy(kind)(context, builder, value=row).data
-        return builder.gep(data, [ir.Constant(word_type, word)])
+    def number(value):
+        return ir.Constant(word_type, value)
 
     @intrinsic
     def pack(typing_context, state, wide, base, fixed):
+        rows = wide, base, fixed
+
         def generate(context, builder, call, args):
-            words = [ir.Constant(word_type, 0)] * (fields[-1].word + 1)
+            words = [number(0)] * (fields[-1].word + 1)
             for field, path in zip(fields, leaf_paths(state), strict=True):
-                value = builder.shl(builder.extract_value(args[0], path), ir.Constant(word_type, field.shift))
+                value = builder.shl(builder.extract_value(args[0], path), number(field.shift))
                 words[field.word] = builder.or_(words[field.word], value)
-            other = ir.Constant(word_type, 0)
+            other = number(0)
             for i, word in enumerate(words):
-                builder.store(word, pointer(context, builder, wide, args[1], i))
-                differs = builder.xor(word, builder.load(pointer(context, builder, base, args[2], i)))
-                differs = builder.and_(differs, builder.load(pointer(context, builder, fixed, args[3], i)))
+                there = [element(context, builder, *row, number(i)) for row in zip(rows, args[1:], strict=True)]
+                builder.store(word, there[0])
+                differs = builder.and_(builder.xor(word, builder.load(there[1])), builder.load(there[2]))
                 other = builder.or_(other, differs)
             return other
 
@@ -142,9 +143,9 @@ def packing(widths: Any) -> tuple[Any, Any]:
         def generate(context, builder, call, args):
             state = args[0]
             for field, path in zip(fields, leaf_paths(like), strict=True):
-                word = builder.load(pointer(context, builder, wide, args[1], field.word))
-                value = builder.lshr(word, ir.Constant(word_type, field.shift))
-                value = builder.and_(value, ir.Constant(word_type, (1 << field.width) - 1))
+                word = builder.load(element(context, builder, wide, args[1], number(field.word)))
+                value = builder.lshr(word, number(field.shift))
+                value = builder.and_(value, number((1 << field.width) - 1))
                 state = builder.insert_value(state, value, path)
             return state
 

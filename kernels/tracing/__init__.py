@@ -1,1 +1,1 @@
-"""A protocol's functions as expressions in which the parameters of one configuration are constants."""
+"""A protocol's functions as expressions, for one configuration or for all of them, and those as machine code."""

@@ -49,7 +49,7 @@ class Unsupported(Exception):
 def lane_counts() -> tuple[int, ...]:
     """How many runs this machine's CPU may step at a time: as many as its registers have lanes of 32 and of 16 bits.
 
-    None if its registers are too narrow to gain by it.
+    Empty if its registers are too narrow to gain by it.
     """
     size = _register_bits()
     return (size // 32, size // 16) if size else ()

@@ -1,5 +1,6 @@
 """The random numbers of a step, by the functions of `philox`, in machine code."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,11 @@ from quorisk.kernels.engines.philox import (
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS
-from quorisk.kernels.ops import as_int64
-from quorisk.kernels.tracing.machine import Value, any_lane, constant
+from quorisk.kernels.ops import as_int64, nth_bit
+from quorisk.kernels.tracing.machine import I1, I64, Value, any_lane, constant, intrinsic
 
 _LEFT_OVER = (1 << 48) - 1
 """The bits of a loss that block 0 does not see: if none is set it leaves nothing open, unless all messages are lost."""
-
 
 _UNROLLED = 6
 """Bits of a mask that are passed over without a branch on the way to the one drawn."""
@@ -47,20 +47,8 @@ def draw(builder: Any, seed: Any, run: Any, step: Any, loss: int) -> Draws:
     if not loss:
         return Draws(choose.value, wait.value, None)
     if loss & _LEFT_OVER or loss == ALWAYS:
-        start, settle, after = (
-            builder.block,
-            builder.append_basic_block("settle"),
-            builder.append_basic_block("settled"),
-        )
-        builder.cbranch(any_lane(builder, (fates >> OPEN >= 1).value), settle, after)
-        builder.position_at_end(settle)
-        settled = settled_fates(fates, source).value
-        end = builder.block
-        builder.branch(after)
-        builder.position_at_end(after)
-        decided = builder.phi(step.type)
-        decided.add_incoming(fates.value, start)
-        decided.add_incoming(settled, end)
+        is_open = any_lane(builder, (fates >> OPEN >= 1).value)
+        decided = _only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
         fates = Value(builder, decided)
     return Draws(choose.value, wait.value, (fates & (1 << FIRST_MESSAGES) - 1).value)
 
@@ -73,6 +61,13 @@ def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: int, most_sen
     return later_fates((*numbers, np.uint64(loss)), most_sent).value
 
 
+def losses(builder: Any, fates: Any, later: Any, most_sent: int) -> Any:
+    """Bit j: message j of those that a step sends is lost, of `fates` of the first ones and `later` ones' (or None)."""
+    most = (1 << most_sent) - 1
+    first = builder.and_(fates, constant(fates.type, most & ((1 << FIRST_MESSAGES) - 1)))
+    return first if later is None else builder.or_(first, builder.and_(later, constant(fates.type, most)))
+
+
 def draw_accepted(builder: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
     """Whether what a step's block 0 chose is accepted, which it is with probability `accept` in units of 2**-63."""
     seed, run, step, block, accept = (
@@ -81,11 +76,51 @@ def draw_accepted(builder: Any, seed: Any, run: Any, step: Any, accept: Any) -> 
     return is_accepted(accept, (seed, run, step, block, None)).value
 
 
+def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
+    """Whether what a step's block 0 chose in each lane is not accepted; nothing that is sure to be is drawn for.
+
+    Leaves the builder in another block: numbers are drawn only where a live lane is in doubt.
+    """
+    doubtful = builder.icmp_unsigned("!=", accept, constant(accept.type, ALWAYS))
+    is_open = any_lane(builder, builder.and_(doubtful, live))
+    none = constant(doubtful.type, 0)
+    return _only_if(
+        builder, is_open, "doubt", none, lambda: builder.not_(draw_accepted(builder, seed, run, step, accept))
+    )
+
+
+def _only_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:
+    """What `compute` gives if the flag is set, else `otherwise`; nothing is computed then.
+
+    Leaves the builder in another block.
+    """
+    start, inside, after = builder.block, builder.append_basic_block(name), builder.append_basic_block(f"{name}_not")
+    builder.cbranch(flag, inside, after)
+    builder.position_at_end(inside)
+    computed = compute()
+    end = builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    found = builder.phi(otherwise.type)
+    found.add_incoming(otherwise, start)
+    found.add_incoming(computed, end)
+    return found
+
+
 def draw_choice(builder: Any, seed: Any, run: Any, num_choices: int) -> Any:
     """The number of a run's initial state."""
     zero = Value(builder, constant(run.type, 0))
     drawn, _ = draw_pair(Value(builder, seed), Value(builder, run), zero, np.uint64(0))
     return as_int64(multiply_high(drawn, Value(builder, constant(run.type, num_choices)))).value
+
+
+def draw_nth_bit(builder: Any, mask: Any, nth: Any, has_pdep: bool) -> tuple[Any, Any]:
+    """The place of a mask's nth set bit, and that bit alone."""
+    if has_pdep:
+        hot = intrinsic(builder, "llvm.x86.bmi.pdep.64", I64, [builder.shl(constant(I64, 1), nth), mask])
+        return intrinsic(builder, "llvm.cttz", I64, [hot, constant(I1, 1)], I64), hot
+    bit = nth_bit(Value(builder, mask), Value(builder, nth)).value
+    return bit, builder.shl(constant(I64, 1), bit)
 
 
 def draw_bit(builder: Any, live: Any, mask: Any, rest: Any, weight: Any) -> tuple[Any, Any]:

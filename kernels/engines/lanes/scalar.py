@@ -8,17 +8,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_choice, draw_later
+from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_choice, draw_later, draw_nth_bit, losses
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
 from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
-from quorisk.kernels.engines.philox import FIRST_MESSAGES
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
-from quorisk.kernels.ops import nth_bit
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, same
-from quorisk.kernels.tracing.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, intrinsic, splat
+from quorisk.kernels.tracing.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, splat
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf, strays
 
 _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tail", "special", "breaks", "end", "done")
@@ -159,7 +157,7 @@ class ScalarKernel:
         # the draw leaves it open which instance it leads to
         is_open = builder.icmp_unsigned(">=", uncertain, builder.mul(builder.add(nth, _int(1)), weight))
         self._leave("open", is_open, REDO, self.later)
-        self.bit, self.hot = self._nth_bit(mask, nth)
+        self.bit, self.hot = draw_nth_bit(builder, mask, nth, self.has_pdep)
         self.fates = self._drawn(2) if self.limits.loss else None
         action = builder.load(builder.gep(self._table(), [_int(0), builder.add(base, self.bit)]), typ=I8)
         nowhere = builder.append_basic_block("nowhere")
@@ -218,15 +216,6 @@ class ScalarKernel:
             horizon = ir.Constant(DOUBLE, self.limits.horizon)
             self._leave("beyond", builder.fcmp_ordered(">", later, horizon), HORIZON, horizon)
         return later
-
-    def _nth_bit(self, mask: Any, nth: Any) -> tuple[Any, Any]:
-        """Place of a set bit, and that bit alone."""
-        builder = self.builder
-        if self.has_pdep:
-            hot = intrinsic(builder, "llvm.x86.bmi.pdep.64", I64, [builder.shl(_int(1), nth), mask])
-            return intrinsic(builder, "llvm.cttz", I64, [hot, constant(I1, 1)], I64), hot
-        bit = nth_bit(Value(builder, mask), Value(builder, nth)).value
-        return bit, builder.shl(_int(1), bit)
 
     def _table(self) -> Any:
         """The place of the word that each bit of the packed masks belongs to."""
@@ -321,13 +310,10 @@ class ScalarKernel:
         builder, limits = self.builder, self.limits
         if not limits.loss:
             return _int(0)
-        losses = builder.and_(self.fates, _int((1 << min(FIRST_MESSAGES, self.model.max_sends)) - 1))
         most_sent = bits(word.sent)[1].bit_count()
         step = builder.add(self.step, _int(1))
         later = draw_later(builder, self.seed, self.absolute, step, limits.loss, most_sent)
-        if later is None:
-            return losses
-        return builder.or_(losses, builder.and_(later, _int((1 << self.model.max_sends) - 1)))
+        return losses(builder, self.fates, later, self.model.max_sends)
 
     def _tail(self) -> None:
         """What all actions have in common."""

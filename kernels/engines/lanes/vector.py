@@ -8,10 +8,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_bit, draw_choice, draw_later
+from quorisk.kernels.engines.lanes.draws import draw, draw_bit, draw_choice, draw_later, draw_rejected, losses
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
 from quorisk.kernels.engines.lanes.rows import write_rows
-from quorisk.kernels.engines.philox import FIRST_MESSAGES, highest_place, lowest_place
+from quorisk.kernels.engines.philox import highest_place, lowest_place
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.tracing import demand
@@ -24,7 +24,6 @@ from quorisk.kernels.tracing.machine import (
     I64,
     POINTER,
     Value,
-    any_lane,
     constant,
     lanes_of,
     only_bit,
@@ -220,29 +219,18 @@ class VectorKernel:
         return flag
 
     def _rejected(self, seed: Any, run: Any, step: Any) -> Any:
-        """Whether what is drawn is not accepted. Random numbers that settle it are drawn only where there is doubt."""
+        """Whether what is drawn is not accepted."""
         builder, (*accepts, of_lifetime) = self.builder, self.limits.accepts
+        here = [accepts[word.number] for word in self.traced.words]
+        if all(each == ALWAYS for each in (*here, of_lifetime)):
+            return constant(self._kind(1), 0)
         accept = constant(self._kind(64), ALWAYS)
-        for place, word in enumerate(self.traced.words):
-            if accepts[word.number] != ALWAYS:
-                accept = builder.select(self._is_drawn(place), constant(self._kind(64), accepts[word.number]), accept)
+        for place, each in enumerate(here):
+            if each != ALWAYS:
+                accept = builder.select(self._is_drawn(place), constant(self._kind(64), each), accept)
         if self.limits.lifetime_weight:
             accept = builder.select(self.expired, constant(self._kind(64), of_lifetime), accept)
-        none = constant(self._kind(1), 0)
-        if all(each == ALWAYS for each in (*(accepts[word.number] for word in self.traced.words), of_lifetime)):
-            return none
-        doubtful = builder.icmp_unsigned("!=", accept, constant(self._kind(64), ALWAYS))
-        start, doubt, after = builder.block, builder.append_basic_block("doubt"), builder.append_basic_block("accepted")
-        builder.cbranch(any_lane(builder, builder.and_(doubtful, self.now["live"])), doubt, after)
-        builder.position_at_end(doubt)
-        rejected = builder.not_(draw_accepted(builder, seed, run, step, accept))
-        end = builder.block
-        builder.branch(after)
-        builder.position_at_end(after)
-        found = builder.phi(none.type)
-        found.add_incoming(none, start)
-        found.add_incoming(rejected, end)
-        return found
+        return draw_rejected(builder, self.now["live"], seed, run, step, accept)
 
     def _places(self) -> tuple[Any, Any]:
         """The first place below the total that the bits drawn lead to, and how far the last one is from it."""
@@ -298,14 +286,9 @@ class VectorKernel:
 
     def _losses(self) -> Any:
         """LOSSES, in 64 bits."""
-        builder, kind = self.builder, self._kind(64)
         if self.draws.fates is None:
-            return constant(kind, 0)
-        most = (1 << self.model.max_sends) - 1
-        losses = builder.and_(self.draws.fates, constant(kind, most & ((1 << FIRST_MESSAGES) - 1)))
-        if self.later_fates is None:
-            return losses
-        return builder.or_(losses, builder.and_(self.later_fates, constant(kind, most)))
+            return constant(self._kind(64), 0)
+        return losses(self.builder, self.draws.fates, self.later_fates, self.model.max_sends)
 
     def _ends(self) -> tuple[dict[Any, Any], Any]:
         """The values of the rows of runs that end here, and which do."""
