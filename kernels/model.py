@@ -86,6 +86,11 @@ class Condition(NamedTuple):
     holds: Callable[[Mapping[str, Any]], bool]
 
 
+def one_choice(params: Any) -> int:
+    """What most protocols have for `initial_choices`: one initial state."""
+    return 1
+
+
 class Model(NamedTuple):
     """A protocol: what can happen, what must hold, and what an experiment file may say about it."""
 
@@ -96,8 +101,6 @@ class Model(NamedTuple):
     conditions: tuple[Condition, ...]
     make_params: Callable[[Mapping[str, Any]], Any]
     """From the values of `parameters` (checked) to `Params`, a NamedTuple of integers."""
-    initial_choices: Callable[[Any], int]
-    """`initial_choices(params)`: the number of initial states."""
     initial: Callable[[Any, Any], Any]
     """`initial(params, choice)`: the initial state number `choice`."""
     actions: tuple[Action, ...]
@@ -109,6 +112,8 @@ class Model(NamedTuple):
     """A state whose integers are the bits that each field needs: how the search packs states."""
     max_sends: int
     """Messages that one action instance sends at most: bits 0 to max_sends - 1 of `sends`."""
+    initial_choices: Callable[[Any], int] = one_choice
+    """`initial_choices(params)`: the number of initial states."""
     limits: tuple[str, ...] = ()
     """What the model leaves out, a sentence each: it stands wherever a number of the model's does."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,36 @@ NAME = "numba"
 _CHUNK_RUNS = 1 << 14
 _AHEAD = 8
 """Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
+
+
+class Words(NamedTuple):
+    """What is known of each word of instances, int64 by word."""
+
+    action: np.ndarray
+    first: np.ndarray
+    """Its first instance."""
+    met: np.ndarray
+    """The kinds of faults that a run meets by it, as a mask."""
+
+
+class Limits(NamedTuple):
+    """What a point says of all its runs."""
+
+    loss: np.uint64
+    """The probability that a message is lost, in units of 2**-63."""
+    max_steps: np.int64
+    horizon: np.float64
+
+
+class Room(NamedTuple):
+    """Where a run keeps what does not fit into registers; the next one uses it again."""
+
+    masks: np.ndarray  # int64 by word, the instances that are enabled
+    sums: np.ndarray  # int64 by word, the weight of those instances, of this word and all before it
+    first_steps: np.ndarray  # int64 by invariant, the step at which it broke
+    exposed: np.ndarray  # float64 by exposure, how long it lasted
+    draws: np.ndarray  # int64, the random numbers of the next steps
+    wide: np.ndarray  # uint64, the state in which a run starts that does not start at the beginning
 
 
 def simulate(
@@ -123,17 +153,18 @@ def _split(job: Job) -> Iterator[Job]:
 
 
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
-    like, word_action, word_first, word_met = _tables(model)
-    scalars = points.losses[point], points.max_steps[point], points.horizons[point], points.time_units[point]
+    """What compiled code is told of a point, in the order of `_batch`."""
+    like, words = _tables(model)
+    limits = Limits(points.losses[point], points.max_steps[point], points.horizons[point])
     weights = points.weights[point], points.accepts[point]
-    return like, points.params[point], *weights, word_action, word_first, word_met, *scalars, points.starts
+    return like, points.params[point], *weights, words, limits, points.time_units[point], points.starts
 
 
 @cache
-def _tables(model: Model) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    """Params for their type, and for each word of instances its action, its first instance, and its kind of fault."""
+def _tables(model: Model) -> tuple[Any, Words]:
+    """Params for their type, and what is known of each word of instances."""
     action, first = np.array(instance_words(model), np.int64).T
-    return smallest_params(model), action.copy(), first.copy(), np.array(fault_bits(model), np.int64)[action]
+    return smallest_params(model), Words(action.copy(), first.copy(), np.array(fault_bits(model), np.int64)[action])
 
 
 @cache
@@ -146,6 +177,7 @@ def engine(model: Model) -> Any:
     one = bind(
         _run,
         model.name,
+        add_up=bind(_add_up, model.name, **sizes),
         guards=steps.guards,
         take=steps.take,
         sends=steps.sends,
@@ -172,36 +204,19 @@ def engine(model: Model) -> Any:
 # ruff: noqa: F821
 
 
-def _run(
-    params,
-    weights,
-    accepts,
-    word_action,
-    word_first,
-    word_met,
-    loss,
-    max_steps,
-    horizon,
-    starts,
-    seed,
-    run,
-    masks,
-    sums,
-    first_steps,
-    exposed,
-    draws,
-    wide,
-):
+def _run(params, weights, accepts, words, limits, starts, seed, run, room):
     """One run: its outcome, the invariants that it broke and the kinds of faults that it met as masks, steps, messages
-    sent, time in the engines' unit. Writes to `first_steps`, and to `exposed` for how long each exposure lasted."""
-    state = begin(params, starts, wide, seed, run)
+    sent, time in the engines' unit. Writes to `room.first_steps`, and to `room.exposed` how long each exposure lasted.
+    """
+    masks, sums, draws, first_steps = room.masks, room.sums, room.draws, room.first_steps
+    state = begin(params, starts, room.wide, seed, run)
     broken_mask, met_mask, exposing, step, messages, time = 0, 0, 0, 0, 0, 0.0
-    exposed[:] = 0.0
+    room.exposed[:] = 0.0
     while True:
         broken_now = broken(state, params)
         newly_broken = broken_now & ~broken_mask
         if (broken_now ^ exposing) & exposure:
-            _expose(broken_now, exposing, time, exposed_places, exposed)
+            _expose(broken_now, exposing, time, exposed_places, room.exposed)
             exposing = broken_now & exposure
         if newly_broken != 0:
             broken_mask |= newly_broken
@@ -212,62 +227,73 @@ def _run(
                 ended = LOST
                 break
         guards(state, params, masks)
-        total = 0
-        for word in range(num_words):
-            total += weights[word] * popcount(masks[word])
-            sums[word] = total
+        total = add_up(weights, masks, sums)
         if total == 0:
             ended = outcome(state, params)
             break
-        if step >= max_steps:
+        if step >= limits.max_steps:
             ended = UNFINISHED
             break
         total += weights[num_words]
         sums[num_words] = total
         ahead = step & (_AHEAD - 1)
         if ahead == 0:
-            _draw_ahead(seed, run, step, loss, draws)
+            _draw_ahead(seed, run, step, limits.loss, draws)
         choose, fates = as_uint64(draws[ahead]), draws[2 * _AHEAD + ahead]
         time += draws[_AHEAD + ahead] / total
-        lowest, highest = (
-            as_int64(lowest_place(choose, as_uint64(total))),
-            as_int64(highest_place(choose, as_uint64(total))),
-        )
-        word = 0
-        while sums[word] <= lowest:  # where this ends tells the processor which action comes, as no formula would
-            word += 1
-        weight = weights[word]
-        before = sums[word] - weight * popcount(masks[word])
-        nth = lowest - before
-        if weight != 1:  # a division is slow, and the next step waits for it
-            nth = nth // weight
+        word, nth, is_open = _choose(weights, masks, sums, choose)
         block = as_uint64(0)
-        if highest >= before + (nth + 1) * weight or accepts[word] != as_uint64(ALWAYS):
-            source = seed, run, as_uint64(step + 1), block, loss
+        if is_open or accepts[word] != as_uint64(ALWAYS):
+            source = seed, run, as_uint64(step + 1), block, limits.loss
             word, nth, time, fates, block = _choose_with_care(
-                weights, accepts, masks, sums, choose, time, horizon, fates, source
+                weights, accepts, masks, sums, choose, time, limits.horizon, fates, source
             )
-        if time > horizon:
-            ended, time = HORIZON, horizon
+        if time > limits.horizon:
+            ended, time = HORIZON, limits.horizon
             break
         if word == num_words:
             ended = HORIZON
             break
         step += 1
-        source = seed, run, as_uint64(step), block, loss
+        source = seed, run, as_uint64(step), block, limits.loss
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
-        action, instance = word_action[word], word_first[word] + nth_bit(masks[word], nth)
+        action, instance = words.action[word], words.first[word] + nth_bit(masks[word], nth)
         if many_sent >> action & 1:
             num_sent = popcount(sends(state, params, action, instance))
             if num_sent > FIRST_MESSAGES:
                 fates |= later_fates(source, num_sent)
         state, sent, lost = take(state, params, action, instance, fates)
         messages += sent
-        met_mask |= word_met[word] | as_int64(lost != 0)
+        met_mask |= words.met[word] | as_int64(lost != 0)
     if exposing:
-        _expose(0, exposing, time, exposed_places, exposed)
+        _expose(0, exposing, time, exposed_places, room.exposed)
     return ended, broken_mask, met_mask, step, messages, time
+
+
+def _add_up(weights, masks, sums):
+    """The weight of all instances that are enabled; `sums` has those of the first 1, 2, ... words."""
+    total = 0
+    for word in range(num_words):
+        total += weights[word] * popcount(masks[word])
+        sums[word] = total
+    return total
+
+
+@jitable
+def _choose(weights, masks, sums, choose):
+    """The word of instances and the instance in it that 32 bits lead to, and whether further bits may change that."""
+    total = as_uint64(sums[-1])
+    lowest, highest = as_int64(lowest_place(choose, total)), as_int64(highest_place(choose, total))
+    word = 0
+    while sums[word] <= lowest:  # where this ends tells the processor which action comes, as no formula would
+        word += 1
+    weight = weights[word]
+    before = sums[word] - weight * popcount(masks[word])
+    nth = lowest - before
+    if weight != 1:  # a division is slow, and the next step waits for it
+        nth = nth // weight
+    return word, nth, highest >= before + (nth + 1) * weight
 
 
 @jitable_apart
@@ -327,52 +353,24 @@ def _draw_ahead(seed, run, step, loss, draws):
         draws[2 * _AHEAD + i] = fates
 
 
-def _batch(
-    like,
-    point,
-    weights,
-    accepts,
-    word_action,
-    word_first,
-    word_met,
-    loss,
-    max_steps,
-    horizon,
-    time_unit,
-    starts,
-    seed,
-    runs,
-    tally,
-    records,
-):
+def _batch(like, point, weights, accepts, words, limits, time_unit, starts, seed, runs, tally, records):
     """Runs of one point, added up in `tally`; one row each in `records` unless that is empty."""
     params = load_words(like, point, 0)
-    masks, sums = np.empty(num_words + 1, np.int64), np.empty(num_words + 1, np.int64)
-    masks[num_words] = 1  # the end of a lifetime, always possible
-    first_steps, exposed = np.empty(num_invariants, np.int64), np.empty(len(exposed_places))
-    draws, wide = np.empty(3 * _AHEAD, np.int64), np.empty(num_wide, np.uint64)
+    room = Room(
+        masks=np.ones(num_words + 1, np.int64),  # the last one is the end of a lifetime, always possible
+        sums=np.empty(num_words + 1, np.int64),
+        first_steps=np.empty(num_invariants, np.int64),
+        exposed=np.empty(len(exposed_places)),
+        draws=np.empty(3 * _AHEAD, np.int64),
+        wide=np.empty(num_wide, np.uint64),
+    )
     for i in range(len(runs)):
         run = as_uint64(runs[i])
         ended, broken_mask, met_mask, steps, messages, time = run_one(
-            params,
-            weights,
-            accepts,
-            word_action,
-            word_first,
-            word_met,
-            loss,
-            max_steps,
-            horizon,
-            starts,
-            seed,
-            run,
-            masks,
-            sums,
-            first_steps,
-            exposed,
-            draws,
-            wide,
+            params, weights, accepts, words, limits, starts, seed, run, room
         )
-        high, low = add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
+        high, low = add_run(
+            ended, broken_mask, met_mask, steps, messages, time, time_unit, room.first_steps, room.exposed, tally
+        )
         if len(records) > 0:
             write_record(records, i, ended, broken_mask, met_mask, steps, messages, high, low)

@@ -55,10 +55,6 @@ def outcome(state, params):
     return COMPLETED
 
 
-def initial_choices(params):
-    return 1
-
-
 def initial(params, choice):
     return State(params.copies)
 
@@ -72,7 +68,6 @@ MODEL = Model(
     ),
     conditions=(),
     make_params=lambda values: Params(values["copies"], REPAIRS.index(values["repair"])),
-    initial_choices=initial_choices,
     initial=initial,
     actions=(
         Action("copy_fails", copy_fails_enabled, sends_nothing, copy_fails),

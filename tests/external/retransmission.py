@@ -77,10 +77,6 @@ def outcome(state, params):
     return COMPLETED
 
 
-def initial_choices(params):
-    return 1
-
-
 def initial(params, choice):
     return State(SENDING, 1, 0, 0)
 
@@ -94,7 +90,6 @@ MODEL = Model(
     ),
     conditions=(),
     make_params=lambda values: Params(values["frames"], values["max_retries"]),
-    initial_choices=initial_choices,
     initial=initial,
     actions=(
         Action("send_frame", send_frame_enabled, sends_one, send_frame),

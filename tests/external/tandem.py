@@ -58,10 +58,6 @@ def outcome(state, params):
     return COMPLETED
 
 
-def initial_choices(params):
-    return 1
-
-
 def initial(params, choice):
     return State(0, 1)
 
@@ -72,7 +68,6 @@ MODEL = Model(
     parameters=(Parameter("capacity", "model", (1, 63), "of both queues"),),
     conditions=(),
     make_params=lambda values: Params(values["capacity"]),
-    initial_choices=initial_choices,
     initial=initial,
     actions=(
         Action("arrive", arrive_enabled, sends_nothing, arrive),

@@ -57,10 +57,6 @@ def outcome(state, params):
     return COMPLETED
 
 
-def initial_choices(params):
-    return 1
-
-
 def initial(params, choice):
     return State(0, 0)
 
@@ -71,7 +67,6 @@ MODEL = Model(
     parameters=(Parameter("houses", "model", (1, 1), "houses"),),
     conditions=(),
     make_params=lambda values: Params(values["houses"]),
-    initial_choices=initial_choices,
     initial=initial,
     actions=(
         Action("copy_is_lost", copy_is_lost_enabled, sends_one, copy_is_lost, "lost copy"),

@@ -13,11 +13,6 @@ from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, make_params
 
 
-def initial_choices(params):
-    """The spec has one initial state."""
-    return 1
-
-
 def initial(params, choice):
     """Nothing exists yet."""
     return INITIAL
@@ -29,7 +24,6 @@ MODEL = Model(
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
-    initial_choices=initial_choices,
     initial=initial,
     actions=bookies.ACTIONS + writer.ACTIONS + recovery.ACTIONS + faults.ACTIONS,
     invariants=invariants.INVARIANTS,

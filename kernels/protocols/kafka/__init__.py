@@ -14,11 +14,6 @@ from quorisk.kernels.protocols.kafka.limits import LIMITS
 from quorisk.kernels.protocols.kafka.params import CONDITIONS, PARAMETERS, make_params
 
 
-def initial_choices(params):
-    """The spec has one initial state."""
-    return 1
-
-
 def initial(params, choice):
     """Empty logs, every replica in the ISR, no leader yet."""
     return INITIAL._replace(quorum_isr=(1 << params.replicas) - 1)
@@ -30,7 +25,6 @@ MODEL = Model(
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
-    initial_choices=initial_choices,
     initial=initial,
     actions=(
         replication.CONTROLLER_ELECT_LEADER,

@@ -9,7 +9,7 @@ leader's AlterPartition requests that shrink the ISR (`leader_shrink_isr`), and 
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metadata, replication
-from quorisk.kernels.protocols.kraft.initial import initial, initial_choices
+from quorisk.kernels.protocols.kraft.initial import initial
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kraft.layout import WIDTHS
 from quorisk.kernels.protocols.kraft.limits import LIMITS
@@ -21,7 +21,6 @@ MODEL = Model(
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
-    initial_choices=initial_choices,
     initial=initial,
     actions=(
         lifecycle.BROKER_START,

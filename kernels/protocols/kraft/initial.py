@@ -69,8 +69,3 @@ def initial(params, choice):
         lesos=1,
         true_hwm=1,
     )
-
-
-def initial_choices(params):
-    """The spec has one initial state."""
-    return 1
