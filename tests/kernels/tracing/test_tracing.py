@@ -26,37 +26,10 @@ from quorisk.kernels.tracing.trace import (
     trace,
     widest,
 )
+from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
 from tests.support import any_values, point_of, random_walks
 
 MODELS = tuple(registry.names())
-NUM_VALUES = 10
-
-
-def random_constant(chance: random.Random) -> int:
-    return chance.choice(
-        [0, 1, 2, 3, 6, 63, chance.getrandbits(6), chance.getrandbits(30), -1, -chance.getrandbits(20)]
-    )
-
-
-def random_expression(graph: Any, leaf_nodes: list[Any], chance: random.Random, depth: int) -> Any:
-    """An expression whose meaning is clear for all values of its leaves: shifts by 0 to 63, divisors above 0."""
-    if depth == 0:
-        return chance.choice([*leaf_nodes, random_constant(chance)])
-    a, b, c = (random_expression(graph, leaf_nodes, chance, depth - 1) for _ in range(3))
-    op = chance.choice(
-        ["and", "or", "xor", "add", "sub", "mul", "shl", "shr", "div", "less", "equal", "unequal", "select", "when"]
-        + ["not", "popcount", "deposit"]
-    )
-    if op in ("shl", "shr"):
-        return make(op, a, make("and", b, chance.choice([1, 3, 7, 63])))
-    if op == "div":
-        return make(op, a, chance.choice([1, 2, 3, 6, 12, 24, 1000, make("or", make("and", b, 31), 1)]))
-    if op == "not":
-        return make("not", make("less", a, b))
-    if op == "deposit":
-        return make(op, make("and", a, 7), make("and", b, chance.choice([1, 0b100100, 0b111])))
-    arguments = {"select": (a, b, c), "when": (a, b), "popcount": (a,)}
-    return make(op, *arguments.get(op, (a, b)))
 
 
 def by_python(node: Any, values: dict[Any, int], known: dict[int, Any]) -> Any:
@@ -100,7 +73,7 @@ def test_an_expression_means_what_python_says_and_knows_its_bits_and_range(seed)
     mays = [chance.getrandbits(chance.choice([1, 3, 6, 24, 60])) | 1 for _ in range(4)]
     nodes = [graph.leaf(i, may) for i, may in enumerate(mays)]
     outputs = [random_expression(graph, nodes, chance, 4) for _ in range(12)]
-    columns = {i: np.array([chance.getrandbits(63) & may for _ in range(NUM_VALUES)]) for i, may in enumerate(mays)}
+    columns = columns_of(mays, chance)
     order = in_order(outputs)
     for node, column in zip(order, evaluate(order, columns), strict=True):
         for i in range(NUM_VALUES):

@@ -1,0 +1,98 @@
+"""Machine code of random expressions against what they mean, as one value and in lanes."""
+
+import ctypes
+import random
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from llvmlite import ir
+
+from quorisk.kernels.engines.lanes import build
+from quorisk.kernels.engines.lanes.kernel import NAME
+from quorisk.kernels.tracing.demand import in_order
+from quorisk.kernels.tracing.emit import Emitter
+from quorisk.kernels.tracing.evaluate import evaluate
+from quorisk.kernels.tracing.expressions import Node
+from quorisk.kernels.tracing.folding import make, new_graph
+from quorisk.kernels.tracing.machine import I64, POINTER, lanes_of
+from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
+
+SCALAR = (1, 64, False)
+PDEP = pytest.param(
+    (1, 64, True), marks=pytest.mark.skipif(not llvm.get_host_cpu_features().get("bmi2", False), reason="no pdep here")
+)
+LANES = ((8, 32, False), (16, 16, False), SCALAR, PDEP)
+
+
+def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
+    """A function from an address of leaves' values to one of the outputs', lane by lane."""
+    lanes, narrowest, has_pdep = shape
+    module = ir.Module("expressions")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER]), NAME)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    kind = lanes_of(I64, lanes)
+
+    def place(array: Any, i: int) -> Any:
+        return builder.gep(array, [ir.Constant(I64, i)], source_etype=kind)
+
+    def leaf(name: Any, width: int) -> Any:
+        value = builder.load(place(function.args[0], name), typ=kind, align=8)
+        return value if width == 64 else builder.trunc(value, lanes_of(ir.IntType(width), lanes))
+
+    emitter = Emitter(builder, lanes, narrowest, leaf, outputs, has_pdep)
+    for i, output in enumerate(outputs):
+        builder.store(emitter.get(output, 64), place(function.args[1], i), align=8)
+    builder.ret_void()
+    engine, address = build._link(build._object_code(str(module)))
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
+    call.engine = engine  # type: ignore[attr-defined]  # which owns the code
+    return call
+
+
+def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[int, int, bool]) -> np.ndarray:
+    """int64 by output and value, by machine code; lanes beyond the values repeat them."""
+    lanes, call = shape[0], machine_code(outputs, shape)
+    size = -(-NUM_VALUES // lanes) * lanes
+    found = np.empty((len(outputs), size), np.int64)
+    for start in range(0, size, lanes):
+        there = np.arange(start, start + lanes) % NUM_VALUES
+        leaves = np.array([columns[name][there] for name in sorted(columns)])
+        part = np.empty((len(outputs), lanes), np.int64)
+        call(leaves.ctypes.data, part.ctypes.data)
+        found[:, start : start + lanes] = part
+    return found[:, :NUM_VALUES]
+
+
+@pytest.mark.parametrize("shape", LANES)
+@pytest.mark.parametrize("seed", range(12))
+def test_machine_code_computes_what_the_expressions_mean(seed, shape):
+    chance = random.Random(seed)
+    graph = new_graph()
+    mays = [chance.getrandbits(chance.choice([1, 3, 6, 24, 60])) | 1 for _ in range(4)]
+    nodes = [graph.leaf(i, may) for i, may in enumerate(mays)]
+    outputs = [
+        each for each in (random_expression(graph, nodes, chance, 4) for _ in range(12)) if isinstance(each, Node)
+    ]
+    columns = columns_of(mays, chance)
+    order = in_order(outputs)
+    meant = dict(zip((node.id for node in order), evaluate(order, columns), strict=True))
+    for output, values in zip(outputs, computed(outputs, columns, shape), strict=True):
+        np.testing.assert_array_equal(values, meant[output.id].astype(np.int64), output.op)
+
+
+@pytest.mark.parametrize("shape", LANES)
+def test_quotients_are_rounded_down(shape):
+    """As Python rounds: also of numbers below 0, by divisors that are known and by those that are not."""
+    graph = new_graph()
+    number, divisor = graph.leaf(0, (1 << 20) - 1), graph.leaf(1, 15)
+    below = make("sub", number, 1 << 19)
+    outputs = [make("div", below, 7), make("div", make("sub", make("and", number, 31), 16), 3)]
+    outputs.append(make("div", below, make("or", divisor, 1)))
+    chance = random.Random(1)
+    columns = columns_of([(1 << 20) - 1, 15], chance)
+    negative = columns[0] - (1 << 19)
+    assert (negative < 0).any()
+    meant = [negative // 7, ((columns[0] & 31) - 16) // 3, negative // (columns[1] | 1)]
+    np.testing.assert_array_equal(computed(outputs, columns, shape), meant)
