@@ -91,6 +91,22 @@ def one_choice(params: Any) -> int:
     return 1
 
 
+class Alike(NamedTuple):
+    """Things of a model that are alike, such as its bookies: no step and no invariant tells one from another.
+
+    If two of them change places in a state, all that can happen from there is the same, but for their numbers. So of
+    all states that come of one by such changes, a head (`kernels.states.head`) keeps one.
+    """
+
+    most: int
+    """The things that a state has room for."""
+    number: Callable[[Any], int]
+    """`number(params)`: how many of them, counted from the first, are alike; 0 if something tells them apart."""
+    bits: Any
+    """A state whose integers are the bits that a field has for each thing; 0: the field is not about them. A field is
+    made of rows, with the same number of bits for each thing, the first one lowest."""
+
+
 class Model(NamedTuple):
     """A protocol: what can happen, what must hold, and what an experiment file may say about it."""
 
@@ -116,6 +132,11 @@ class Model(NamedTuple):
     """`initial_choices(params)`: the number of initial states."""
     limits: tuple[str, ...] = ()
     """What the model leaves out, a sentence each: it stands wherever a number of the model's does."""
+    forget: Callable[[Any, Any], Any] | None = None
+    """`forget(state, params)`: the state without what no step and no invariant asks for any more. What can happen from
+    there, apart from steps that only change such things, is as likely as before. Heads keep such states alone."""
+    alike: Alike | None = None
+    """Its things that are alike, if it has any."""
 
 
 def smallest_params(model: Model) -> Any:

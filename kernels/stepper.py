@@ -40,6 +40,8 @@ class Stepper(NamedTuple):
     take: Any
     """`take(state, params, action, instance, fates)`: the next state, the number of messages sent, and a mask of those
     lost. Message j of them, counted from the lowest bit, is lost if bit j of `fates` is set."""
+    forget: Any
+    """`forget(state, params)`: the state without what nothing asks for any more."""
     broken: Any
     """`broken(state, params)`: bit i is set if invariant i does not hold."""
     outcome: Any
@@ -57,6 +59,7 @@ def stepper(model: Model) -> Stepper:
         sends=_sends(emit),
         effect=_effect(emit),
         take=_take(emit),
+        forget=_forget(emit),
         broken=_number(emit, emit.model.broken),
         outcome=_number(emit, emit.model.outcome),
     )
@@ -219,6 +222,18 @@ def _take(emit: _Emit) -> Any:
         return result(state, params, types.int64, types.int64, types.int64), generate
 
     return take
+
+
+def _forget(emit: _Emit) -> Any:
+    @intrinsic
+    def forget(typing_context, state, params):
+        def generate(context, builder, call, args):
+            value = emit.values(builder, emit.model.forgotten, *args, {})
+            return emit.state_of(context, builder, map(value, emit.model.forgotten))
+
+        return state(state, params), generate
+
+    return forget
 
 
 class _Switch:

@@ -28,6 +28,7 @@ class Odds(NamedTuple):
     decades: np.ndarray  # float64, their decimal logarithms
     fates: np.ndarray  # see `chain.fates`
     loss_cost: int  # of a message lost
+    alike: int  # the number of things that no step tells apart; see `model.Alike`
 
 
 class CostFunctions(NamedTuple):
@@ -44,7 +45,9 @@ def odds_of(model: Model, point: Point) -> Odds:
     rates = np.array([*(float(point.rates.get(action.name, 1.0)) for action in model.actions), 1.0 / point.lifetime])
     decades = np.log10(rates, out=np.full(len(rates), -math.inf), where=rates > 0.0)
     loss_cost = round(-math.log10(point.message_loss)) if point.message_loss > 0.0 else 0
-    return Odds(model.make_params(point.values), rates, decades, fates(model, point.message_loss), loss_cost)
+    params = model.make_params(point.values)
+    alike = model.alike.number(params) if model.alike else 0
+    return Odds(params, rates, decades, fates(model, point.message_loss), loss_cost, alike)
 
 
 @cache

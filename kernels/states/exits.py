@@ -12,6 +12,7 @@ from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states.costs import cost_functions
 from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.representatives import representative_function, room_for
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -71,6 +72,8 @@ def _leave_function(model: Model) -> Any:
         guards=steps.guards,
         sends=steps.sends,
         effect=steps.effect,
+        representative=representative_function(model),
+        num_room=room_for(model),
         **cost_functions(model)._asdict(),
         **states._asdict(),
         **word_tables(model),
@@ -79,8 +82,8 @@ def _leave_function(model: Model) -> Any:
 
 # Templates, with the names that are bound by `_leave_function`
 
-decades_below = effect = enabled = guards = keep = num_words = sends = state = word_action = LATE
-word_first = LATE
+decades_below = effect = enabled = guards = keep = num_room = num_words = representative = LATE
+sends = state = word_action = word_first = LATE
 
 
 def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
@@ -89,7 +92,7 @@ def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
     A state of which no path was followed yet is an exit itself. Flows are added to only when all exits of a state are
     kept, so that a state in which it stopped can be taken anew.
     """
-    masks = np.empty(num_words, np.int64)
+    masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
     while i < len(order):
         place = order[i]
         if count + MOST_SUCCESSORS > len(exits.rows):
@@ -123,7 +126,8 @@ def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
                     while True:
                         p = chance * odds.fates[popcount(sent), popcount(lost)]
                         if p > 0.0 and step_cost + odds.loss_cost * popcount(lost) >= due:
-                            found = keep(effect(before, odds.params, action, instance, lost), exits, count)
+                            after = effect(before, odds.params, action, instance, lost)
+                            found = keep(representative(after, odds.params, odds.alike, room), exits, count)
                             if found == NO_ROW:
                                 return WIDER, i, count
                             count += found == count

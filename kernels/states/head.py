@@ -26,6 +26,7 @@ from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.chain import Chain, start_function
 from quorisk.kernels.states.costs import cost_functions, odds_of
+from quorisk.kernels.states.representatives import representative_function, room_for
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -243,6 +244,8 @@ def _expand_function(model: Model) -> Any:
         guards=steps.guards,
         sends=steps.sends,
         effect=steps.effect,
+        representative=representative_function(model),
+        num_room=room_for(model),
         broken=steps.broken,
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),
@@ -254,15 +257,15 @@ def _expand_function(model: Model) -> Any:
 
 # Templates, with the names that are bound by `_expand_function`
 
-broken = data_loss = decades_below = effect = enabled = guards = keep = num_words = outcome = LATE
-sends = state = word_action = word_first = LATE
+broken = data_loss = decades_below = effect = enabled = guards = keep = num_room = num_words = LATE
+outcome = representative = sends = state = word_action = word_first = LATE
 
 
 def _expand(odds, level, kept, arrays, place, stop, count, end):
     """Follows the paths of cost `level` from states `place` to stop - 1. Returns why it stopped, the next state, and
     the numbers of states and transitions. A state in which it stopped is expanded anew.
     """
-    masks = np.empty(num_words, np.int64)
+    masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
     while place < stop:
         if arrays.due[place] != level:
             place += 1
@@ -299,7 +302,8 @@ def _expand(odds, level, kept, arrays, place, stop, count, end):
                         out += p
                         due = min(due, cost)
                     elif p > 0.0 and cost == level:
-                        found = keep(effect(before, odds.params, action, instance, lost), kept, count)
+                        after = effect(before, odds.params, action, instance, lost)
+                        found = keep(representative(after, odds.params, odds.alike, room), kept, count)
                         if found == NO_ROW:
                             for begun in range(row, end):
                                 arrays.latest[arrays.target[begun]] = 0

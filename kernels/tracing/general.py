@@ -33,6 +33,8 @@ class GeneralModel(NamedTuple):
     """By action: those of them that are lost by FATES."""
     after: tuple[tuple[Any, ...], ...]
     """By action: the leaves of the state after INSTANCE, LOST being lost."""
+    forgotten: tuple[Any, ...]
+    """The leaves of the state without what nothing asks for any more: those of the state, if the model does not say."""
     broken: Any
     """Bit i is set if invariant i does not hold."""
     outcome: Any
@@ -70,6 +72,7 @@ def general(model: Model) -> GeneralModel:
         sends=tuple(sends),
         lost=tuple(all_lost),
         after=tuple(after),
+        forgotten=_integers(model.forget(state, params)) if model.forget else state_leaves,
         broken=broken,
         outcome=integer(model.outcome(state, params)),
     )

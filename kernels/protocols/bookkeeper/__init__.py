@@ -6,11 +6,12 @@ loses messages only; faults of bookies and writers, off unless asked for, extend
 BookKeeperProtocolWithLimbo.tla of the same authors.
 """
 
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Alike, Model
 from quorisk.kernels.protocols.bookkeeper import bookies, faults, invariants, recovery, writer
-from quorisk.kernels.protocols.bookkeeper.layout import INITIAL, MAX_BOOKIES, WIDTHS
+from quorisk.kernels.protocols.bookkeeper.forget import forget
+from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, INITIAL, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
-from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, make_params
+from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, alike, make_params
 
 
 def initial(params, choice):
@@ -31,4 +32,6 @@ MODEL = Model(
     widths=WIDTHS,
     max_sends=MAX_BOOKIES,
     limits=LIMITS,
+    forget=forget,
+    alike=Alike(MAX_BOOKIES, alike, BITS_BY_BOOKIE),
 )

@@ -155,6 +155,56 @@ WIDTHS = State(
 )
 """Bits of every field."""
 
+_FRAGMENT_BITS = Fragments(ensembles=1, first_ids=0, num=0)
+_CLIENT_BITS = Client(
+    meta_version=0,
+    fragments=_FRAGMENT_BITS,
+    lap=0,
+    lac=0,
+    confirmed=1,
+    pending=0,
+    op_fragments=0,
+    op_ensembles=1,
+    requests=_messages(1),
+    responses=_messages(1),
+)
+BITS_BY_BOOKIE = State(
+    meta_status=0,
+    meta_fragments=_FRAGMENT_BITS,
+    meta_ensembles=1,
+    meta_last_entry=0,
+    meta_version=0,
+    b_entries=1,
+    b_fenced=1,
+    b_lac=3,
+    b_limbo=1,
+    b_down=1,
+    amnesias=0,
+    creator=0,
+    writer_status=0,
+    writer=_CLIENT_BITS,
+    recoverer_0=_CLIENT_BITS,
+    recoverer_1=_CLIENT_BITS,
+    started=0,
+    reading=0,
+    closed=0,
+    aborted=0,
+    fenced=1,
+    recovery_ensembles=1,
+    negative_reads=1,
+    unknown_reads=1,
+    curr_read_entries=0,
+    last_recoverable=0,
+    fence_requests=_messages(1),
+    fence_responses=_messages(1),
+    fence_lacs=3,
+    read_requests=_messages(1),
+    read_responses=_messages(1),
+    read_found=1,
+    read_unknown=1,
+)
+"""Bits that every field has for each bookie."""
+
 _NO_MESSAGES = Messages(**dict.fromkeys(Messages._fields, 0))
 _NO_FRAGMENTS = Fragments(**dict.fromkeys(Fragments._fields, 0))
 _NOBODY = Client(0, _NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, _NO_MESSAGES, _NO_MESSAGES)

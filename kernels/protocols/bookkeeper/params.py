@@ -134,6 +134,16 @@ def make_params(values) -> Params:
     return Params(**{name: int((values | derived)[name]) for name in Params._fields})
 
 
+def alike(params: Params) -> int:
+    """How many bookies no step tells apart.
+
+    Of several spare bookies the smallest one is chosen, and racks are of given bookies. With one bookie more than an
+    ensemble has, there is never more than one spare.
+    """
+    bookies = params.bookies.bit_count()
+    return bookies if bookies <= params.write_quorum + 1 and params.racks == 0 else 0
+
+
 def _members(sets: Iterable[int]) -> int:
     """Sets of bookies as one number: bit S - 1 for the set S."""
     return sum(1 << (s - 1) for s in sets)
