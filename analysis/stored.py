@@ -25,28 +25,32 @@ def write(table: pa.Table, file: Path | IO[bytes]) -> None:
     """Writes a table as sealed Parquet, the same bytes for the same values. Raises OSError."""
     buffer = BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-    whole = buffer.getvalue()
-    footer = _footer_at(whole)
-    sealed = whole[:footer] + _SEAL + hashlib.sha256(whole).digest() + whole[footer:]
+    whole = sealed(buffer.getvalue())
     if isinstance(file, Path):
-        file.write_bytes(sealed)
+        file.write_bytes(whole)
     else:
-        file.write(sealed)
+        file.write(whole)
+
+
+def sealed(parquet: bytes) -> bytes:
+    """A Parquet file with a seal."""
+    footer = _footer_at(parquet)
+    return parquet[:footer] + _SEAL + hashlib.sha256(parquet).digest() + parquet[footer:]
 
 
 def read(path: Path, schema: pa.Schema) -> pa.Table:
     """A table that `write` wrote, of `schema`. Raises ResultError if the file holds anything else, or has changed."""
     try:
-        sealed = path.read_bytes()
+        whole = path.read_bytes()
     except OSError as error:
         raise ResultError(f"{path}: cannot be read: {error.strerror}") from None
-    footer = _footer_at(sealed)
-    seal, rest = sealed[footer - _SEAL_BYTES : footer], sealed[: footer - _SEAL_BYTES] + sealed[footer:]
+    footer = _footer_at(whole)
+    seal, rest = whole[footer - _SEAL_BYTES : footer], whole[: footer - _SEAL_BYTES] + whole[footer:]
     if footer < _SEAL_BYTES or seal != _SEAL + hashlib.sha256(rest).digest():
         raise ResultError(f"{path}: damaged, or not written by this version of Quorisk")
     try:
-        table = pq.ParquetFile(pa.BufferReader(sealed), page_checksum_verification=True).read()
-    except (pa.ArrowException, ValueError) as error:
+        table = pq.ParquetFile(pa.BufferReader(whole), page_checksum_verification=True).read()
+    except (pa.ArrowException, OSError, ValueError) as error:  # Arrow's own OSError: of what it cannot decode
         raise ResultError(f"{path}: not a readable Parquet file: {' '.join(str(error).split())}") from None
     if table.schema != schema:
         raise ResultError(f"{path}: not a table of Quorisk results, or one from another version")

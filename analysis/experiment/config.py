@@ -224,8 +224,13 @@ def _combinations(
 def _points(model: Model, combinations: Iterable[Combination], time_unit: str | None) -> Iterable[GridPoint]:
     """The grid's points. Raises ConfigError if one is not possible, or if there are none."""
     seen: dict[str, dict[str, Any]] = {}
+    weighed: set[tuple[float, ...]] = set()  # exact fractions take a while, and most axes leave the rates alone
     for varied, here in combinations:
         point = _point(model, here, varied)._replace(time_unit=time_unit)
+        rates = (*point.rates.values(), point.lifetime)
+        if rates not in weighed:
+            _check_rates(model, point.rates, point.lifetime)
+            weighed.add(rates)
         identity = point_id(model, point)
         if identity in seen:
             raise ConfigError(f"scenarios: {_at(seen[identity])} and {_at(varied)} are the same; remove one")
@@ -265,12 +270,15 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
             hint = f" (at the grid point {_at(varied)}; grid.where can exclude it)" if varied else ""
             raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{hint}")
     rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
-    try:
-        scale_rates(model, rates, values["run.lifetime"])
-    except RateError as error:
-        raise ConfigError(f"{_slowest(rates, values['run.lifetime'])}: {error}") from None
     limits = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
     return Point(parameters, rates, values["faults.message_loss"], *limits)
+
+
+def _check_rates(model: Model, rates: Mapping[str, float], lifetime: float) -> None:
+    try:
+        scale_rates(model, rates, lifetime)
+    except RateError as error:
+        raise ConfigError(f"{_slowest(rates, lifetime)}: {error}") from None
 
 
 def _slowest(rates: Mapping[str, float], lifetime: float) -> str:

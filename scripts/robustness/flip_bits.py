@@ -15,13 +15,15 @@ from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.sparkjobs import folder
 
 
-def noticed(copy: Path) -> bool:
-    """Whether reading a folder's tables fails, in one line that names the file."""
+def said(copy: Path) -> str:
+    """How reading a folder's tables fails, in a line; empty if it does not."""
     try:
         folder.result_rows(copy)
     except (ConfigError, ResultError, RunError) as error:
-        return ".parquet: " in str(error) and "\n" not in str(error)
-    return False
+        return str(error)
+    except Exception as error:
+        return f"traceback: {error!r:.300}"
+    return ""
 
 
 def main() -> None:
@@ -35,16 +37,17 @@ def main() -> None:
         copy = Path(temporary, "copy")
         shutil.copytree(given.results, copy)
         files = [copy / folder.RESULTS, *sorted((copy / folder.TASKS).glob("*.parquet"))]
-        if noticed(copy):
-            sys.exit(f"{given.results}: damaged already")
+        if wrong := said(copy):
+            sys.exit(f"{given.results}: damaged already: {wrong}")
         for _ in range(given.count):
             file = chance.choice(files)
             whole = file.read_bytes()
             at = chance.randrange(8 * len(whole))
             file.write_bytes(whole[: at // 8] + bytes([whole[at // 8] ^ 1 << at % 8]) + whole[at // 8 + 1 :])
-            if not noticed(copy):
+            wrong = said(copy)
+            if not wrong.startswith(f"{file}: ") or "\n" in wrong:
                 passed += 1
-                print(f"unnoticed: bit {at} of {file.relative_to(copy)}")
+                print(f"unnoticed: bit {at} of {file.relative_to(copy)}: {wrong or 'read'}")
             file.write_bytes(whole)
     print(f"{given.count} bits flipped in {len(files)} files, seed {given.seed}: {passed} unnoticed")
     sys.exit(passed > 0)

@@ -3,8 +3,8 @@
 
     scripts/robustness/fuzz_results.py results/demo --count 500 --seed 1
 
-Each table is the one of a sweep with a few values changed for others, and sealed again as Quorisk seals its own: what a
-checksum notices is not what is looked for here.
+Each table is the one of a sweep with a few values changed for others, or a few bits of its file flipped, and sealed
+again as Quorisk seals its own: what a checksum notices is not what is looked for here.
 """
 
 import argparse
@@ -14,13 +14,15 @@ import sys
 import time
 import warnings
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from quorisk.analysis import results, tidy
+from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.experiment.identity import id_of
 from quorisk.kernels.errors import QuoriskError
 from quorisk.plots.figures import Wish
@@ -75,6 +77,18 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=results.SCHEMA)
 
 
+def flipped(rows: list[dict[str, Any]], chance: random.Random) -> bytes:
+    """A file of the rows with one to three flipped bits, half of them in what describes the pages, and a right seal."""
+    buffer = BytesIO()
+    pq.write_table(table(rows).select(results.REPRODUCIBLE), buffer, compression="zstd")
+    whole = bytearray(buffer.getvalue())
+    described_at = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    first = chance.choice([0, described_at])
+    for _ in range(chance.randint(1, 3)):
+        whole[chance.randrange(first, len(whole) - 8)] ^= 1 << chance.randrange(8)
+    return stored.sealed(bytes(whole))
+
+
 def outcome(path: Path) -> str:
     """What drawing a table comes to: `drawn`, `refused`, or what is wrong with the way it was refused."""
     start = time.perf_counter()
@@ -103,13 +117,16 @@ def main() -> None:
         for number in range(given.count):
             chance = random.Random(f"{given.seed} {number}")
             rows = json.loads(json.dumps(chance.sample(source, min(len(source), 6)), default=int))
-            for _ in range(chance.randint(1, 2)):
-                crafted(chance.choice(rows), chance)
-            try:
-                results.write(table(rows), path)
-            except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError, ValueError):
-                counts["not a table"] += 1
-                continue
+            if chance.random() < 0.3:
+                path.write_bytes(flipped(rows, chance))
+            else:
+                for _ in range(chance.randint(1, 2)):
+                    crafted(chance.choice(rows), chance)
+                try:
+                    results.write(table(rows), path)
+                except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError, ValueError):
+                    counts["not a table"] += 1
+                    continue
             said = outcome(path)
             counts[said if said in ("drawn", "refused") else "wrong"] += 1
             if said not in ("drawn", "refused"):

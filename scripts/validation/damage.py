@@ -40,7 +40,7 @@ def flips(count: int, seed: int) -> Check:
     return Check(
         "Damage: flipped bits",
         "Each time, one bit of a sweep's tables is flipped, and the tables are read. That has to fail, in one line "
-        "that names the file.",
+        "that begins with the file's name.",
         ("bits flipped", "noticed", "read as if nothing were wrong"),
         [(f"{count:,}", f"{count - passed:,}", passed)],
         f"{said[-1]}.",
@@ -71,8 +71,9 @@ def tables(count: int, seed: int) -> Check:
     found = {what: number for number, what in re.findall(r"([\d,]+) (drawn|refused|wrong|not a table)", said[-1])}
     return Check(
         "Damage: crafted results",
-        "Tables of results whose values were changed and that were sealed again, as an attacker might do: "
-        "`quorisk plot` draws them or refuses them in one line. What Parquet cannot hold is not a table.",
+        "Tables of results whose values were changed, or bits of their files flipped, and that were sealed again, as "
+        "an attacker might do: `quorisk plot` draws them or refuses them in one line, within 60 s. Values that Parquet "
+        "cannot hold make no table.",
         ("tables", "drawn", "refused in a line", "not a table", "traceback or slow"),
         [(f"{count:,}", *(found.get(each, "0") for each in ("drawn", "refused", "not a table", "wrong")))],
         f"{said[-1]}.",

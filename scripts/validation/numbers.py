@@ -1,7 +1,10 @@
 """Checks of states and probabilities: against TLC, Storm, published figures, and one another."""
 
+import itertools
 import math
 import random
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
@@ -19,10 +22,12 @@ from tests.external import copysets, herman, mttdl, pbs, retransmission, tandem
 from tests.kernels.engines import fuzz
 from tests.kernels.engines.test_agreement import POINTS, RERUNS, SEED
 from tests.kernels.protocols import test_oracle as oracle
-from tests.support import run, values_of
+from tests.support import point_of, run, values_of
 
 SMALL = 20_000
 """States that a quick check searches at most."""
+KERNEL_RUNS = 2048
+"""By each compiled kernel."""
 
 
 def tlc(quick: bool) -> Check:
@@ -164,50 +169,86 @@ def sampling(quick: bool) -> Check:
         high = float(beta.ppf(0.9995, hits + 1, runs - hits)) if hits < runs else 1.0
         holds = low * (1 - 1e-12) <= p <= high * (1 + 1e-12)
         inside = inside and holds
-        changed = ", ".join(f"{key} {value}" for key, value in (values or {}).items() if isinstance(value, bool | str))
-        rows.append((model.name, changed, name, f"{p:.6g}", f"{hits / runs:.6g}", f"{low:.6g} to {high:.6g}", holds))
+        sigma = math.sqrt(p * (1 - p) / runs)
+        apart = f"{(hits / runs - p) / sigma:+.1f}" if sigma > 1e-12 else "0" if hits == p * runs else "**never**"
+        said = (model.name, _said(values or {}, loss, rates), name, f"{p:.6g}", f"{hits / runs:.6g}", apart)
+        rows.append((*said, f"{low:.6g} to {high:.6g}", holds))
     return Check(
         "Random runs, against exact answers",
-        f"The same configuration by {runs:,} random runs and by `exact`, for the invariant that breaks most "
-        "often. The interval is Clopper-Pearson's with 99.9% confidence, so one of a thousand rows may miss.",
-        ("model", "switches", "invariant", "exact", "runs", "interval", "holds it"),
+        f"The same configuration by {runs:,} random runs and by `exact`, for the invariant that breaks most often; "
+        "where none can break, no run may break one. The deviation of the runs' share is in standard deviations. The "
+        "interval is Clopper-Pearson's with 99.9% confidence, so one row of a thousand may miss.",
+        (
+            "model",
+            "what is not the default",
+            "invariant",
+            "P, exact",
+            "share of runs",
+            "deviation",
+            "interval",
+            "holds it",
+        ),
         [(*row[:-1], "yes" if row[-1] else "**no**") for row in rows],
         f"{sum(row[-1] for row in rows)} of {len(rows)} intervals hold the exact probability.",
         inside,
     )
 
 
+def _said(values: Mapping[str, Any], loss: float, rates: Mapping[str, float]) -> str:
+    """A configuration in a cell of a table: what it sets."""
+    settings = [
+        f"{key} = {value:.4g}" if isinstance(value, float) else f"{key} = {value}" for key, value in values.items()
+    ]
+    settings += [f"message_loss = {loss:g}"] if loss else []
+    return ", ".join([*settings, *(f"rate of {action} = {rate:.4g}" for action, rate in rates.items())]).lower()
+
+
 def engines(quick: bool, count: int, seed: int) -> Check:
     """Engines, run by run."""
-    rows, equal = [], True
-    for name, (model, point) in POINTS.items():
+    rows: list[tuple[str, str, str, object]] = []
+    fixed = {f"{model.name}, {name}": (model, point) for name, (model, point) in POINTS.items()}
+    for name in registry.names():
+        fixed[f"{name}, every default"] = (registry.load(name), point_of(registry.load(name)))
+    for name, (model, point) in fixed.items():
         if quick and model is not chains.COMPACTION:
             continue
         packed, runs = points.pack(model, [point]), 2000 if quick else 20_000
         by_numba, by_jax = (each.record(model, packed, Job(0, 5, runs), SEED) for each in (numba_engine, jax_engine))
-        differ = int((by_numba != by_jax).any(1).sum())
+        rows.append((name, "numba and jax", f"{runs:,}", int((by_numba != by_jax).any(1).sum())))
         again = sum(rerun(model, point, SEED, 5 + i).record() != tuple(by_numba[i].tolist()) for i in range(RERUNS))
-        equal = equal and not differ and not again
-        rows.append((f"{model.name}, {name}", "numba and jax", f"{runs:,}", differ))
-        rows.append((f"{model.name}, {name}", "numba and plain Python", RERUNS, again))
+        rows.append((name, "numba and plain Python", str(RERUNS), again))
     for name in registry.names() if not quick else ["compaction"]:
-        model, chance = registry.load(name), random.Random(f"{name} {seed}")
-        compared = [
-            fuzz.compare(model, point, lanes, False, run_seed, 2048).runs
-            for point, run_seed in fuzz.cases(model, chance, count)
-            for lanes in (1, 16, 32)
-            if fuzz.supports(point, False)
-        ]
-        rows.append((f"{name}, {count} random configurations", "numba and lanes", f"{sum(compared):,}", 0))
+        rows.append(_kernels(name, count, random.Random(f"{name} {seed}")))
     return Check(
         "Engines, against each other",
         "With one seed, run number i is the same run on every engine: outcome, invariants, steps, messages and time "
-        "are compared run by run, bit for bit (for lanes, the sums over all runs of a configuration).",
+        "are compared run by run, bit for bit. Random configurations have random sizes, variants, rates, message loss "
+        "and limits; for each, kernels are compiled that keep records of single runs and kernels that keep sums alone.",
         ("configuration", "engines", "runs", "runs that differ"),
         rows,
-        "no run may differ.",
-        equal,
+        f"{len(rows)} comparisons, in which no run may differ.",
+        all(row[2] != "0" and row[3] == 0 for row in rows),
     )
+
+
+def _kernels(name: str, count: int, chance: random.Random) -> tuple[str, str, str, object]:
+    """A row about so many random configurations of a protocol, and the kernels compiled for them."""
+    model, runs, differ, compared = registry.load(name), 0, [], 0
+    for point, seed in fuzz.cases(model, chance, 20 * count):
+        before = runs
+        for lanes, timed in itertools.product((1, 16, 32), (True, False)):
+            if not fuzz.supports(point, timed):
+                continue
+            try:
+                runs += fuzz.compare(model, point, lanes, timed, seed, KERNEL_RUNS).runs
+            except AssertionError as error:
+                runs += KERNEL_RUNS
+                differ.append(str(error))
+        compared += runs > before  # else its rates lie too far apart for any engine
+        if compared == count:
+            break
+    told = f"in {len(differ)} kernels, as of {differ[0]}" if differ else 0
+    return f"{name}, {compared} random configurations", "numba and compiled kernels", f"{runs:,}", told
 
 
 def coverage(quick: bool, count: int, seed: int) -> Check:

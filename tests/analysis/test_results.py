@@ -3,8 +3,11 @@
 import json
 import math
 import random
+from contextlib import suppress
+from io import BytesIO
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quorisk.analysis import results, stored
@@ -214,6 +217,22 @@ def test_no_bit_of_a_file_flips_unnoticed(tmp_path):
         path.write_bytes(flipped)
         with pytest.raises(ResultError, match=r"results\.parquet: "):
             results.read(path)
+
+
+def test_a_sealed_file_that_parquet_cannot_decode_is_refused(tmp_path):
+    path, buffer, chance = tmp_path / "results.parquet", BytesIO(), random.Random(1)
+    pq.write_table(made_up([3, 0], model__keys=[1, 2]).select(results.REPRODUCIBLE), buffer)
+    whole, refused = buffer.getvalue(), 0
+    described = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for _ in range(300):
+        flipped = bytearray(whole)
+        flipped[chance.randrange(described, len(whole) - 8)] ^= 1 << chance.randrange(8)
+        path.write_bytes(stored.sealed(bytes(flipped)))
+        with suppress(ResultError):  # and nothing else
+            results.read(path)  # as some bits mean nothing
+            continue
+        refused += 1
+    assert refused > 100
 
 
 def test_other_files_are_no_results(tmp_path):
