@@ -42,6 +42,7 @@ CHECKS = {
     "files": Runs(lambda quick, count, seed: damage.files(count, seed), 10_000, 200),
     "tables": Runs(lambda quick, count, seed: damage.tables(count, seed), 1000, 30),
     "kills": Runs(lambda quick, count, seed: damage.kills(count, seed), 100, 1),
+    "cluster": Runs(lambda quick, count, seed: damage.cluster(count, seed), 20, 1),
 }
 
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +18,8 @@ def _script(name: str, *arguments: str) -> tuple[int, list[str]]:
     """Exit status and lines of a script."""
     command = [sys.executable, str(ROOT / "scripts" / "robustness" / f"{name}.py"), *arguments]
     done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        print(done.stdout, file=sys.stderr)
     return done.returncode, done.stdout.splitlines() or ["it said nothing"]
 
 
@@ -83,23 +86,39 @@ def tables(count: int, seed: int) -> Check:
 
 def kills(count: int, seed: int) -> Check:
     """Killed sweeps."""
-    code, said = _script("kill_sweeps", "--count", str(count), "--seed", str(seed))
-    told = [
-        re.match(r"\d+: (\w+) (?:in|while) (\w+).*: (exit -?\d+|ended before); resumed: (True|False)", line)
-        for line in said
-    ]
-    by: Counter[tuple[str, str]] = Counter()
-    same: Counter[tuple[str, str]] = Counter()
-    for each in filter(None, told):
-        by[each[1], each[2]] += 1
-        same[each[1], each[2]] += each[4] == "True"
-    return Check(
+    return _kills(
+        ("--count", str(count), "--seed", str(seed)),
         "Damage: killed sweeps",
         "Sweeps on one machine, whose driver, Java process or Python worker is killed (SIGKILL) at a random moment, "
-        "while they plan, run, merge or draw. With `--resume` they have to give the same bytes as an undisturbed "
-        "sweep. Sweeps that ended before there was anything to kill count as well.",
-        ("killed", "while", "kills", "resumed to the same bytes"),
-        [(*key, by[key], same[key]) for key in sorted(by)],
+        "while they plan, run, merge or draw. A driver dies alone, or all that it started with it. ",
+    )
+
+
+def cluster(count: int, seed: int) -> Check:
+    """Killed sweeps on a cluster."""
+    return _kills(
+        ("--count", str(count), "--seed", str(seed), "--cluster"),
+        "Damage: killed sweeps on a cluster",
+        "The same on a Spark cluster of a master and two workers: the driver, an executor or a worker is killed. ",
+    )
+
+
+def _kills(arguments: Sequence[str], title: str, what: str) -> Check:
+    code, said = _script("kill_sweeps", *arguments)
+    told = [re.match(r"\d+: (\w+) while (\w+): exit (-?\d+).*; resumed: (True|False)", line) for line in said]
+    by: dict[tuple[str, str], Counter[str]] = {}
+    for each in filter(None, told):
+        counts = by.setdefault((each[1], each[2]), Counter())
+        counts["kills"] += 1
+        counts["survived"] += each[3] == "0"
+        counts["same"] += each[4] == "True"
+    rows = [(*key, by[key]["kills"], by[key]["survived"], by[key]["same"]) for key in sorted(by)]
+    return Check(
+        title,
+        f"{what}With `--resume` they have to give the results of an undisturbed sweep, to the byte, and the same "
+        "figures; those that survive, because Spark starts again what was killed, have to have them at once.",
+        ("killed", "while", "kills", "sweeps that survived", "the same bytes"),
+        rows,
         f"{said[-1]}.",
         code == 0,
     )

@@ -50,11 +50,11 @@ def tlc(quick: bool) -> Check:
     total = sum(int(each[3].replace(",", "")) for each in rows)
     return Check(
         "States, against TLC",
-        "The model checker TLC ran TLA+ specifications; `quorisk explore` searches the same constants. Distinct states, "
-        "depth, and for each invariant the number of states that break it are compared; the last column but one has "
-        "the sum of these numbers, and of how many invariants. TLC's numbers are in `tests/data/`, with the constants "
-        "that make a row. The modules are those that their authors published, with two exceptions: in rows `bkint`, "
-        "three conditions of BookKeeperProtocol are written as the protocol means them "
+        "The model checker TLC ran TLA+ specifications; `quorisk explore` searches the same constants. Distinct "
+        "states, depth, and for each invariant the number of states that break it are compared; the last column but "
+        "one has the sum of these numbers, and of how many invariants. TLC's numbers are in `tests/data/`, with the "
+        "constants that make a row. The modules are those that their authors published, with two exceptions: in rows "
+        "`bkint`, three conditions of BookKeeperProtocol are written as the protocol means them "
         "([concepts](concepts.md#the-protocols)), and BookKeeperFaults adds [faults](faults.md) to that.",
         (
             "row",
