@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import show, show_key
 from quorisk.kernels.errors import ConfigError
 
 _MOST = 1e30
@@ -30,7 +30,7 @@ def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
     """The settings of a table [cost]. Raises ConfigError."""
     for key, value in table.items():
         if key not in CostSettings._fields:
-            raise ConfigError(f"cost.{key}: no such key; [cost] has {', '.join(CostSettings._fields)}")
+            raise ConfigError(f"{show_key(f'cost.{key}')}: no such key; [cost] has {', '.join(CostSettings._fields)}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
             raise ConfigError(f"cost.{key} = {show(value)}: a number above 0")
     if "entry_bytes" not in table:

@@ -25,6 +25,7 @@ from quorisk.analysis.decision.latency import (
     lognormal,
     pareto_exponential,
 )
+from quorisk.analysis.experiment.keys import show, show_key
 from quorisk.kernels.errors import ConfigError
 
 _DELAYS: Mapping[tuple[str, ...], Callable[..., Delay]] = {
@@ -48,7 +49,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     """The settings of a table [latency] of a file in `folder`. Raises ConfigError."""
     for key in table:
         if key not in _KEYS:
-            raise ConfigError(f"latency.{key}: no such key; [latency] has {', '.join(_KEYS)}")
+            raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")
     cut_ms = _positive("latency.cut_ms", table.get("cut_ms", math.inf))
     if ("replica" in table) == ("request" in table or "answer" in table):
         raise ConfigError("latency: give either replica, or request and answer")
@@ -62,7 +63,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     given = table["replica"]
     if isinstance(given, str):
         if given not in BUILT_IN:
-            raise ConfigError(f'latency.replica = "{given}": one of {", ".join(BUILT_IN)}, or a table with csv')
+            raise ConfigError(f"latency.replica = {show(given)}: one of {', '.join(BUILT_IN)}, or a table with csv")
         return LatencySettings(BUILT_IN[given], cut_ms, f"{given} (Bailis et al., PBS, 2012)")
     if not isinstance(given, Mapping) or not {"csv"} <= given.keys() <= {"csv", "column"}:
         raise ConfigError("latency.replica: a name, or { csv = FILE, column = NAME }")
@@ -119,5 +120,5 @@ def _delay(name: str, given: object) -> Delay:
 
 def _positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{name} = {value}: a number above 0")
+        raise ConfigError(f"{name} = {show(value)}: a number above 0")
     return float(value)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import show, show_key
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
     """The targets of a file. Raises ConfigError."""
     for key in table:
         if key not in _KEYS:
-            raise ConfigError(f"targets.{key}: no such key; [targets] has {', '.join(_KEYS)}")
+            raise ConfigError(f"{show_key(f'targets.{key}')}: no such key; [targets] has {', '.join(_KEYS)}")
     losses = table.get("losses_per_year", math.inf)
     if isinstance(losses, bool) or not isinstance(losses, int | float) or not losses > 0:
         raise ConfigError(f"targets.losses_per_year = {show(losses)}: a number above 0")

@@ -5,6 +5,7 @@ points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, i
 the module `cases` what to try it on (see docs/adding-a-protocol.md).
 """
 
+import reprlib
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -48,7 +49,7 @@ def load(name: object) -> Model:
     Raises ConfigError if there is no such protocol, or if another distribution has it and it cannot be imported.
     """
     if not isinstance(name, str) or (name not in own() and name not in foreign()):
-        raise ConfigError(f"protocol = {name!r}: one of {', '.join(names())}")
+        raise ConfigError(f"protocol = {reprlib.repr(name)}: one of {', '.join(names())}")
     model = _part(name, "MODEL")
     if not isinstance(model, Model) or model.name != name:
         raise ConfigError(f"protocol = {name!r}: MODEL in {_package(name)} is not a model of that name")

@@ -34,8 +34,19 @@ VALUES = [
         "0x10",
     ),
     *('"1 / (0 s)"', '"-3 s"', '"1 / 2 parsecs"', '["where < 3"]', '"' + "y" * 100_000 + '"', "[" * 2000 + "]" * 2000),
+    *(
+        "9" * 400,
+        '"\\u0000"',
+        '{ csv = "\\u0000" }',
+        '{ csv = "." }',
+        "{ median_ms = 1, p99_ms = inf }",
+        "{ mean_ms = nan }",
+    ),
 ]
-KEYS = ["runs", "bookies", "message_loss", "protocol", "a" + ".a" * 1500, "rates", '"\\u0000"', "where", "confidence"]
+KEYS = [
+    *("runs", "bookies", "message_loss", "protocol", "a" + ".a" * 1500, "rates", '"\\u0000"', "where", "confidence"),
+    *("replica", "cut_ms", "request", "entry_bytes", "losses_per_year", "survives", "csv", "profile"),
+]
 
 
 def damaged(text: str, chance: random.Random) -> bytes:
