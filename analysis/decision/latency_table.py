@@ -32,6 +32,8 @@ _DELAYS: Mapping[tuple[str, ...], Callable[..., Delay]] = {
     ("median_ms", "p99_ms"): lognormal,
     ("pareto_share", "pareto_min_ms", "pareto_shape", "exponential_per_ms"): pareto_exponential,
 }
+_MOST = 1e15
+"""Milliseconds, and what else a number says."""
 _KEYS = ("replica", "request", "answer", "cut_ms")
 
 
@@ -50,7 +52,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")
-    cut_ms = _positive("latency.cut_ms", table.get("cut_ms", math.inf))
+    cut_ms = _positive("latency.cut_ms", table["cut_ms"]) if "cut_ms" in table else math.inf
     if ("replica" in table) == ("request" in table or "answer" in table):
         raise ConfigError("latency: give either replica, or request and answer")
     if "replica" not in table:
@@ -82,13 +84,15 @@ def measurements(path: Path, column: str | None = None) -> Measured:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"latency.replica: {path} cannot be read: {error}") from None
+    except (OSError, ValueError, csv.Error) as error:  # ValueError: a name with a zero byte, a file that is not UTF-8
+        name = str(path) if str(path).isprintable() else show(path.name)
+        raise ConfigError(f"latency.replica: {name} cannot be read: {getattr(error, 'strerror', error)}") from None
     names = [name for name in (lines[0] if lines else {}) if name]
     if column is None and len(names) == 1:
         column = names[0]
     if column not in names:
-        raise ConfigError(f"latency.replica.column = {column}: {path} has {', '.join(names) or 'no measurements'}")
+        there = ", ".join(map(show_key, names[:20])) or "no measurements"
+        raise ConfigError(f"latency.replica.column = {show(column)}: {path} has {there}")
     return Measured(
         np.sort([_measured(line[column], f"{path}, line {number}") for number, line in enumerate(lines, 2)])
     )
@@ -119,6 +123,6 @@ def _delay(name: str, given: object) -> Delay:
 
 
 def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{name} = {show(value)}: a number above 0")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
+        raise ConfigError(f"{name} = {show(value)}: a number above 0, {_MOST:g} at most")
     return float(value)

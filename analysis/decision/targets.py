@@ -20,6 +20,7 @@ from quorisk.kernels.errors import ConfigError
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
+_MOST = 1e15
 _KEYS = ("losses_per_year", "write_p99", "copies", "survives")
 _NODES, _ZONES = ("bookie", "bookies", "broker", "brokers", "node", "nodes"), ("zone", "zones", "rack", "racks")
 
@@ -40,14 +41,15 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'targets.{key}')}: no such key; [targets] has {', '.join(_KEYS)}")
-    losses = table.get("losses_per_year", math.inf)
-    if isinstance(losses, bool) or not isinstance(losses, int | float) or not losses > 0:
-        raise ConfigError(f"targets.losses_per_year = {show(losses)}: a number above 0")
+    losses = table.get("losses_per_year", 1.0)
+    if isinstance(losses, bool) or not isinstance(losses, int | float) or not 0 < losses <= _MOST:
+        raise ConfigError(f"targets.losses_per_year = {show(losses)}: a number above 0, {_MOST:g} at most")
+    losses_per_year = float(losses) if "losses_per_year" in table else math.inf
     copies = table.get("copies", 0)
-    if isinstance(copies, bool) or not isinstance(copies, int) or copies < 0:
-        raise ConfigError(f"targets.copies = {show(copies)}: an integer from 0")
+    if isinstance(copies, bool) or not isinstance(copies, int) or not 0 <= copies <= 99:
+        raise ConfigError(f"targets.copies = {show(copies)}: an integer from 0 to 99")
     nodes, zones = _survives(table["survives"]) if "survives" in table else (0, 0)
-    return Targets(float(losses), _milliseconds(table.get("write_p99")), copies, nodes, zones)
+    return Targets(losses_per_year, _milliseconds(table.get("write_p99")), copies, nodes, zones)
 
 
 def check(experiment: "Experiment") -> None:

@@ -3,8 +3,8 @@
 
     scripts/robustness/fuzz_files.py --count 10000 --seed 1
 
-A file starts as one of configs/ and is changed a few times: bytes and lines go, come twice or change places, values
-become others that somebody may have meant or not. What can be read is not run, only read.
+A file starts as one of configs/ or as TABLES, and is changed a few times: bytes and lines go, come twice or change
+places, values become others that somebody may have meant or not. What can be read is not run, only read.
 """
 
 import argparse
@@ -40,13 +40,41 @@ VALUES = [
         '{ csv = "\\u0000" }',
         '{ csv = "." }',
         "{ median_ms = 1, p99_ms = inf }",
-        "{ mean_ms = nan }",
+        "{ median_ms = " + "9" * 400 + ", p99_ms = 1 }",
     ),
 ]
 KEYS = [
     *("runs", "bookies", "message_loss", "protocol", "a" + ".a" * 1500, "rates", '"\\u0000"', "where", "confidence"),
     *("replica", "cut_ms", "request", "entry_bytes", "losses_per_year", "survives", "csv", "profile"),
 ]
+
+TABLES = """
+protocol = "bookkeeper"
+profile = "bookkeeper_ssd"
+[model]
+bookies = 3
+clients = 2
+write_quorum = 2
+ack_quorum = 2
+entries = 1
+inflight = 1
+[cost]
+entry_bytes = 1000
+[latency]
+request = { median_ms = 1, p99_ms = 3 }
+answer = { pareto_share = 0.5, pareto_min_ms = 1, pareto_shape = 3, exponential_per_ms = 2 }
+cut_ms = 7
+[targets]
+losses_per_year = 1
+write_p99 = "5 ms"
+copies = 2
+survives = "1 zone"
+[scenarios.a]
+per_year = 3
+[run]
+runs = 100
+"""
+"""Each table and kind of delay that those of configs/ lack."""
 
 
 def damaged(text: str, chance: random.Random) -> bytes:
@@ -95,7 +123,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     sources = [path.read_text("utf-8") for path in sorted((ROOT / "configs").glob("*.toml"))]
-    sources = [text for text in sources if len(text) < 20_000]
+    sources = [text for text in sources if len(text) < 20_000] + [TABLES]
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as temporary:
         for number in range(given.count):

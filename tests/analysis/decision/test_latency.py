@@ -115,7 +115,12 @@ def test_the_table_is_read(tmp_path):
         ({}, "latency: give either replica, or request and answer"),
         ({"replica": "LNKD"}, 'latency.replica = "LNKD": one of LNKD-SSD, LNKD-DISK, YMMR'),
         ({"replica": {"csv": "none.csv"}}, "none.csv cannot be read"),
-        ({"replica": {"csv": "two.csv"}}, "latency.replica.column = None: .*two.csv has a, b"),
+        ({"replica": {"csv": "two.csv"}}, "latency.replica.column = null: .*two.csv has a, b"),
+        ({"replica": {"csv": "two.csv", "column": "\0"}}, r'latency.replica.column = "\\u0000": .*two.csv has a, b'),
+        ({"replica": {"csv": "\0"}}, r'\\u0000" cannot be read: embedded null byte'),
+        ({"replica": "y" * 100_000}, r'^latency.replica = "y{56}\.\.\.: one of LNKD-SSD'),
+        ({"replica": "YMMR", "cut_ms": 10**400}, r"latency.cut_ms = 9?1?0+\.\.\.: a number above 0, 1e\+15 at most"),
+        ({"replica": "YMMR", "\0": 1}, r'"latency.\\u0000": no such key'),
         (
             {"replica": {"csv": "two.csv", "column": "a"}},
             r"two.csv, line 3: '-1' is not a number of milliseconds above 0",

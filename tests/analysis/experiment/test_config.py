@@ -353,6 +353,7 @@ def test_messages_that_are_never_sent_cannot_be_lost(read):
     [
         ("", "protocol: missing; one of bookkeeper, compaction, kafka"),
         ("protocol = 'raft'", "protocol = 'raft': one of bookkeeper, compaction, kafka"),
+        (f"protocol = '{'y' * 99999}'", f"protocol = '{'y' * 12}...{'y' * 13}': one of bookkeeper"),
         ("protocol = 3", "protocol = 3: one of bookkeeper, compaction, kafka"),
         (
             TOPIC.replace("keys = 1\nvalues = 1\n", ""),
