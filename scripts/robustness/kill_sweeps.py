@@ -8,7 +8,7 @@ What is killed is the driver, its Java or one of the Python workers, at a random
 merges or draws, in turn; the driver dies alone, or all that it started with it. With --cluster it is the driver, an
 executor or a worker of a cluster on this machine. A sweep that survives, because Spark starts again what was killed,
 has to have the results at once. Counted are kills alone: a sweep that had ended before there was anything to kill is
-made again.
+made again. SIGINT ends it after the kill that is under way.
 """
 
 import argparse
@@ -186,7 +186,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cluster", action="store_true", help="on a standalone cluster, started for it")
     given = parser.parse_args()
-    chance, kills, failed = random.Random(given.seed), 0, 0
+    chance, kills, failed, stops = random.Random(given.seed), 0, 0, list[int]()
+    signal.signal(signal.SIGINT, lambda number, frame: stops.append(number))
     with TemporaryDirectory() as temporary, ExitStack() as stack:
         file, place = Path(temporary, "topic.toml"), Path(temporary)
         file.write_text(FILE)
@@ -199,7 +200,7 @@ def main() -> None:
         meant = [(who, phase) for who, when in (CLUSTER_VICTIMS if machines else VICTIMS).items() for phase in when]
         chance.shuffle(meant)
         for number in range(2 * given.count):
-            if kills == given.count:
+            if kills == given.count or stops:
                 break
             out, (target, phase) = place / f"out{number}", meant[number % len(meant)]
             after_s = chance.uniform(0.0, at[list(PHASES)[1 + EVERY.index(phase)]] - at[phase])
@@ -219,8 +220,9 @@ def main() -> None:
             if not same:
                 print((place / "output").read_text()[-2000:], file=sys.stderr)
             shutil.rmtree(out, ignore_errors=True)
-    print(f"{kills} kills, seed {given.seed}: {failed} not resumed to the same bytes")
-    sys.exit(failed > 0 or kills < given.count)
+    made = f"{kills} kills" if kills == given.count else f"{kills} kills of {given.count} before it was stopped"
+    print(f"{made}, seed {given.seed}: {failed} not resumed to the same bytes")
+    sys.exit(failed > 0 or kills < (1 if stops else given.count))
 
 
 if __name__ == "__main__":
