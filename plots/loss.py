@@ -151,6 +151,7 @@ def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame,
     """Estimates with their intervals, joined by a line where message loss is not 0; upper bounds with an arrow down."""
     seen = series["losses"] > 0
     joined, zeros = series["p"].where(seen & positive), series["high"][~seen]
+    zeros = zeros.where(zeros > 0)  # what cannot be has no place on this axis
     axes.plot(x, joined, color=look.colour, linestyle=look.dashes, linewidth=1.3)
     axes.errorbar(x[seen], series["p"][seen], yerr=_bars(series[seen]), **_BARS, **_marks(look))
     hollow = look._replace(fill="none")

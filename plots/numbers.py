@@ -22,6 +22,11 @@ def number(value: float) -> str:
     return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """So many of them: 1 run, 2,000 runs, 1 loss, 2 losses."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def plain(value: float, digits: int = _DIGITS) -> str:
     """The same without zeros at the end, of so many significant digits: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
     if _NEAR_1 < value < 1 or not math.isfinite(value) or value == 0:
@@ -84,7 +89,9 @@ def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number)
 
 
 def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0) -> str:
-    """The upper bound of what was not seen, of what is `most` at most."""
+    """The upper bound of what was not seen, of what is `most` at most; 0 if it is known that it cannot be."""
+    if high == 0:
+        return write(0.0)
     return f"< {write(above(high))}" if high < most else "at most 1"
 
 

@@ -35,7 +35,7 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
     else:
         headline, sentences = _with_target(found, tail(rows), target)
     if without_runs:
-        sentences.insert(0, f"{without_runs:,} configurations have no runs yet, and are not covered here.")
+        sentences.insert(0, f"Not covered here: {numbers.counted(without_runs, 'configuration')} without any runs yet.")
     return Recommendation(headline, sentences + _qualified(rows, found), flips.told(rows, found, target))
 
 
@@ -151,8 +151,8 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
             "intervals may miss. With run.simultaneous = true, all hold together."
         )
     if hidden := int(rows["hidden"].sum()):
-        said.append(f"{hidden:,} runs ended before it was known whether they would lose data; the upper ends count "
-                    "each of them as a loss.")  # fmt: skip
+        said.append(f"{numbers.counted(hidden, 'run')} ended before it was known whether data would be lost; the "
+                    "upper ends count each of them as a loss.")  # fmt: skip
     if any(len(each.points) > 1 for each in found):
         said.append("A design is judged by its worst faults: it meets a target only if it does so under all of them.")
     return said

@@ -127,7 +127,7 @@ _TABLES: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], str]] = {
 def runs(frame: pd.DataFrame) -> str:
     """The number of runs of each point: 1,000,000 runs, or 500 to 1,000,000 runs."""
     low, high = frame["runs"].min(), frame["runs"].max()
-    return f"{low:,} runs" if low == high else f"{low:,} to {high:,} runs"
+    return numbers.counted(low, "run") if low == high else f"{low:,} to {high:,} runs"
 
 
 def shown(frame: pd.DataFrame) -> list[str]:

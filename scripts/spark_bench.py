@@ -58,7 +58,7 @@ def executors(runs: int, repetitions: int) -> None:
                 options = ("--master", url, "--conf", "spark.driver.host=127.0.0.1")
                 seconds, log = _run(DEMO, "--set", f"run.runs={runs}", *options)
             whole[number].append(seconds)
-            computing[number].append(_between(log, "points go on", "computed"))
+            computing[number].append(_between(log, "to run: ", "computed"))
             print(f"{number} executors: {seconds:.1f} s, of these computing {computing[number][-1]:.1f} s", flush=True)
     for name, found in (("whole command", whole), ("computing", computing)):
         print(f"{name}: {min(found[1]) / min(found[2]):.2f} times as fast on two")

@@ -16,6 +16,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
+from quorisk.plots.numbers import counted
 from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import reason, sweep_up, writing
 
@@ -23,7 +24,7 @@ PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tid
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 _MERGED = "# merged from "
 """In EXPERIMENT: where results come from that were merged."""
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:/")
+_REMOTE = re.compile(r"([a-z][a-z0-9+.-]+:)/")
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
 
@@ -52,10 +53,17 @@ def taken(out: Path) -> Iterator[None]:
 
 def create(out: Path) -> None:
     """Makes the folder. Raises ConfigError."""
+    _check_local(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f" {out}: cannot be made: {error.strerror}", "out") from None
+
+
+def _check_local(out: Path) -> None:
+    if found := _REMOTE.match(str(out)):
+        given = f"{found[1]}//{str(out)[found.end() :]}"  # of two slashes, paths keep one
+        raise ConfigError(f" {given}: must be on this machine; copy it to other storage afterwards", "out")
 
 
 def check(out: Path, experiment: Experiment, resume: bool) -> None:
@@ -106,8 +114,7 @@ def _has_results(out: Path) -> bool:
 
 
 def _check_writable(out: Path) -> None:
-    if _REMOTE.match(str(out)):
-        raise ConfigError(f" {out}: must be a folder on this machine; copy it to other storage afterwards", "out")
+    _check_local(out)
     try:
         there = next(path for path in (out, *out.absolute().parents) if path.exists() or path.is_symlink())
     except OSError as error:
@@ -161,7 +168,7 @@ def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), w
     found = [f"{key} is {_show(old, key)} {where} and {_show(new, key)} here" for key in unequal]
     points = [[point.point_id for point in experiment.points] for experiment in (before, now)]
     if not only and not found and points[0] != points[1]:
-        found.append(f"grid.where picks {len(points[0])} points {where} and {len(points[1])} others here")
+        found.append(f"grid.where picks {counted(len(points[0]), 'point')} {where} and {len(points[1])} others here")
     return "; ".join(found)
 
 

@@ -22,6 +22,7 @@ from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
+from quorisk.plots.numbers import counted
 from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
@@ -204,8 +205,9 @@ def _rounds(
             folder.write_table(out / folder.PLAN, tasks)
             expected_s = pc.sum(tasks["expected_s"]).as_py()
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
-            LOG.info("%d points go on: %d tasks, %.3g core seconds expected", num_points, num_tasks, expected_s)
-            round_of = f"{num_points:,} points, {num_tasks:,} tasks, {expected_s:.3g} core seconds expected"
+            what = f"{counted(num_points, 'point')}, {counted(num_tasks, 'task')}"
+            round_of = f"{what}, {expected_s:.3g} core seconds expected"
+            LOG.info("to run: %s", round_of)
             if not run(context, shared, tasks, deadline, take, round_of):
                 LOG.warning("time is up")
                 break
@@ -237,7 +239,7 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
     source = folder.as_run(experiment)
     if OUT_OF_TIME in summary.stopped:
         missing = len(experiment.points) - summary.points
-        said = f"time was up at {summary.stopped[OUT_OF_TIME]} points before all their runs were done"
+        said = f"time was up at {counted(summary.stopped[OUT_OF_TIME], 'point')} before all runs were done"
         said += f", and at {missing} before any was" if missing else ""
         warning = (
             f"{said}: how many runs there are depends on the speed of the machines. `quorisk run --resume` continues."
@@ -251,7 +253,7 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
         frame = draw(table, [experiment], source, out, None, within_s, status.update)
     console.print(screen.summary(frame, console.width))
     if SPENT in summary.stopped:
-        warning = f"{summary.stopped[SPENT]} points made all their runs but did not reach the precision"
+        warning = f"{counted(summary.stopped[SPENT], 'point')} made all runs but did not reach the precision"
         LOG.warning(warning)
         console.print(f"warning: {warning}; raise run.runs", style="yellow", soft_wrap=True)
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)

@@ -20,6 +20,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import paths, search
 from quorisk.kernels.states.rerun import rerun
+from quorisk.plots.numbers import counted
 
 Tell = Callable[[str], None]
 _BATCH = 1 << 14
@@ -70,7 +71,7 @@ def find(
         in_runs = find_in_runs(model, grid_point, wanted, seed, range(max_runs), tell)
         too_large = "" if in_runs.trace else ", and the search of all states does not fit the memory"
         return in_runs._replace(reason=in_runs.reason + too_large)
-    states = f"{found.distinct_states:,} states, depth {found.depth}"
+    states = f"{counted(found.distinct_states, 'state')}, depth {found.depth}"
     if found.path:
         path = minimise.losing_less(model, params, found.path, places)
         return Found(

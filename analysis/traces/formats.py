@@ -13,6 +13,7 @@ from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.telling import Function, Message, Set, Told
+from quorisk.plots.numbers import counted
 from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
 
 _LATE_STEPS = 5
@@ -65,7 +66,7 @@ def title(trace: Trace) -> str:
     """What the trace shows."""
     if trace.kind == "run":
         return f"Run {trace.seed}:{trace.run}: {trace.ended}"
-    return f"{trace.invariant} breaks in {len(trace.path.steps)} steps"
+    return f"{trace.invariant} breaks in {counted(len(trace.path.steps), 'step')}"
 
 
 def origin(trace: Trace) -> str:

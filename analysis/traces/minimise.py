@@ -11,6 +11,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path, Step
+from quorisk.plots.numbers import counted
 
 Cut = Callable[[Path], Path | None]
 
@@ -32,7 +33,7 @@ def minimised(
     while best != before:
         before = best
         if tell:
-            tell(f"{len(best.steps)} steps, leaving out what can be")
+            tell(f"{counted(len(best.steps), 'step')}, leaving out what can be")
         best = _with_fewer_steps(cut, best)
         for variations in (_losing_less, lambda p: _with_lower_instances(model, params, p)):
             best = _improved(cut, variations, best)

@@ -13,6 +13,7 @@ from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path
 from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.telling import Told
+from quorisk.plots.numbers import counted
 
 Kind = Literal["shortest", "minimised", "run"]
 """How a trace came about: the exhaustive search's shortest, a random run of which no step can be left out, or a random
@@ -40,7 +41,8 @@ def of_run(model: Model, grid_point: GridPoint, seed: int, run: int) -> Trace:
     ran = rerun(model, grid_point.point, seed, run)
     broken = [invariant for i, invariant in enumerate(model.invariants) if ran.broken_mask >> i & 1]
     names = ", ".join(invariant.name for invariant in broken) or "nothing"
-    ended = f"{OUTCOMES[ran.outcome]} after {len(ran.path.steps)} steps at model time {ran.time:.6g}, broken: {names}"
+    steps = counted(len(ran.path.steps), "step")
+    ended = f"{OUTCOMES[ran.outcome]} after {steps} at model time {ran.time:.6g}, broken: {names}"
     lost = next((invariant.name for invariant in broken if invariant.data_loss), None)
     return Trace(model, grid_point, ran.path, lost, "run", seed, run, ended)
 

@@ -4,12 +4,16 @@ import math
 import re
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quorisk.command.app import File, Json, Overrides, app, load, print_json
 from quorisk.kernels.errors import ConfigError
+from quorisk.plots.numbers import counted
+
+if TYPE_CHECKING:
+    from quorisk.sparkjobs.sweep import Summary
 
 
 @app.command("run")
@@ -57,9 +61,9 @@ def run_verb(
             print_json(plan)
         else:
             typer.echo(
-                f"{expected.tasks:,} tasks, {expected.runs:,} runs, {expected.core_s:.3g} core seconds, "
-                f"{expected.core_s / expected.cores:.3g} s on the {expected.cores} cores here "
-                f"(at most {expected.most_core_s:.3g} core seconds): {out / 'plan.parquet'}"
+                f"{counted(expected.tasks, 'task')}, {counted(expected.runs, 'run')}, "
+                f"{expected.core_s:.3g} core seconds, {expected.core_s / expected.cores:.3g} s on the "
+                f"{expected.cores} cores here (at most {expected.most_core_s:.3g} core seconds): {out / 'plan.parquet'}"
             )
         return
     options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
@@ -68,7 +72,7 @@ def run_verb(
     if as_json:
         print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
     else:
-        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in total, in {seconds:.3g} s: {out}")
+        typer.echo(f"{_size(summary)}, in {seconds:.3g} s: {out}")
 
 
 @app.command("merge")
@@ -91,7 +95,7 @@ def merge_verb(
     if as_json:
         print_json({"out": str(out), **summary._asdict()})
     else:
-        typer.echo(f"{_points(summary.points)}, {summary.runs:,} runs in total: {out}")
+        typer.echo(f"{_size(summary)}: {out}")
 
 
 @app.command("plot")
@@ -154,10 +158,6 @@ def plot_verb(
         typer.echo("\n".join(map(str, files)))
 
 
-def _points(number: int) -> str:
-    return "1 grid point" if number == 1 else f"{number:,} grid points"
-
-
 def _size_in(given: str | None) -> tuple[float, float] | None:
     """Width and height, from 8x4.5. Raises ConfigError."""
     if given is None:
@@ -167,3 +167,7 @@ def _size_in(given: str | None) -> tuple[float, float] | None:
     if not (1 <= width <= 100 and 1 <= height <= 100):
         raise ConfigError(f"--size {given}: width and height in inches from 1 to 100, such as 8x4.5")
     return width, height
+
+
+def _size(summary: "Summary") -> str:
+    return f"{counted(summary.points, 'grid point')}, {counted(summary.runs, 'run')} in total"

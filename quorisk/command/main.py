@@ -2,9 +2,11 @@
 
 import atexit
 import gc
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NoReturn
 
 from typer.exceptions import TyperException
@@ -16,6 +18,7 @@ from quorisk.kernels.errors import ConfigError, QuoriskError
 FAILED, INTERRUPTED = 1, 130
 MOST_CHARACTERS = 2000
 """The length at which an error's line is cut."""
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:/")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -46,10 +49,14 @@ def _said(error: QuoriskError) -> str:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Raises ConfigError if an argument would make a terminal do something, or cannot be written into a report."""
+    """Raises ConfigError if an argument would make a terminal do something, or cannot be written into a report, or if
+    results shall go where no file can be written."""
     for argument in arguments:
         if any(_is_control(character) for character in argument):
             raise ConfigError(f"{argument}: has control characters, or is not UTF-8; rename it")
+    for option, value in pairwise(part for argument in arguments for part in argument.split("=", 1)):
+        if option in ("--out", "--plot") and _REMOTE.match(value):
+            raise ConfigError(f"{option} {value}: must be on this machine; copy it to other storage afterwards")
 
 
 def _is_control(character: str) -> bool:

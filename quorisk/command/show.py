@@ -101,7 +101,9 @@ def status() -> Iterator[Callable[[str], None] | None]:
 def search_line(counted: str = "depth") -> Iterator[Callable[[int, int], None] | None]:
     """As `status`, for searches: yields what to call with the number of states, and of the `counted`."""
     with status() as tell:
-        yield (lambda states, number: tell(f"{states:,} states, {counted} {number:,}")) if tell else None
+        yield (
+            (lambda states, number: tell(f"{numbers.counted(states, 'state')}, {counted} {number:,}")) if tell else None
+        )
 
 
 def estimate(result: Estimate, out: Console) -> None:
@@ -115,7 +117,7 @@ def estimate(result: Estimate, out: Console) -> None:
     if result.head:
         _head(result.method, result.head, out)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
-    out.print(f"{result.runs:,} runs{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
+    out.print(f"{numbers.counted(result.runs, 'run')}{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     physical = "run.time_unit" in result.parameters
     if result.mean_time_to_loss is not None:
         out.print(f"mean time to data loss: {_time(result.mean_time_to_loss, physical)}")
@@ -246,7 +248,9 @@ def compare(result: Result, out: Console) -> None:
         same = event in result.data_loss_invariants and found == data_loss
         if event == DATA_LOSS or (broke and not same):
             out.print(_comparisons(event, result))
-    out.print(f"{result.runs:,} runs of each variant, all with the same random numbers", soft_wrap=True)
+    out.print(
+        f"{numbers.counted(result.runs, 'run')} of each variant, all with the same random numbers", soft_wrap=True
+    )
     cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
     if cut_off:
         _warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")

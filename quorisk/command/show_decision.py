@@ -130,7 +130,8 @@ def diff(found: Diff, invariant: str) -> None:
     if len(changes) > MOST_LINES:
         out.print(f"{len(changes) - MOST_LINES:,} more with --json")
     differ = sum(each.verdict != NOT_SHOWN for each in changes)
-    out.print(f"{differ:,} of {len(changes):,} configurations differ.", soft_wrap=True)
+    verb = "differs" if differ == 1 or len(changes) == 1 else "differ"
+    out.print(f"{differ:,} of {numbers.counted(len(changes), 'configuration')} {verb}.", soft_wrap=True)
     for key, (before, after) in found.settings.items():
         out.print(f"{key}: {text.value(before)} before, {text.value(after)} after", soft_wrap=True, markup=False)
     if found.only_before or found.only_after:

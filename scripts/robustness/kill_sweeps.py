@@ -46,7 +46,7 @@ runs = 150000
 "variant.persist_cursor_before_delete" = [true, false]
 """
 PLANNING, RUNNING, MERGING, DRAWING = "planning", "running", "merging", "drawing"
-PHASES = {PLANNING: "started", RUNNING: "points go on", MERGING: "computed", DRAWING: "merged", "": "finished"}
+PHASES = {PLANNING: "started", RUNNING: "to run: ", MERGING: "computed", DRAWING: "merged", "": "finished"}
 """What a sweep does after which word of its log."""
 EVERY = (PLANNING, RUNNING, MERGING, DRAWING)
 RESULTS = "results.parquet"

@@ -99,7 +99,7 @@ def test_diff_tells_which_configurations_differ_and_by_how_much(quorisk, sweeps)
     assert two["difference_low"] == pytest.approx(low["low"][0] - high["high"][0])
     assert (found["only_before"], found["only_after"]) == (1, 1)
     code, out, _ = quorisk("diff", *sweeps)
-    assert "1 of 2 configurations differ." in out
+    assert "1 of 2 configurations differs." in out
     assert "configurations in only one: 1 before, 1 after" in out
     assert out.index("keys 2") < out.index("keys 1")  # what differs comes first
     code, out, _ = quorisk("diff", *reversed(sweeps), "--json")

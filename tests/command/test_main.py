@@ -218,6 +218,8 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
         (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),
         (["run", "FILE", "--out", "x", "--budget-s", "nan"], "Invalid value for '--budget-s'"),
         (["run", "FILE"], "Missing option '--out'"),
+        (["run", "FILE", "--out", "s3a://x/y"], "--out s3a://x/y: must be on this machine; copy it"),
+        (["plot", "FILE", "--out=hdfs:///x/y"], "--out hdfs:///x/y: must be on this machine; copy it"),
         (["run", "FILE", "--out", "x", "--set", "run.target=1"], "FILE: run.target = 1: a number between 0 and 1"),
         (["plot", "absent"], "absent: has no results; `quorisk run"),
         (["plot", "FILE"], "FILE: damaged, or not written by this version of Quorisk"),

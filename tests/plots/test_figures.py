@@ -37,6 +37,13 @@ def drawn(figure: Figure) -> list[float]:
     return [y for line in lines for _, y in xy(line) if not math.isnan(y)]
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_cannot_be_is_not_drawn():
+    given = frame([0, 0, 3, 5], faults__message_loss=[0.1, 0.2], model__keys=[1, 2])
+    given.loc[given["losses"] == 0, "high"] = 0.0
+    assert min(drawn(loss_figure(given, "data loss"))) > 0.0
+
+
 def test_points_without_losses_are_drawn_as_upper_bounds_and_never_as_0():
     given = frame([0, 0, 30, 200], faults__message_loss=[0.0, 0.01, 0.1, 0.5])
     figure = loss_figure(given, "data loss")

@@ -102,7 +102,7 @@ def test_a_report_says_whether_time_was_up():
     html = " ".join(report(given.assign(target=0.1), [], PROVENANCE, without_runs=3).split())
     assert "Time was up at 1 of the 2 configurations before all their runs were done" in html
     assert "give the same counts, bit for bit" not in html
-    assert "3 configurations have no runs yet" in html
+    assert "3 configurations without any runs yet" in html
 
 
 def test_what_a_sweep_draws_says_which_configurations_have_no_runs(tmp_path):
@@ -114,7 +114,7 @@ def test_what_a_sweep_draws_says_which_configurations_have_no_runs(tmp_path):
     place = part.schema.get_field_index("point_id")
     part = part.set_column(place, part.schema.field(place), [[experiment.points[0].point_id]])
     draw(part, [experiment], "", tmp_path)
-    assert "2 configurations have no runs yet" in (tmp_path / "report.html").read_text()
+    assert "2 configurations without any runs yet" in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_speaks_of_messages_only_if_there_are_any():
@@ -249,6 +249,10 @@ def test_ends_of_intervals_are_rounded_away_from_what_they_hold(low, high, writt
     assert numbers.interval({"losses": 1, "low": low, "high": high}) == written
     bound = f"< {written.rpartition(' to ')[2]}" if high < 1 else "at most 1"
     assert numbers.probability({"losses": 0, "high": high}) == bound
+
+
+def test_what_cannot_be_has_no_bound():
+    assert numbers.probability({"losses": 0, "high": 0.0}, numbers.plain) == "0"
 
 
 def test_differences_have_signs_and_their_intervals_hold_them():

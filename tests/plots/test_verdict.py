@@ -296,7 +296,9 @@ def test_where_all_runs_may_hide_a_loss_nothing_is_known():
 
 
 def test_configurations_without_runs_are_told_of():
-    assert recommend(frame([0]).assign(target=0.01), 3).sentences[0].startswith("3 configurations have no runs yet")
+    for number, said in ((3, "3 configurations"), (1, "1 configuration")):
+        first = recommend(frame([0]).assign(target=0.01), number).sentences[0]
+        assert first == f"Not covered here: {said} without any runs yet."
 
 
 def test_verdicts_on_many_points_are_cheap_enough_to_make():

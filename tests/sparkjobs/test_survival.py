@@ -116,7 +116,8 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     assert summary.stopped["time"] > 0
     assert summary.runs < 4 * RUNS
     said = "how many runs there are depends on the speed of the machines"
-    assert f"warning: time was up at {summary.stopped['time']} points before all their runs" in console.file.getvalue()
+    points = "1 point" if summary.stopped["time"] == 1 else f"{summary.stopped['time']} points"
+    assert f"warning: time was up at {points} before all runs were done: how many" in console.file.getvalue()
     assert said in console.file.getvalue()
     assert said in (out / folder.REPORT).read_text()
     frame = results.frame(folder.result_rows(out), 0.95)

@@ -207,7 +207,7 @@ def test_a_precision_that_is_not_reached_is_told(spark, load, console, tmp_path)
     out = tmp_path / "out"
     summary = sweep(load("run.runs=200", "run.precision=0.001"), out, Options(), console)
     assert summary.stopped == {"budget": 4}
-    said = "4 points made all their runs but did not reach the precision"
+    said = "4 points made all runs but did not reach the precision"
     assert f"warning: {said}; raise run.runs\n" in console.file.getvalue()
     assert f"WARNING {said}\n" in (out / folder.LOG).read_text()
     assert "4 of 4 configurations used up all their runs before" in (out / folder.REPORT).read_text()
@@ -352,6 +352,8 @@ def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
             sweep(load(), tmp_path / out, Options(), console)
     with pytest.raises(ConfigError, match="out /proc/self/fdinfo/out: cannot be"):
         sweep(load(), Path("/proc/self/fdinfo/out"), Options(), console)
+    with pytest.raises(ConfigError, match=r"^out s3a://x/y: must be on this machine"):
+        sweep(load(), Path("s3a://x/y"), Options(), console)
     assert (tmp_path / "file").read_text() == "x"
 
 
