@@ -193,8 +193,7 @@ def _answer(
     if made.stopped == "precision":
         return made, None
     if method.is_rare(run, losses, hidden):
-        starting = where._replace(engine=registry.choose("numba"))  # JAX starts at the beginning alone
-        found = method.solve(starting, point, run, pilot, memory_bytes, solving)
+        found = method.solve(where, point, run, pilot, memory_bytes, solving)
         if found:
             return made, found
         if run.method != "auto":

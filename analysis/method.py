@@ -75,7 +75,7 @@ def pilot_runs(point: Point, run: RunSettings) -> int:
     if run.method == "count" or not rare.applies(point, run):
         return 0
     if run.method == "auto":
-        return PILOT_RUNS if run.runs >= PILOT_RUNS and run.engine != "jax" else 0
+        return PILOT_RUNS if run.runs >= PILOT_RUNS else 0
     return min(run.runs, PILOT_RUNS)
 
 
@@ -148,7 +148,7 @@ def solve(
     progress: Callable[[int, int], None] | None = None,
     num_points: int = 1,
 ) -> Rare | None:
-    """A point's head and the runs from its exits, which `where.engine` has to know; None if `run.method` has none.
+    """A point's head and the runs from its exits; None if `run.method` has none.
 
     `pilot` says how long its runs are. `progress` is told of the head's transitions, and how many there may be. The
     experiment has `num_points`, whose intervals may have to hold together.

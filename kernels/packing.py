@@ -57,6 +57,15 @@ def unpacked(wide: np.ndarray, widths: Any) -> Any:
     return build(widths)
 
 
+def columns(rows: np.ndarray, layout: "Layout", widths: Any) -> list[np.ndarray]:
+    """The integers of the states of many rows: for each of a state's leaves an array (uint64) of one number a row."""
+    wide = np.empty((len(layout.base), len(rows)), np.uint64)
+    spread(rows.T, layout, wide)
+    return [
+        wide[field.word] >> np.uint64(field.shift) & np.uint64((1 << field.width) - 1) for field in fields_of(widths)
+    ]
+
+
 class Layout(NamedTuple):
     """Where a row has which bits of a wide row; a piece is what varies of one word of the wide row.
 

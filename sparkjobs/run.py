@@ -166,15 +166,16 @@ def run_job(work: Work, job: Job, attempt: int) -> Done:
 def _solve(work: Work, job: Job, attempt: int) -> Done:
     """What `quorisk estimate` does with a point whose losses are rare: the same numbers, bit for bit."""
     assert work.run
-    model, engine, point = registry.load(work.protocol), choose("numba"), work.grid[job.point]
-    _compile_once(engine, work)
-    _once("head", work.protocol, lambda: method.warm(model, point))
-    start = time.perf_counter()
-    where = method.Where(engine, model, pack(model, [point]), 1, None)
-    pilot = method.count(where, work.run, method.pilot_runs(point, work.run))
-    found = method.solve(where, point, work.run, read(model, pilot.sums), num_points=len(work.grid))
-    head = heads.record(model, found, work.run.first_run)
-    wall_s = time.perf_counter() - start
+    model, engine, point = registry.load(work.protocol), choose(work.engine), work.grid[job.point]
+    with assigned(engine.NAME):
+        _compile_once(engine, work)
+        _once("head", work.protocol, lambda: method.warm(model, point))
+        start = time.perf_counter()
+        where = method.Where(engine, model, pack(model, [point]), 1, None)
+        pilot = method.count(where, work.run, method.pilot_runs(point, work.run))
+        found = method.solve(where, point, work.run, read(model, pilot.sums), num_points=len(work.grid))
+        head = heads.record(model, found, work.run.first_run)
+        wall_s = time.perf_counter() - start
     sums = [0] * num_columns(model)
     return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(engine.NAME), wall_s, head)
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from quorisk.kernels.engines import jax_step
-from quorisk.kernels.engines.jax_step import IDLE, RUNNING, Lane, Settings
+from quorisk.kernels.engines.jax_step import IDLE, RUNNING, Lane, Settings, Table
 from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.engines.tally import (
     BROKEN,
@@ -55,6 +55,8 @@ class Queue(NamedTuple):
     starts: Any  # int64, by job; rows without a job start beyond all places
     seed: Any  # uint64
     recording: Any  # bool
+    table: Table | None = None
+    """Where runs start; None if at the beginning."""
 
 
 class Batch(NamedTuple):
@@ -190,7 +192,7 @@ def _refill(model: Model, queue: Queue, batch: Batch) -> Batch:
     taken = idle & (places < batch.end)
     job = _look_up(_jobs_from(queue.starts, batch.next, len(idle)), jnp.maximum(ranks - 1, 0))
     run = places - _look_up(queue.starts, job) + _look_up(queue.first_runs, job)
-    begin = jax.vmap(lambda job, run: jax_step.start(model, _settings(queue, job), queue.seed, job, run))
+    begin = jax.vmap(lambda job, run: jax_step.start(model, _settings(queue, job), queue.table, queue.seed, job, run))
     lanes = jax.tree.map(lambda new, old: jnp.where(taken, new, old), begin(job, run), batch.lanes)
     return batch._replace(lanes=lanes, next=jnp.minimum(batch.next + ranks[-1], batch.end))
 

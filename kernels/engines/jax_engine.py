@@ -14,12 +14,14 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from quorisk.kernels import packing
 from quorisk.kernels.compiled import cache_folder
 from quorisk.kernels.engines import jax_batch
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
-from quorisk.kernels.engines.jax_step import Settings
+from quorisk.kernels.engines.jax_step import Settings, Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import ALWAYS, Points
+from quorisk.kernels.engines.starts import UNIT, Starts
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.model import Model
@@ -59,7 +61,7 @@ def simulate(
     tallies = [np.zeros((0, num_columns(model)), np.int64)]
     for first in range(0, len(jobs), MAX_JOBS):
         some = jobs[first : first + MAX_JOBS]
-        done = _work_off(model, _queue(points, some, seed), sum(job.num_runs for job in some), progress)
+        done = _work_off(model, _queue(model, points, some, seed), sum(job.num_runs for job in some), progress)
         sums = np.asarray(done.tallies).reshape(-1, MAX_JOBS, num_columns(model)).sum(0)
         tallies.append(sums[: len(some)])
     return np.concatenate(tallies)
@@ -70,7 +72,7 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     rows = [np.zeros((0, len(RECORD)), np.int64)]
     for start in range(0, job.num_runs, MAX_RECORDS):
         some = Job(job.point, job.first_run + start, min(MAX_RECORDS, job.num_runs - start))
-        done = _work_off(model, _queue(points, [some], seed, recording=True), some.num_runs)
+        done = _work_off(model, _queue(model, points, [some], seed, recording=True), some.num_runs)
         rows.append(np.asarray(done.records).reshape(-1, MAX_RECORDS, len(RECORD)).sum(0)[: some.num_runs])
     return np.concatenate(rows)
 
@@ -108,13 +110,11 @@ def num_lanes(model: Model, device: jax.Device) -> int:
 
 def step_cost(model: Model, points: Points) -> tuple[int, int]:
     """Bytes and operations of one step of one run; see `jax_batch.step_cost`."""
-    return jax_batch.step_cost(model, _queue(points, [], 0))
+    return jax_batch.step_cost(model, _queue(model, points, [], 0))
 
 
-def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
+def _queue(model: Model, points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
     """Tables of MAX_JOBS rows. The settings of rows without a job are never read."""
-    if len(points.starts.cumulative):
-        raise EngineError("run.engine = jax: its runs start at the beginning; only numba's can start elsewhere")
     point = np.zeros(MAX_JOBS, np.int64)
     first_runs = np.zeros(MAX_JOBS, np.int64)
     starts = np.full(MAX_JOBS, 2**62, np.int64)
@@ -129,7 +129,25 @@ def _queue(points: Points, jobs: Sequence[Job], seed: int, recording: bool = Fal
         max_steps=points.max_steps[point],
         horizon=points.horizons[point],
     )
-    return Queue(settings, points.time_units[point], first_runs, starts, np.uint64(seed), np.bool_(recording))
+    return Queue(
+        settings=settings,
+        time_units=points.time_units[point],
+        first_runs=first_runs,
+        starts=starts,
+        seed=np.uint64(seed),
+        recording=np.bool_(recording),
+        table=_table(model, points.starts) if len(points.starts.cumulative) else None,
+    )
+
+
+def _table(model: Model, starts: Starts) -> Table:
+    """Padded to a power of two, so that one compiled program serves tables of about that size."""
+    missing = (1 << (len(starts.cumulative) - 1).bit_length()) - len(starts.cumulative)
+    columns = zip(packing.columns(starts.rows, starts.layout, model.widths), state_types(model), strict=True)
+    return Table(
+        np.pad(starts.cumulative, (0, missing), constant_values=UNIT),
+        tuple(np.pad(column.astype(kind), (0, missing)) for column, kind in columns),
+    )
 
 
 @contextmanager

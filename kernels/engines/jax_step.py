@@ -82,17 +82,29 @@ class _Drawn(NamedTuple):
     accept: Any
 
 
-def start(model: Model, settings: Settings, seed: Any, job: Any, run: Any) -> Lane:
-    """A run before its first step. `seed` is uint64."""
-    params = _params(model, settings)
-    draw, _ = draw_pair(seed, as_uint64(run), np.uint64(0), np.uint64(0))
-    choices = jnp.asarray(model.initial_choices(params), jnp.uint64)
-    choice = as_int64(multiply_high(draw, choices))  # 0 if there is but one
+class Table(NamedTuple):
+    """States in which runs start, by state; see `starts.Starts`."""
+
+    cumulative: Any  # int64; states behind the last one, which nobody draws, have UNIT as well
+    columns: tuple[Any, ...]  # the leaves of the states, in the types in which lanes hold them
+
+
+def start(model: Model, settings: Settings, table: Table | None, seed: Any, job: Any, run: Any) -> Lane:
+    """A run before its first step, in a state of the table if there is one. `seed` is uint64."""
+    to_choose, to_start = draw_pair(seed, as_uint64(run), np.uint64(0), np.uint64(0))
+    if table:
+        row = jnp.searchsorted(table.cumulative, as_int64(to_start >> np.uint64(2)), side="right")
+        state = tuple(column[row] for column in table.columns)
+    else:
+        params = _params(model, settings)
+        choices = jnp.asarray(model.initial_choices(params), jnp.uint64)
+        choice = as_int64(multiply_high(to_choose, choices))  # 0 if there is but one
+        state = _narrow(model, model.initial(params, choice))
     zero = jnp.int32(0)
     return Lane(
         job=job,
         run=run,
-        state=_narrow(model, model.initial(params, choice)),
+        state=state,
         outcome=jnp.int32(RUNNING),
         broken_mask=zero,
         met_mask=zero,
