@@ -49,7 +49,7 @@ def main() -> None:
                 passed += 1
                 print(f"unnoticed: bit {at} of {file.relative_to(copy)}: {wrong or 'read'}")
             file.write_bytes(whole)
-    print(f"{given.count} bits flipped in {len(files)} files, seed {given.seed}: {passed} unnoticed")
+    print(f"{given.count:,} bits flipped in {len(files)} files, seed {given.seed}: {passed} unnoticed")
     sys.exit(passed > 0)
 
 

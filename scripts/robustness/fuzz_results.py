@@ -132,7 +132,8 @@ def main() -> None:
             if said not in ("drawn", "refused"):
                 print(f"table {number}: {said}", flush=True)
     print(
-        f"{given.count} tables, seed {given.seed}: " + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))
+        f"{given.count:,} tables, seed {given.seed}: "
+        + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))
     )
     sys.exit(counts["wrong"] > 0)
 

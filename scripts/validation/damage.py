@@ -57,8 +57,8 @@ def files(count: int, seed: int) -> Check:
     found = {what: number for number, what in re.findall(r"([\d,]+) (read|refused|wrong)", said[-1])}
     return Check(
         "Damage: experiment files",
-        "Files of configs/ with bytes, lines and values changed: each is either read or, within 30 s, refused in one "
-        "short line that names the file.",
+        "Files of configs/, and one with every table that they lack, with bytes, lines and values changed: each is "
+        "read, or refused in one short line that names the file, within 30 s of processor time.",
         ("files", "read", "refused in a line", "traceback, long line or slow"),
         [(f"{count:,}", *(found.get(each, "0") for each in ("read", "refused", "wrong")))],
         f"{said[-1]}.",
