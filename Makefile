@@ -32,9 +32,9 @@ help: ## list the targets
 setup: $(CLASSES) ## install Quorisk and its tools into .venv, and Java 17 if it is missing
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
 
-demo: $(CLASSES) ## sweep the demo grid and draw its report
-	@$(WITH_JAVA) $(BIN)/quorisk run configs/demo.toml --out results/demo --resume
-	@echo "The report: $(CURDIR)/results/demo/report.html"
+demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep eight designs and draw the report
+	@$(WITH_JAVA) $(BIN)/quorisk run configs/pulsar.toml --out results/pulsar --resume
+	@echo "The report: $(CURDIR)/results/pulsar/report.html"
 
 test: lint $(CLASSES) ## lint, type-check, and run the tests
 	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile -m "not cluster"
@@ -62,7 +62,7 @@ wheel: $(CLASSES) ## build the wheel, and try it in an environment away from thi
 	@scripts/try_wheel.sh
 
 clean: ## delete what the other targets make, except .venv
-	rm -rf results/demo build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf results/pulsar build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted installation is taken up again.

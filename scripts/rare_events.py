@@ -115,13 +115,10 @@ def pulsar(only: list[str]) -> int:
             continue
         quorums = "/".join(str(point.varied[f"model.{name}"]) for name in ("write_quorum", "ack_quorum"))
         outside += _row(table, whole._replace(points=(point,)), quorums, str(point.scenario))
-    for each in (column.header for column in table.columns), ["---"] * len(table.columns), *_cells(table):
-        print("|", " | ".join(map(str, each)), "|")
+    cells = zip(*([str(each.header), "---", *map(str, each.cells)] for each in table.columns), strict=True)
+    for row in cells:
+        print("|", " | ".join(row[:-1]), "|")  # without the seconds, which are another machine's
     return _end(table, outside)
-
-
-def _cells(table: Table) -> Iterator[tuple[str, ...]]:
-    return zip(*(map(str, column.cells) for column in table.columns), strict=True)
 
 
 def _table(*first: str) -> Table:
@@ -137,7 +134,7 @@ def _row(table: Table, experiment: Experiment, *names: str) -> int:
     risk = found.data_loss
     is_wrong = not 0.0 <= risk.low <= risk.p <= risk.high or (truth is not None and not _holds(found, truth))
     states = f"{found.head.states:,}" if found.head else "-"
-    said = "too large" if truth is None else f"{truth:.5e}"
+    said = "-" if truth is None else f"{truth:.5e}"
     ends = (f"{risk.low:.5e}", f"{risk.high:.5e}", f"{found.method.partition(':')[0]}{' (bounds)' * risk.bounds}")
     table.add_row(*names, said, *ends, states, f"{found.runs:,}", f"{risk.losses:,}", f"{seconds:.1f}")
     print(*names, said, *ends, f"{seconds:.1f} s", "OUTSIDE" if is_wrong else "", file=sys.stderr, flush=True)

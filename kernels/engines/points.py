@@ -73,8 +73,8 @@ def scale_rates(model: Model, rates: Mapping[str, float], lifetime: float = math
 
     Rates are taken as the decimal numbers that a file or a person wrote. Where they have a common unit that is large
     enough, weights are in exact proportion to them. Else each is exact to one part in 1e9, as far apart as they may
-    lie: a weight of few units is rounded up, and accepted in proportion. Raises RateError if one is below 1e-19 of all
-    together, or so.
+    lie: a weight of few units is rounded up, and accepted in proportion. Raises RateError if one is below 1 / 2e21 of
+    all together, each taken as often as a model has room for its instances.
     """
     exact = [Fraction(repr(float(rates.get(action.name, 1.0)))) for action in model.actions]
     exact.append(1 / Fraction(repr(float(lifetime))) if lifetime < math.inf else Fraction(0))
