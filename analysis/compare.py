@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
+from quorisk.analysis import compare_rare
+from quorisk.analysis.estimate import Risk, assumptions, data_loss_invariants, only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
@@ -86,6 +87,9 @@ class Result(NamedTuple):
     pairs: list[Pair]
     data_loss_invariants: list[str]
     assumptions: list[str]
+    alone: dict[str, Risk]
+    """The probability of data loss of each variant, by label, if some are too small to be seen in the runs that were
+    compared (`compare_rare`); empty if none are. The comparisons of data loss follow from them."""
 
 
 def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> Plan:
@@ -149,9 +153,15 @@ def _label(keys: Sequence[str], point: GridPoint) -> str:
     return ", ".join(f"{key.rpartition('.')[2]} {word}" for key, word in zip(keys, words, strict=True))
 
 
-def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = None) -> Result:
+def compare(
+    plan: Plan,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+    solving: Callable[[int, int], None] | None = None,
+) -> Result:
     """Runs all variants and compares them. `progress` is called with the number of runs that ended since its last call.
 
+    Variants that lose data too seldom for that are estimated alone; `solving` is called as by `estimate.estimate`.
     The result does not depend on `threads`. Raises ConfigError if the experiment asks for a precision.
     """
     experiment, model, run = plan.experiment, plan.experiment.model, plan.experiment.run
@@ -179,6 +189,10 @@ def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = N
         compare_pairs([_counts(table) for table in tables[:, event]], run.confidence) for event in range(len(events))
     ]
     labels = [variant.label for variant in plan.variants]
+    risks = compare_rare.alone(experiment, _seen(plan, tables[:, 0, 0], cut_off), len(plan.pairs), threads, solving)
+    compared[0] = compare_rare.compared(
+        [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)], risks
+    )
     by_pair = zip(plan.pairs, zip(*compared, strict=True), strict=True)
     return Result(
         protocol=experiment.protocol,
@@ -193,7 +207,19 @@ def compare(plan: Plan, threads: int, progress: Callable[[int], None] | None = N
         pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
         data_loss_invariants=data_loss_invariants(model),
         assumptions=_assumptions(plan),
+        alone=risks,
     )
+
+
+def _seen(plan: Plan, tables: np.ndarray, cut_off: np.ndarray) -> dict[str, compare_rare.Seen]:
+    """What the runs say of each variant, of its pairs' tables of any data loss."""
+    losses: dict[int, int] = {}
+    for (variant, baseline), table in zip(plan.pairs, (Table(*table) for table in tables.tolist()), strict=True):
+        losses |= {variant: table.both + table.only_variant, baseline: table.both + table.only_baseline}
+    return {
+        each.label: compare_rare.Seen(each.point_id, each.point, losses[place], int(cut_off[place]))
+        for place, each in enumerate(plan.variants)
+    }
 
 
 def _shared_parameters(plan: Plan) -> dict[str, Any]:

@@ -53,10 +53,14 @@ def plans(changed: Changed, make: Callable[[Changed], Plan]) -> dict[str, Plan]:
 
 
 def compare_years(
-    by_scenario: Mapping[str, Plan], confidence: float, threads: int, progress: Callable[[int], None] | None = None
+    by_scenario: Mapping[str, Plan],
+    confidence: float,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+    solving: Callable[[int, int], None] | None = None,
 ) -> Years:
-    """Carries out the plans of `plans`, which were made for this confidence."""
-    results = {name: compare.compare(plan, threads, progress) for name, plan in by_scenario.items()}
+    """Carries out the plans of `plans`, which were made for this confidence; the rest is as in `compare.compare`."""
+    results = {name: compare.compare(plan, threads, progress, solving) for name, plan in by_scenario.items()}
     per_year = {name: plan.experiment.scenarios[name].per_year for name, plan in by_scenario.items()}
     pairs = [
         _difference([(per_year[name], result, place) for name, result in results.items()])

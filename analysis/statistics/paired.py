@@ -56,6 +56,27 @@ class Comparison(NamedTuple):
     """The p-value of the exact test that both lose equally often."""
     p_adjusted: float
     """The p-value, adjusted for the number of pairs compared (Holm)."""
+    paired: bool = True
+    """Whether difference and ratio are those of the table; else each of the two was estimated alone (`apart`)."""
+
+
+def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple[float, float, float]) -> Comparison:
+    """A comparison by what is known of each of the two alone: estimate, low and high end of its probability.
+
+    If both intervals hold, so do those of difference and ratio. Table and p-values are still those that were seen.
+    """
+    (p, low, high), (q, q_low, q_high) = variant, baseline
+    return seen._replace(
+        p_variant=p,
+        p_baseline=q,
+        difference=p - q,
+        difference_low=low - q_high,
+        difference_high=high - q_low,
+        ratio=p / q if q > 0.0 else None,
+        ratio_low=low / q_high if q_high > 0.0 else 0.0,
+        ratio_high=high / q_low if q_low > 0.0 else None,
+        paired=False,
+    )
 
 
 def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:

@@ -189,8 +189,8 @@ def compare_verb(
         _compare_years(plans, changed().run.confidence, cores, as_json)
         return
     plan = planned(changed)
-    with show.run_bar(compare.num_runs(plan)) as progress:
-        result = compare.compare(plan, cores, progress)
+    with show.estimate_bar(compare.num_runs(plan)) as (progress, solving):
+        result = compare.compare(plan, cores, progress, solving)
     if plot:
         _plot(plot, compare.rows(result))
     if as_json:
@@ -205,8 +205,8 @@ def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_j
     from quorisk.analysis import compare, compare_years
     from quorisk.command import show, show_year
 
-    with show.run_bar(sum(map(compare.num_runs, plans.values()))) as progress:
-        years = compare_years.compare_years(plans, confidence, cores, progress)
+    with show.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
+        years = compare_years.compare_years(plans, confidence, cores, progress, solving)
     print_json(compare_years.as_json(years)) if as_json else show_year.differences(years, show.console())
 
 

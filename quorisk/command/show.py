@@ -255,6 +255,12 @@ def compare(result: Result, out: Console) -> None:
     if cut_off:
         _warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")
     hold = f"hold together for all {len(result.pairs)} pairs" if len(result.pairs) > 1 else "hold"
+    if result.alone:
+        out.print(
+            "Some lose data too seldom to be seen in these runs: each variant was estimated alone, and differences and "
+            "ratios follow from two intervals each.",
+            soft_wrap=True,
+        )
     note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
     if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
@@ -267,7 +273,7 @@ def compare(result: Result, out: Console) -> None:
 
 def _is_between(each: Comparison, result: Result) -> bool:
     """Whether the test says that two differ, and the interval leaves it open."""
-    return each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
+    return each.paired and each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
 
 
 def _comparisons(event: str, result: Result) -> Table:
@@ -280,27 +286,30 @@ def _comparisons(event: str, result: Result) -> Table:
         if pair.baseline != baseline:
             baseline = pair.baseline
             table.add_section()
-            table.add_row(baseline, _probability(each.p_baseline, baseline, result), "baseline")
-        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, result), *_cells(each))
+            table.add_row(baseline, _probability(each.p_baseline, baseline, event, result), "baseline")
+        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each))
     return table
 
 
-def _probability(p: float, label: str, result: Result) -> str:
+def _probability(p: float, label: str, event: str, result: Result) -> str:
+    if event == DATA_LOSS and label in result.alone:
+        return probability(result.alone[label])
     high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 
 
 def _cells(each: Comparison) -> list[str]:
-    """Difference, ratio and p-value. Where no run differed the difference is an upper bound, never a 0."""
+    """Difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper bound,
+    never a 0. Estimates have no p-value."""
     low, high = each.difference_low, each.difference_high
-    differs = each.table.only_variant or each.table.only_baseline
+    differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
     difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
     most = math.inf if each.ratio_high is None else each.ratio_high
     ratio = f"{numbers.plain(each.ratio)} " if each.ratio else ""
     return [
         escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
         escape(f"{ratio}{numbers.span(each.ratio_low, most)}"),
-        f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
+        "" if not each.paired else f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]
 
 

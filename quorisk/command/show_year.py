@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from quorisk.analysis.compare import Result
 from quorisk.analysis.compare_years import Years
 from quorisk.analysis.estimate import Estimate
 from quorisk.analysis.experiment.units import YEAR_S, say_time
@@ -63,11 +64,14 @@ def _seen(losses: float, label: str, years: Years) -> str:
     """Losses a year, or the sum of what they may be in each scenario at most."""
     if losses:
         return numbers.plain(losses)
-    highs = [
-        years.per_year[name] * Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
-        for name, result in years.scenarios.items()
-    ]
-    return _bound(math.fsum(highs))
+    return _bound(math.fsum(years.per_year[name] * _high(label, result) for name, result in years.scenarios.items()))
+
+
+def _high(label: str, result: Result) -> float:
+    """How likely a variant loses data at most, of which no loss was seen."""
+    if label in result.alone:
+        return result.alone[label].high
+    return Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
 
 
 def said(losses: Losses, unseen: Sequence[str] = ()) -> str:

@@ -1,0 +1,68 @@
+"""Variants that hardly ever lose data: held against exact answers, which runs alone could not tell apart."""
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+from quorisk.analysis import compare
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.method import PILOT_RUNS
+from quorisk.analysis.statistics.paired import Counts, Table, apart
+from quorisk.analysis.statistics.paired import compare as compare_pairs
+from quorisk.command import show
+
+SIZES = {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1}
+SWITCH = "variant.persist_cursor_before_delete"
+
+
+def topic(crashes: float, method: str = "auto"):
+    document = {"protocol": "compaction", "model": SIZES, "rates": {"broker_crash": crashes}}
+    return build(document | {"run": {"runs": PILOT_RUNS, "method": method}}, "topic.toml")
+
+
+def test_rare_losses_are_compared_by_what_is_known_of_each():
+    experiment = topic(1e-9)
+    result = compare.compare(compare.vary(experiment.changed, [f"{SWITCH}=true,false"]), 2)
+    truth = {value: exact(experiment.changed(f"{SWITCH}={value}"), 1 << 26).data_loss.p for value in ("true", "false")}
+    assert truth["true"] == 0.0
+    assert 1e-10 < truth["false"] < 1e-8
+    (pair,) = result.pairs
+    found = pair.events[DATA_LOSS]
+    assert not found.paired
+    assert found.difference_low <= truth["false"] <= found.difference_high
+    assert found.difference_high < 1.1 * found.difference_low
+    assert (found.p_baseline, found.ratio, found.ratio_high) == (0.0, None, None)
+    assert set(result.alone) == set(result.variants)
+    assert all(each.paired for name, each in pair.events.items() if name != DATA_LOSS)
+    told = io.StringIO()
+    show.compare(result, Console(file=told, width=200))
+    assert "each variant was estimated alone" in told.getvalue()
+
+
+def test_what_is_seen_often_enough_is_compared_run_by_run():
+    result = compare.compare(compare.vary(topic(0.1).changed, [f"{SWITCH}=false", "model.max_crashes=1,2"]), 2)
+    assert result.alone == {}
+    assert result.pairs[0].events[DATA_LOSS].paired
+
+
+def test_counting_alone_finds_nothing_rare():
+    result = compare.compare(compare.vary(topic(1e-9, "count").changed, [f"{SWITCH}=true,false"]), 2)
+    assert result.alone == {}
+    found = result.pairs[0].events[DATA_LOSS]
+    assert (found.paired, found.difference) == (True, 0.0)
+
+
+def test_difference_and_ratio_of_two_intervals():
+    none = Table(0, 0, 0, 1000)
+    (seen,) = compare_pairs([Counts(none, none, none)], 0.95)
+    found = apart(seen, (4e-9, 3e-9, 5e-9), (2e-9, 1e-9, 3e-9))
+    assert (found.difference, found.difference_low, found.difference_high) == pytest.approx((2e-9, 0.0, 4e-9))
+    assert (found.ratio, found.ratio_low, found.ratio_high) == pytest.approx((2.0, 1.0, 5.0))
+    assert (found.table, found.p_value) == (none, 1.0)
+    nothing = apart(seen, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    assert (nothing.ratio, nothing.ratio_low, nothing.ratio_high) == (None, 0.0, None)
+    assert math.copysign(1.0, nothing.difference) == 1.0
