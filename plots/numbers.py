@@ -141,8 +141,9 @@ def size(num_bytes: float) -> str:
 
 
 def percent(confidence: float) -> str:
-    """A confidence level: 95%, 99.9%."""
-    return f"{100 * confidence:.14g}%"
+    """A confidence level, with three digits of what is missing from certainty: 95%, 99.9%, 98.33%."""
+    missing = float(f"{1.0 - confidence:.3g}")
+    return f"{100.0 * (1.0 - missing):.14g}%"
 
 
 def share(value: float) -> str:
