@@ -79,6 +79,11 @@ _HEAD = "exact head"
 _SOLVED = "exact"
 
 
+def is_solved(method: str) -> bool:
+    """Whether a result's method is another than counting."""
+    return method == _SOLVED or method.startswith(_HEAD)
+
+
 def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
     """The estimate; without losses its upper bound, since nothing seen is not nothing there. It is at most 1, unless
     the risk is `yearly`. Of a head whose exits tell little, both ends are bounds, and there is no estimate."""

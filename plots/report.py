@@ -236,6 +236,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "num_points": len(points),
         "loses_messages": text.loses_messages(points),
         "runs": text.runs(frame),
+        "num_solved": sum(map(numbers.is_solved, points["method"])),
         "total_runs": f"{points['runs'].sum():,}",
         "total_steps": numbers.number(points["steps"].sum()),
         "core_s": numbers.number(points["wall_s"].sum()),

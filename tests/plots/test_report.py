@@ -55,6 +55,15 @@ def test_a_report_needs_and_runs_nothing_but_its_own():
     assert b64decode(image) == svg
 
 
+def test_a_report_says_where_losses_were_solved_and_not_counted():
+    given = frame([0, 30], faults__message_loss=[0.1, 0.2])
+    said = "of them losses are too rare to count: there, the likeliest paths were solved exactly."
+    assert said not in " ".join(report(given, [], PROVENANCE).split())
+    rare = given["faults.message_loss"] == 0.1
+    given.loc[rare, "method"] = "exact head, tail bounded"
+    assert f"In 1 {said}" in " ".join(report(given, [], PROVENANCE).split())
+
+
 def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
     given = frame([0, 30], faults__message_loss=[0.1, 0.2])
     html = report(given, [], PROVENANCE)
