@@ -47,6 +47,7 @@ def main() -> None:
                 continue
             solved, states, kept = solved + 1, states + found[0], kept + found[1]
             failed += found[2]
+            print(f"{name}: {solved} solved, {failed} differ", end="\r", file=sys.stderr, flush=True)
         print(f"{name}: {solved} solved, {states:,} states, {kept:,} in heads; {time.monotonic() - start:.0f} s")
     print(f"{failed} differ")
     sys.exit(failed > 0)
