@@ -37,7 +37,7 @@ demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep eight designs and 
 	@echo "The report: $(CURDIR)/results/pulsar/report.html"
 
 test: lint $(CLASSES) ## lint, type-check, and run the tests
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not cluster"
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile -m "not cluster"
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
 quick: $(STAMP) ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
