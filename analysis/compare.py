@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.analysis import compare_rare
-from quorisk.analysis.estimate import Risk, assumptions, data_loss_invariants, only_point
+from quorisk.analysis import compare_rare, rare
+from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
@@ -87,7 +87,7 @@ class Result(NamedTuple):
     pairs: list[Pair]
     data_loss_invariants: list[str]
     assumptions: list[str]
-    alone: dict[str, Risk]
+    alone: dict[str, compare_rare.Alone]
     """The probability of data loss of each variant, by label, if some are too small to be seen in the runs that were
     compared (`compare_rare`); empty if none are. The comparisons of data loss follow from them."""
 
@@ -189,9 +189,9 @@ def compare(
         compare_pairs([_counts(table) for table in tables[:, event]], run.confidence) for event in range(len(events))
     ]
     labels = [variant.label for variant in plan.variants]
-    risks = compare_rare.alone(experiment, _seen(plan, tables[:, 0, 0], cut_off), len(plan.pairs), threads, solving)
+    alone = compare_rare.alone(experiment, _seen(plan, tables[:, 0, 0], cut_off), len(plan.pairs), threads, solving)
     compared[0] = compare_rare.compared(
-        [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)], risks
+        [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)], alone
     )
     by_pair = zip(plan.pairs, zip(*compared, strict=True), strict=True)
     return Result(
@@ -206,8 +206,8 @@ def compare(
         cut_off=dict(zip(labels, cut_off.tolist(), strict=True)),
         pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
         data_loss_invariants=data_loss_invariants(model),
-        assumptions=_assumptions(plan),
-        alone=risks,
+        assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
+        alone=alone,
     )
 
 

@@ -27,13 +27,21 @@ class Seen(NamedTuple):
     """Runs that may hide a loss."""
 
 
+class Alone(NamedTuple):
+    """A variant's probability of data loss, whatever the others are."""
+
+    risk: Risk
+    method: str
+    """As in `Estimate`."""
+
+
 def alone(
     experiment: Experiment,
     variants: Mapping[str, Seen],
     num_pairs: int,
     threads: int,
     solving: Callable[[int, int], None] | None = None,
-) -> dict[str, Risk]:
+) -> dict[str, Alone]:
     """The probability of data loss of every variant, by label; none if runs tell enough of all of them.
 
     The intervals are as wide as those of difference and ratio need for all pairs to hold together. `solving` is called
@@ -41,26 +49,28 @@ def alone(
     """
     run = experiment.run
     each = simultaneous(simultaneous(run.confidence, num_pairs), 2)
-    found: dict[str, Risk] = {}
+    found: dict[str, Alone] = {}
     for label, seen in variants.items():
         if method.pilot_runs(seen.point, run) and method.is_rare(run, seen.losses, seen.hidden):
             point = GridPoint(seen.point, seen.point_id, {})
             given = experiment._replace(points=(point,), run=run._replace(confidence=each))
             estimated = estimate(given, threads, solving=solving)
             if estimated.head:
-                found[label] = estimated.data_loss
+                found[label] = Alone(estimated.data_loss, estimated.method)
     if not found:
         return {}
     return {label: found.get(label) or _counted(seen, run.runs, each) for label, seen in variants.items()}
 
 
-def _counted(seen: Seen, runs: int, confidence: float) -> Risk:
-    low, high = Estimator(confidence).interval(seen.losses, runs, seen.hidden)
-    return Risk(seen.losses, seen.losses / runs, low, high, Estimator.far_apart(low, high))
+def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
+    estimator = Estimator(confidence)
+    low, high = estimator.interval(seen.losses, runs, seen.hidden)
+    return Alone(Risk(seen.losses, seen.losses / runs, low, high, estimator.far_apart(low, high)), estimator.method)
 
 
-def compared(pairs: Sequence[tuple[str, str, Comparison]], risks: Mapping[str, Risk]) -> list[Comparison]:
+def compared(pairs: Sequence[tuple[str, str, Comparison]], known: Mapping[str, Alone]) -> list[Comparison]:
     """Pairs of variant and baseline compared by what is known of each; as they were if that is nothing."""
-    if not risks:
+    if not known:
         return [found for *_, found in pairs]
-    return [apart(found, risks[variant][1:4], risks[baseline][1:4]) for variant, baseline, found in pairs]
+    ends = {label: (each.risk.p, each.risk.low, each.risk.high) for label, each in known.items()}
+    return [apart(found, ends[variant], ends[baseline]) for variant, baseline, found in pairs]

@@ -39,11 +39,11 @@ def forest(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None 
     """Draws the pairs of one invariant: a square where the interval leaves 0 out, a circle where it does not.
 
     Where no run differed, the mark is hollow and its interval says how far off the difference may be: nothing seen is
-    not nothing there.
+    not nothing there. Variants that were each estimated alone need no runs to differ.
     """
     axes, rows = given_or_current(ax), choose.of(frame, invariant)
     y = np.arange(len(rows))
-    unequal = (rows["only_variant"] + rows["only_baseline"] > 0).to_numpy()
+    unequal = np.array([_is_known(row) for row in rows.to_dict("records")])
     apart = ((rows["difference_low"] > 0) | (rows["difference_high"] < 0)).to_numpy()
     at = rows["difference"].to_numpy()
     reach = np.abs(rows[["difference_low", "difference_high"]].to_numpy().T - at)
@@ -111,11 +111,20 @@ def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
 
 def _number(row: dict[str, float]) -> str:
     low, high = row["difference_low"], row["difference_high"]
-    if row["only_variant"] + row["only_baseline"] == 0:
-        return f"none seen: {numbers.bound(max(high, -low))}"
+    if not _is_known(row):
+        return f"{'none seen: ' if row['paired'] else ''}{numbers.bound(max(high, -low))}"
+    difference = f"{_signed(row['difference'])} {numbers.span(low, high, _signed)}"
+    if not row["paired"]:
+        return difference
     p = row["p_adjusted"]
-    shown = f"p {numbers.number(p)}" if p >= 1e-99 else f"p < {numbers.short(1e-99)}"
-    return f"{_signed(row['difference'])} {numbers.span(low, high, _signed)}, {shown}"
+    return f"{difference}, " + (f"p {numbers.number(p)}" if p >= 1e-99 else f"p < {numbers.short(1e-99)}")
+
+
+def _is_known(row: dict[str, float]) -> bool:
+    """Whether there is a difference to show, rather than a bound on it."""
+    if row["paired"]:
+        return row["only_variant"] + row["only_baseline"] > 0
+    return row["difference_low"] > 0 or row["difference_high"] < 0
 
 
 def _signed(value: float) -> str:
@@ -143,11 +152,18 @@ def caption(frame: pd.DataFrame) -> str:
     """Model, faults, runs, intervals and assumptions of a figure."""
     first = frame.iloc[0]
     pairs = frame[["variant", "baseline"]].drop_duplicates()
+    alone = (
+        ""
+        if frame["paired"].all()
+        else (
+            "Data loss is too rare to be seen in these runs: each variant was estimated alone, so that there is no p. "
+        )
+    )
     together = f"which hold together for all {len(pairs)} pairs" if len(pairs) > 1 else "from Clopper-Pearson bounds"
     return (
         f"{text.terms(frame)} All variants see the same random numbers. "
         f"Bars: {numbers.percent(first['confidence'])} intervals of the difference, {together}. "
         "Squares: the interval does not contain 0. Circles: it does. Hollow: no run differed, and the bar is what "
-        "that leaves possible. "
+        f"that leaves possible. {alone}"
         f"p: exact McNemar test, adjusted for the number of pairs. Shaded: linear scale. {text.scheduler(frame)}"
     )

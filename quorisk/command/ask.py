@@ -164,7 +164,8 @@ def compare_verb(
     """Compare variants of one configuration, run by run.
 
     All variants see the same random numbers. Says by how much they differ, and how far that can be trusted; with
-    --ablation, what each safety mechanism is worth. If the file has scenarios, compares losses a year.
+    --ablation, what each safety mechanism is worth. Variants that lose data too seldom for that are each estimated
+    alone. If the file has scenarios, compares losses a year.
 
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false

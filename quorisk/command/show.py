@@ -257,8 +257,9 @@ def compare(result: Result, out: Console) -> None:
     hold = f"hold together for all {len(result.pairs)} pairs" if len(result.pairs) > 1 else "hold"
     if result.alone:
         out.print(
-            "Some lose data too seldom to be seen in these runs: each variant was estimated alone, and differences and "
-            "ratios follow from two intervals each.",
+            "Some lose data too seldom to be seen in these runs, so each variant was estimated alone, and differences "
+            "and ratios follow from two intervals each: "
+            + "; ".join(f"{label}: {each.method}" for label, each in result.alone.items()),
             soft_wrap=True,
         )
     note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
@@ -293,7 +294,7 @@ def _comparisons(event: str, result: Result) -> Table:
 
 def _probability(p: float, label: str, event: str, result: Result) -> str:
     if event == DATA_LOSS and label in result.alone:
-        return probability(result.alone[label])
+        return probability(result.alone[label].risk)
     high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 

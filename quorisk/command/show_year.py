@@ -70,7 +70,7 @@ def _seen(losses: float, label: str, years: Years) -> str:
 def _high(label: str, result: Result) -> float:
     """How likely a variant loses data at most, of which no loss was seen."""
     if label in result.alone:
-        return result.alone[label].high
+        return result.alone[label].risk.high
     return Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
 
 

@@ -3,10 +3,12 @@
 import io
 import math
 
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
-from quorisk.analysis import compare
+from quorisk.analysis import compare, rare
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -14,6 +16,7 @@ from quorisk.analysis.method import PILOT_RUNS
 from quorisk.analysis.statistics.paired import Counts, Table, apart
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.command import show
+from quorisk.plots import forest
 
 SIZES = {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1}
 SWITCH = "variant.persist_cursor_before_delete"
@@ -40,7 +43,15 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     assert all(each.paired for name, each in pair.events.items() if name != DATA_LOSS)
     told = io.StringIO()
     show.compare(result, Console(file=told, width=200))
-    assert "each variant was estimated alone" in told.getvalue()
+    assert "so each variant was estimated alone" in told.getvalue()
+    assert "persist_cursor_before_delete off: exact" in told.getvalue()
+    assert rare.ASSUMPTION in result.assumptions
+    frame = pd.DataFrame(compare.rows(result))
+    twin = forest.forest(frame, ax=Figure().subplots()).figure.axes[1]
+    (label,) = (each.get_text() for each in twin.get_yticklabels())
+    assert label.startswith("+")
+    assert "p " not in label
+    assert "each variant was estimated alone" in forest.caption(frame)
 
 
 def test_what_is_seen_often_enough_is_compared_run_by_run():
