@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind, load_words, packing
+from quorisk.kernels.compiled import LATE, bind, load_words, packing
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
@@ -200,8 +200,10 @@ def engine(model: Model) -> Any:
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)
 
 
-# Templates. The names that they use and this module lacks are bound by `engine` and `_taker`.
-# ruff: noqa: F821
+# Templates, with the names that are bound by `engine`
+
+add_up = begin = broken = data_loss = exposed_places = exposure = guards = initial = initial_choices = LATE
+many_sent = max_sends = num_invariants = num_wide = outcome = run_one = sends = take = unpack = LATE
 
 
 def _run(params, weights, accepts, words, limits, starts, seed, run, room):

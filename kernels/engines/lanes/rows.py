@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.compiled import bind
+from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, REDO
 from quorisk.kernels.engines.tally import add_run, write_record
 from quorisk.kernels.model import LOST, Model, exposure_mask
@@ -17,8 +17,7 @@ FIXED = len(FIXED_COLUMNS)
 @cache
 def add_rows() -> Any:
     """`add_rows(rows, times, timed, time_unit, shape, tally, records, redo)`: see the template."""
-    names: dict[str, Any] = {"add_run": add_run, "write_record": write_record}
-    return bind(_add_rows, "lanes", cached=True, redo_outcome=REDO, lost_outcome=LOST, fixed=FIXED, **names)
+    return bind(_add_rows, "lanes", cached=True, redo_outcome=REDO, lost_outcome=LOST, fixed=FIXED)
 
 
 def shape(model: Model) -> tuple[int, int]:
@@ -63,7 +62,9 @@ def write_rows(
     return builder.load(place(scratch, constant(I64, row_words * lanes)), typ=run.type, align=8), next_number
 
 
-# ruff: noqa: F821
+# A template, with the names that are bound by `add_rows`
+
+fixed = lost_outcome = redo_outcome = LATE
 
 
 def _add_rows(rows, times, timed, time_unit, shape, tally, records, redo):
