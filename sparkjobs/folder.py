@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,12 +18,12 @@ from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.plots.numbers import counted
 from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import reason, sweep_up, writing
+from quorisk.sparkjobs.remote import refusal
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tidy.EXPERIMENT
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 _MERGED = "# merged from "
 """In EXPERIMENT: where results come from that were merged."""
-_REMOTE = re.compile(r"([a-z][a-z0-9+.-]+:)/")
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
 
@@ -61,9 +60,8 @@ def create(out: Path) -> None:
 
 
 def _check_local(out: Path) -> None:
-    if found := _REMOTE.match(str(out)):
-        given = f"{found[1]}//{str(out)[found.end() :]}"  # of two slashes, paths keep one
-        raise ConfigError(f" {given}: must be on this machine; copy it to other storage afterwards", "out")
+    if why := refusal(str(out)):
+        raise ConfigError(f" {why}", "out")
 
 
 def check(out: Path, experiment: Experiment, resume: bool) -> None:

@@ -2,7 +2,6 @@
 
 import atexit
 import gc
-import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from typer.exceptions import TyperException
 from quorisk.command import ask, decide, grids, measure  # noqa: F401  # their verbs
 from quorisk.command.app import app, by_option
 from quorisk.kernels.errors import ConfigError, QuoriskError
+from quorisk.sparkjobs.remote import refusal
 
 FAILED, INTERRUPTED = 1, 130
 MOST_CHARACTERS = 2000
 """The length at which an error's line is cut."""
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:/")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -55,8 +54,8 @@ def _check_text(arguments: Sequence[str]) -> None:
         if any(_is_control(character) for character in argument):
             raise ConfigError(f"{argument}: has control characters, or is not UTF-8; rename it")
     for option, value in pairwise(part for argument in arguments for part in argument.split("=", 1)):
-        if option in ("--out", "--plot") and _REMOTE.match(value):
-            raise ConfigError(f"{option} {value}: must be on this machine; copy it to other storage afterwards")
+        if option in ("--out", "--plot") and (why := refusal(value)):
+            raise ConfigError(f"{option} {why}")
 
 
 def _is_control(character: str) -> bool:
