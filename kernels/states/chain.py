@@ -70,9 +70,8 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     params = model.make_params(point.values)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, STATE_BYTES)
-    if len(store.kept.rows) < num_initial + MOST_SUCCESSORS:
-        needed = (num_initial + MOST_SUCCESSORS) * store.state_bytes
-        raise ChainError(f"{num_initial:,} initial states and their successors need {-(-needed >> 20)} MiB")
+    if lacking := store.lacks(num_initial):
+        raise ChainError(lacking)
     # only what is written takes memory
     chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
     latest = np.zeros(len(chain.ends), np.int64)

@@ -96,9 +96,8 @@ def visit(
     start, expand = _functions(model)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, 8 if wanted else 0)
-    if len(store.kept.rows) < num_initial + MOST_SUCCESSORS:
-        needed = (num_initial + MOST_SUCCESSORS) * store.state_bytes / 2**20
-        raise SearchError(f"{num_initial} initial states and their successors need {needed:.1f} MiB")
+    if lacking := store.lacks(num_initial):
+        raise SearchError(lacking)
     parents = np.empty(len(store.kept.rows) if wanted else 0, np.int64)
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)

@@ -86,6 +86,14 @@ class Store:
         """Memory for a state now, that of others included."""
         return 8 * self.kept.layout.num_words + self._other_bytes
 
+    def lacks(self, num_initial: int) -> str:
+        """What does not fit into memory of the states to begin with: nothing, or who needs how much."""
+        if len(self.kept.rows) >= num_initial + MOST_SUCCESSORS:
+            return ""
+        who = "the initial state and its" if num_initial == 1 else f"{num_initial:,} initial states and their"
+        needed = (num_initial + MOST_SUCCESSORS) * self.state_bytes / 2**20
+        return f"{who} successors need {needed:.1f} MiB"
+
     def state(self, place: int) -> Any:
         """The state of that number, for plain Python."""
         wide = np.empty_like(self.kept.wide)

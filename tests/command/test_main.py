@@ -212,7 +212,7 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
         (["estimate", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points, but one is needed"),
         (["estimate", "absent.toml"], "absent.toml: cannot be read"),
         (["explore", "FILE", "--memory", "lots"], "--memory 'lots': at most 1024TiB, written as 4GiB"),
-        (["explore", "FILE", "--memory", "1KiB"], "--memory: 1 initial states"),
+        (["explore", "FILE", "--memory", "1KiB"], "--memory: the initial state and its successors need"),
         (["explore", "FILE", "--memory", "1024TiB"], "--memory 1024TiB: this machine does not have"),
         (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points, but one is needed"),
         (["bench", "--engine", "abacus"], "Invalid value for '--engine'"),

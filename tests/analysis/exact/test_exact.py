@@ -473,7 +473,7 @@ def test_zero_is_proved_where_no_state_breaks_it():
     ("asked", "memory", "says"),
     [
         ({"model": {"bookies": 4, "entries": 2}}, 8 << 20, r"memory: the first .* states .* `quorisk estimate`"),
-        ({}, 1 << 20, r"memory: 1 initial states and their successors need \d+ MiB; give it more memory"),
+        ({}, 1 << 20, r"memory: the initial state and its successors need \d+\.\d MiB; give it more memory"),
         ({"run": {"horizon": 5.0}}, MEMORY, r"run\.horizon = 5: .* by time 5"),
     ],
     ids=["states", "start", "horizon"],

@@ -39,9 +39,12 @@ def test_an_incomplete_search_counts_what_it_found_and_says_so():
     assert sum(part.action_counts.values()) == part.generated_states - 1
 
 
-def test_a_search_that_cannot_begin_says_what_it_needs():
-    with pytest.raises(search.SearchError, match=r"1 initial states and their successors need .* MiB"):
-        search.explore(MODEL, params_of(MODEL), 1 << 10)
+@pytest.mark.parametrize(
+    ("given", "who"), [({}, "the initial state and its"), ({"model_producer": False}, "16 initial states and their")]
+)
+def test_a_search_that_cannot_begin_says_what_it_needs(given, who):
+    with pytest.raises(search.SearchError, match=rf"^{who} successors need 0\.9 MiB$"):
+        search.explore(MODEL, params_of(MODEL, **given), 1 << 10)
 
 
 def test_progress_tells_states_and_depth():
