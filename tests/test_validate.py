@@ -1,5 +1,6 @@
 """scripts/validate.py: that its checks can fail, and that the page keeps what was not checked again."""
 
+import subprocess
 import sys
 
 import pytest
@@ -34,6 +35,36 @@ def test_a_section_takes_the_place_of_its_last_one_and_leaves_the_others(there):
     assert "Holds: so it is." in text
     assert "**Does not hold**: so it is." in text
     assert "numpy " in text
+
+
+def test_a_section_names_a_commit_that_stays(monkeypatch, tmp_path):
+    """Of a branch that may be rebased, the one of `main` that it began at."""
+
+    def git(*words):
+        identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        done = subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(file):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("x")
+        git("add", file)
+        git("commit", "-q", "-m", file)
+        return f"commit {git('rev-parse', '--short', 'HEAD')}"
+
+    monkeypatch.setattr(page, "ROOT", tmp_path)
+    assert page._commit() == ""
+    git("init", "-q", "-b", "main")
+    kept = commit("plots/a.py")
+    assert page._commit() == kept
+    git("checkout", "-q", "-b", "mine")
+    commit("docs/a.md")
+    assert page._commit() == kept
+    commit("plots/b.py")
+    assert page._commit() == f"{kept} with changes"
+    git("checkout", "-q", "main")
+    (tmp_path / "plots" / "a.py").write_text("y")
+    assert page._commit() == f"{kept} with changes"
 
 
 def test_what_deviates_does_not_hold(there, monkeypatch, capsys):

@@ -18,6 +18,8 @@ This page says what Quorisk was compared with, whose figures those are, and how 
 section says when it was made, with which versions and by which command. None of the figures was typed in by hand.
 """
 _SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)\n<!-- /\1 -->\n", re.DOTALL)
+CODE = ("quorisk", "kernels", "analysis", "sparkjobs", "plots")
+"""Where what is checked lies."""
 PACKAGES = ("quorisk", "numpy", "numba", "jax", "scipy", "stormpy", "pyspark", "pyarrow")
 
 
@@ -68,11 +70,24 @@ def _versions() -> str:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
     system = f"Python {platform.python_version()} on {platform.machine()}"
-    return ", ".join(filter(None, [f"commit {commit}" if commit else "", system, *found]))
+    return ", ".join(filter(None, [_commit(), system, *found]))
+
+
+def _commit() -> str:
+    """What was checked: the last commit of `main` in it, which no rebase takes away, and whether code changed since.
+
+    Nothing where git does not know.
+    """
+
+    def git(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    base = git("merge-base", "HEAD", "main").stdout.strip() or git("rev-parse", "HEAD").stdout.strip()
+    if not base:
+        return ""
+    changed = git("diff", "--quiet", base, "--", *CODE).returncode != 0
+    return f"commit {git('rev-parse', '--short', base).stdout.strip()}{' with changes' if changed else ''}"
 
 
 def relative(ours: float, theirs: float) -> float:
