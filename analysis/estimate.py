@@ -139,7 +139,7 @@ def estimate(
     seconds = time.perf_counter() - compiled
     counted = read(model, made.sums)
     tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
-    parts = rare.parts(model, found.solved, found.exits) if found else {}
+    parts = rare.parts(model, *found.known) if found else {}
     return Estimate(
         protocol=experiment.protocol,
         point_id=point_id,
@@ -152,7 +152,7 @@ def estimate(
         mean_steps=counted.steps / counted.runs,
         outcomes=counted.outcomes,
         confidence=run.confidence,
-        method=rare.named(found.solved.leaves, found.exits is not None, estimator_of(run))
+        method=rare.named(found.known.solved.leaves, found.known.exits is not None, estimator_of(run))
         if found
         else estimator_of(run).method,
         stopped=stopped,
@@ -166,7 +166,7 @@ def estimate(
         seconds=seconds,
         steps_per_s=counted.steps / seconds,
         runs_per_s=counted.runs / seconds,
-        head=rare.head_part(found.solved, found.exits, tally.outcomes[OUTCOMES[LOST]], tally.runs, run.confidence)
+        head=rare.head_part(*found.known, tally.outcomes[OUTCOMES[LOST]], tally.runs, run.confidence)
         if found
         else None,
         assumptions=assumptions(model, point, run.at_any_time) + ([rare.ASSUMPTION] if found else []),

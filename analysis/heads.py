@@ -5,7 +5,6 @@ included. Heads merge if their digests agree and their runs are others.
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,8 +13,10 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.errors import ResultError
 
 if TYPE_CHECKING:
-    from quorisk.analysis.method import Rare
+    from quorisk.analysis.method import Known
+    from quorisk.analysis.rare import Part
     from quorisk.analysis.statistics.estimator import Estimator
+    from quorisk.kernels.engines.tally import Tally
     from quorisk.kernels.model import Model
 
 _OF_INVARIANT = pa.struct(
@@ -30,31 +31,31 @@ TYPE = pa.struct(
         "transitions": pa.int64(),
         "exits": pa.int64(),
         "left_out": pa.float64(),
-        "stopped": pa.string(),
+        "most_transitions": pa.int64(),
         "runs": pa.list_(_RUNS),
         "unfinished": pa.int64(),
         "invariants": pa.list_(_OF_INVARIANT),
     }
 )
 """`digest`: empty if the point is counted after all, as a head knows no more. `cost`, `states`, `transitions`, `exits`,
-`left_out`: see `analysis.rare.HeadPart`. `runs`: those from the exits, numbered from the experiment's first run on, and
-how many of them are `unfinished`. By invariant, any data loss first: the probability of breaking it `inside`, that the
-run `leaves` unbroken, whether runs from the exits tell of it, and in how many of them it was `broken`."""
-_ADDED = ("stopped", "runs", "unfinished", "invariants")
-COUNTED: Mapping[str, Any] = {
+`left_out`: see `analysis.rare.HeadPart`. `most_transitions`: at which it would have stopped growing. `runs`: those from
+the exits, numbered from the experiment's first run on, and how many of them are `unfinished`. By invariant, any data
+loss first: the probability of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of
+it, and in how many of them it was `broken`."""
+_ADDED = ("most_transitions", "runs", "unfinished", "invariants")
+_NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("cost", "states", "transitions", "exits", "unfinished"), 0),
-    "digest": "", "left_out": 0.0, "stopped": "", "runs": [], "invariants": [],
+    "digest": "", "left_out": 0.0, "runs": [], "invariants": [],
 }  # fmt: skip
 
 
-def record(model: "Model", found: "Rare | None", first_run: int) -> dict[str, Any]:
-    """What a table keeps of a head, whose runs have numbers from `first_run` on; COUNTED of none."""
+def record(model: "Model", found: "Known | None", most_transitions: int) -> dict[str, Any]:
+    """What a table keeps of a head, before any run starts from its exits."""
     from quorisk.analysis import rare  # here, since what reads tables solves nothing
 
     if found is None:
-        return dict(COUNTED)
-    solved, exits, tail = found.solved, found.exits, found.tail
-    broken = {DATA_LOSS: tail.outcomes["lost"], **tail.broken}
+        return {**_NOTHING, "most_transitions": most_transitions}
+    solved, exits = found
     return {
         "digest": rare.digest(solved, exits),
         "cost": solved.cost,
@@ -62,14 +63,32 @@ def record(model: "Model", found: "Rare | None", first_run: int) -> dict[str, An
         "transitions": solved.transitions,
         "exits": len(exits.flows) if exits else 0,
         "left_out": exits.left_out if exits else 0.0,
-        "stopped": found.stopped,
-        "runs": [{"first_run": first_run, "num_runs": tail.runs}] if tail.runs else [],
-        "unfinished": tail.outcomes["unfinished"],
+        "most_transitions": most_transitions,
+        "runs": [],
+        "unfinished": 0,
         "invariants": [
-            {"name": name, "inside": p.inside, "leaves": p.leaves, "sampled": p.is_sampled, "broken": broken[name]}
+            {"name": name, "inside": p.inside, "leaves": p.leaves, "sampled": p.is_sampled, "broken": 0}
             for name, p in rare.parts(model, solved, exits).items()
         ],
     }
+
+
+def with_runs(head: Mapping[str, Any], tail: "Tally", first_run: int) -> dict[str, Any]:
+    """A head that had no runs, with those from its exits that have numbers from `first_run` on."""
+    broken = {DATA_LOSS: tail.outcomes["lost"], **tail.broken}
+    return {
+        **head,
+        "runs": [{"first_run": first_run, "num_runs": tail.runs}],
+        "unfinished": tail.outcomes["unfinished"],
+        "invariants": [{**each, "broken": broken[each["name"]]} for each in head["invariants"]],
+    }
+
+
+def is_for(head: Mapping[str, Any], most_transitions: int) -> bool:
+    """Whether a head that may have so many transitions is this one: it was given as many, or did not need them."""
+    is_certain = head["digest"] != "" and head["exits"] == 0
+    fits = head["transitions"] <= min(head["most_transitions"], most_transitions)
+    return head["most_transitions"] == most_transitions or (is_certain and fits)
 
 
 def merge(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
@@ -82,17 +101,28 @@ def merge(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
         values = {head[name] for head in there}
         if len(values) > 1:
             raise ResultError(f"rows of one point differ in the {name} of their heads: {', '.join(map(str, values))}")
-    runs = sorted((part for head in there for part in head["runs"]), key=lambda part: part["first_run"])
-    for before, after in pairwise(runs):
-        if after["first_run"] < before["first_run"] + before["num_runs"]:
-            raise ResultError(f"runs from a head's exits, from {after['first_run']} on, are in two rows")
     by_invariant = zip(*(head["invariants"] for head in there), strict=True)
     return {
         **first,
-        "runs": runs,
+        "most_transitions": max(head["most_transitions"] for head in there),
+        "runs": _joined(part for head in there for part in head["runs"]),
         "unfinished": sum(head["unfinished"] for head in there),
         "invariants": [{**same[0], "broken": sum(each["broken"] for each in same)} for same in by_invariant],
     }
+
+
+def _joined(ranges: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
+    """Ranges of runs in order, those that follow on each other as one. Raises ResultError."""
+    joined: list[dict[str, int]] = []
+    for first, num in sorted((each["first_run"], each["num_runs"]) for each in ranges):
+        end = joined[-1]["first_run"] + joined[-1]["num_runs"] if joined else -1
+        if first < end:
+            raise ResultError(f"runs from a head's exits, from {first} on, are in two rows")
+        if first == end:
+            joined[-1]["num_runs"] += num
+        else:
+            joined.append({"first_run": first, "num_runs": num})
+    return joined
 
 
 def num_runs(head: Mapping[str, Any]) -> int:
@@ -100,16 +130,31 @@ def num_runs(head: Mapping[str, Any]) -> int:
     return sum(int(part["num_runs"]) for part in head["runs"])
 
 
+def part(head: Mapping[str, Any], invariant: str) -> "Part":
+    """What is known for certain of an invariant, or DATA_LOSS."""
+    from quorisk.analysis import rare
+
+    of = _of(head, invariant)
+    return rare.Part(of["inside"], of["leaves"], head["left_out"], head["exits"], of["sampled"])
+
+
+def broken(head: Mapping[str, Any], invariant: str) -> int:
+    """In how many runs from its exits an invariant was broken, or data lost."""
+    return sum(each["broken"] for each in head["invariants"] if each["name"] == invariant)
+
+
+def _of(head: Mapping[str, Any], invariant: str) -> Any:
+    return next(each for each in head["invariants"] if each["name"] == invariant)
+
+
 def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> tuple[float, float, float, str]:
     """Estimate, interval and method of an invariant, or DATA_LOSS."""
     from quorisk.analysis import rare
 
-    of = next(each for each in head["invariants"] if each["name"] == invariant)
-    part = rare.Part(of["inside"], of["leaves"], head["left_out"], head["exits"], of["sampled"])
-    losses, runs = of["broken"], num_runs(head)
-    low, high = part.interval(estimator, losses, runs, head["unfinished"])
-    any_loss = next(each for each in head["invariants"] if each["name"] == DATA_LOSS)
-    return part.p(losses, runs), low, high, rare.named(any_loss["leaves"], any_loss["sampled"], estimator)
+    known, losses, runs = part(head, invariant), broken(head, invariant), num_runs(head)
+    low, high = known.interval(estimator, losses, runs, head["unfinished"])
+    any_loss = _of(head, DATA_LOSS)
+    return known.p(losses, runs), low, high, rare.named(any_loss["leaves"], any_loss["sampled"], estimator)
 
 
 def wrong(head: Mapping[str, Any], invariants: list[str]) -> str:

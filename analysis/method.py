@@ -58,12 +58,18 @@ class Made(NamedTuple):
     the runs were spent), `certain` (none were needed); empty if there are more to come."""
 
 
-class Rare(NamedTuple):
-    """What is known of losses too rare to count."""
+class Known(NamedTuple):
+    """What is known of losses too rare to count before anything is sampled."""
 
     solved: Solved
     exits: Exits | None
-    """None if nothing is sampled."""
+    """None if nothing needs to be sampled."""
+
+
+class Rare(NamedTuple):
+    """What is known of losses too rare to count."""
+
+    known: Known
     tail: Tally
     """Of the runs from the exits."""
     stopped: str
@@ -139,6 +145,46 @@ def warm(model: Model, point: Point) -> None:
             exits_of(head, solved, 1 << 25)
 
 
+def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int:
+    """The size at which a point's head stops growing, if the pilot's runs took so many steps."""
+    if run.method == "exact":
+        return rare.MOST_TRANSITIONS
+    return rare.most_transitions(run.runs, pilot_steps / pilot_runs)
+
+
+def known(
+    model: Model,
+    point: Point,
+    run: RunSettings,
+    most: int,
+    memory_bytes: int = HEAD_BYTES,
+    progress: Callable[[int, int], None] | None = None,
+) -> Known | None:
+    """A point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
+
+    A function of these alone: whoever solves it gets the same. `progress` is told of the head's transitions, and how
+    many there may be.
+    """
+    rule = rule_of(run)
+    certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
+    told = (lambda _, transitions: progress(transitions, most)) if progress else None
+    found = rare.solve(model, point, memory_bytes // 2, most, told, certain)
+    if found is None or (run.method == "exact" and not found[1].complete):
+        return None
+    head, solved = found
+    if solved.leaves <= certain * solved.lost:
+        return Known(solved, None)
+    if run.method == "auto" and solved.lost == 0.0 and solved.leaves > LITTLE_KNOWN:
+        return None
+    exits = exits_of(head, solved, memory_bytes // 2)
+    return Known(solved, exits if len(exits.flows) else None)
+
+
+def from_exits(points: Points, exits: Exits) -> Points:
+    """A point whose runs start at the exits of its head."""
+    return points._replace(starts=starts(exits.rows, exits.layout, exits.flows))
+
+
 def solve(
     where: Where,
     point: Point,
@@ -146,33 +192,19 @@ def solve(
     pilot: Tally,
     memory_bytes: int = HEAD_BYTES,
     progress: Callable[[int, int], None] | None = None,
-    num_points: int = 1,
 ) -> Rare | None:
     """A point's head and the runs from its exits; None if `run.method` has none.
 
-    `pilot` says how long its runs are. `progress` is told of the head's transitions, and how many there may be. The
-    experiment has `num_points`, whose intervals may have to hold together.
+    `pilot` says how long its runs are. `progress` is as for `known`.
     """
-    most = rare.MOST_TRANSITIONS
-    if run.method != "exact":
-        most = rare.most_transitions(run.runs, pilot.steps / pilot.runs)
-    rule = rule_of(run)
-    certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
-    told = (lambda _, transitions: progress(transitions, most)) if progress else None
-    found = rare.solve(where.model, point, memory_bytes // 2, most, told, certain)
-    nothing = read(where.model, [0] * num_columns(where.model))
-    if found is None or (run.method == "exact" and not found[1].complete):
+    most = most_transitions(run, pilot.steps, pilot.runs)
+    found = known(where.model, point, run, most, memory_bytes, progress)
+    if found is None:
         return None
-    head, solved = found
-    if solved.leaves <= certain * solved.lost:
-        return Rare(solved, None, nothing, "certain")
-    if run.method == "auto" and solved.lost == 0.0 and solved.leaves > LITTLE_KNOWN:
-        return None
-    exits = exits_of(head, solved, memory_bytes // 2)
-    if not len(exits.flows):
-        return Rare(solved, None, nothing, "certain")
-    part = rare.parts(where.model, solved, exits)[run.precision_of]
-    where = where._replace(points=where.points._replace(starts=starts(exits.rows, exits.layout, exits.flows)))
+    if found.exits is None:
+        return Rare(found, read(where.model, [0] * num_columns(where.model)), "certain")
+    part = rare.parts(where.model, *found)[run.precision_of]
+    where = where._replace(points=from_exits(where.points, found.exits))
     run = run._replace(first_run=TAIL + run.first_run)
-    made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden, num_points))
-    return Rare(solved, exits, read(where.model, made.sums), made.stopped)
+    made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
+    return Rare(found, read(where.model, made.sums), made.stopped)

@@ -193,7 +193,7 @@ def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
     Raises ResultError unless the rows agree in all identity columns and their run ranges lie end to end.
     """
-    rows = sorted(rows, key=lambda each: each["first_run"])
+    rows = sorted(rows, key=lambda each: (each["first_run"], each["num_runs"]))  # those of heads have no runs
     first = rows[0]
     point = f"point {first['point_id'][:12]}"
     for name in IDENTITY_COLUMNS:

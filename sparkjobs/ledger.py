@@ -6,8 +6,9 @@ looked at after the numbers of runs of `sequential.looks`, in their order, and t
 enough is where the point stops, however far the round went. So what a point reports is what `quorisk estimate` reports,
 and depends on nothing but the experiment.
 
-A point that may be too rare to count (`analysis.method`) has its pilot's runs first. If it is, it waits for its head,
-with which it stops; or goes on to be counted, where that knows no more.
+A point that may be too rare to count (`analysis.method`) has its pilot's runs first. If it is, it waits for its head.
+Then runs from the head's exits follow, if they are needed, of which all that was said above holds; or the point goes on
+to be counted, where a head knows no more.
 """
 
 import math
@@ -15,12 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from quorisk.analysis import results
+from quorisk.analysis import heads, results
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.judge import estimator_of, is_precise, rule_of
-from quorisk.analysis.method import counts, is_rare
+from quorisk.analysis.method import counts, is_rare, most_transitions
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
+from quorisk.kernels.errors import RunError
 
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
 """Runs of each point before anything is known of it, if a precision is asked for: a look."""
@@ -31,13 +33,14 @@ SPENT = "budget"
 
 
 class Counts(NamedTuple):
-    """What the ledger keeps of a row."""
+    """What the ledger keeps of a row, or of rows that follow on each other."""
 
-    num_runs: int
-    losses: int
+    num_runs: int = 0
+    losses: int = 0
     """Of what the precision is about."""
-    hidden: int
+    hidden: int = 0
     """Runs that may hide a loss."""
+    steps: int = 0
 
 
 class Stop(NamedTuple):
@@ -46,29 +49,53 @@ class Stop(NamedTuple):
     num_runs: int
     why: str
     """As in the column `stopped` of results; empty if it goes on."""
+    head: Mapping[str, Any] | None = None
+    """The head that counts (`analysis.heads`), without its runs; None if all losses are counted."""
+    tail_runs: int = 0
+    """The number of runs from its exits."""
 
 
-class _Point:
-    """The runs of a point that are there without a gap, counted from the point's first, and those further on."""
+class _Runs:
+    """Runs that are there without a gap, counted from the first, and those further on."""
 
     def __init__(self) -> None:
-        self.runs = self.losses = self.hidden = 0
+        self.sums = Counts()
         self.further: dict[int, Counts] = {}
         """By first run."""
-        self.why = ""
-        self.head: Mapping[str, Any] | None = None
-        """See `analysis.heads`."""
-        self.waits = False
-        """For its head."""
+
+    def take(self) -> bool:
+        """Adds the row that follows; False if it is not there."""
+        row = self.further.pop(self.sums.num_runs, None)
+        if row:
+            self.sums = Counts(*map(sum, zip(self.sums, row, strict=True)))
+        return row is not None
 
     def holes(self, within: range) -> Iterator[range]:
         """Ranges of runs that no row has."""
-        at = max(within.start, self.runs)
+        at = max(within.start, self.sums.num_runs)
         for first, row in sorted(self.further.items()):
             if first + row.num_runs > at:
                 yield range(at, min(first, within.stop))
                 at = first + row.num_runs
         yield range(at, within.stop)
+
+
+class _Point:
+    def __init__(self) -> None:
+        self.counted, self.tail = _Runs(), _Runs()
+        """From the beginning, and from the exits of its head."""
+        self.why = ""
+        self.heads: list[Mapping[str, Any]] = []
+        """What came of heads, until it is known which one is wanted."""
+        self.waits, self.is_solved = False, False
+        """For its head; and whether that has come, though it may know no more than counting."""
+        self.head: Mapping[str, Any] | None = None
+        """The head by which it is answered."""
+
+    @property
+    def runs(self) -> _Runs:
+        """Those that are wanted, now or next."""
+        return self.tail if self.head else self.counted
 
 
 class Ledger:
@@ -85,84 +112,113 @@ class Ledger:
         self.num_stopped = 0
 
     def add(self, point: int, first_run: int, row: Counts) -> None:
-        """Takes note of a row."""
-        here = self._points[point]
-        here.further[first_run - self._run.first_run] = row
+        """Takes note of a row of runs from the beginning."""
+        self._points[point].counted.further[first_run - self._run.first_run] = row
         self._go_on(point)
 
     def solve(self, point: int, head: Mapping[str, Any]) -> None:
-        """Takes note of a point's head."""
-        here = self._points[point]
-        here.head = head
-        if here.waits:
-            self._stop_or_wait(point)
-            self._go_on(point)
+        """Takes note of a point's head, and of the runs from its exits. Raises RunError if it is not the one before."""
+        self._points[point].heads.append(head)
+        self._go_on(point)
 
     def _go_on(self, point: int) -> None:
         """Counts the rows that follow on each other, up to where the point stops or waits."""
         here = self._points[point]
-        while not here.why and not here.waits and (row := here.further.pop(here.runs, None)):
-            here.runs += row.num_runs
-            here.losses += row.losses
-            here.hidden += row.hidden
-            self._stop_or_wait(point)
+        while not here.why and (self._reads_heads(here) or (not here.waits and here.runs.take())):
+            self._stop_or_wait(here, self._pilots[point])
 
-    def _stop_or_wait(self, point: int) -> None:
-        here = self._points[point]
-        at_pilot = 0 < here.runs == self._pilots[point]
-        precise = self._is_precise(here)
-        here.waits = at_pilot and not precise and not here.head and is_rare(self._run, here.losses, here.hidden)
+    def _reads_heads(self, here: _Point) -> bool:
+        """Whether there are new rows with the head that a point waits for, or has; takes note of them."""
+        wanted = here.waits or here.head
+        found = [head for head in here.heads if wanted and heads.is_for(head, self._most_transitions(here))]
+        for head in found:
+            if here.head and here.head["digest"] != head["digest"]:
+                raise RunError("machines differ in the likeliest paths of one point; compute on one kind of them")
+            here.head, here.waits, here.is_solved = head if head["digest"] else None, False, True
+            for part in head["runs"]:  # one, in what tasks leave
+                row = Counts(part["num_runs"], heads.broken(head, self._run.precision_of), head["unfinished"])
+                here.tail.further[part["first_run"] - self._run.first_run] = row
+        if wanted:
+            here.heads = []
+        return bool(found)
+
+    def _stop_or_wait(self, here: _Point, pilot: int) -> None:
+        runs, losses, hidden, _ = here.runs.sums
+        precise = runs in self._at_look and self._is_precise(here)
+        may_wait = 0 < runs == pilot and not here.is_solved and not precise
+        here.waits = may_wait and is_rare(self._run, losses, hidden)
         if precise:
             here.why = "precision"
-        elif at_pilot and here.head and here.head["digest"]:
-            here.why = here.head["stopped"]
-        elif here.runs == self._run.runs and not here.waits:
+        elif here.head and here.head["exits"] == 0:
+            here.why = results.CERTAIN
+        elif runs == self._run.runs and not here.waits:
             here.why = SPENT if self._rule else results.BY_RUNS
         self.num_stopped += here.why != ""
 
     def stops(self) -> list[Stop]:
         """By point: where it stopped, or how far it has come."""
-        return [Stop(point.runs, point.why) for point in self._points]
+        return [Stop(here.counted.sums.num_runs, here.why, here.head, here.tail.sums.num_runs) for here in self._points]
 
     def wanted(self) -> list[Job]:
-        """The runs of the next round; none if every point has stopped."""
+        """The runs of the next round, those from exits among them; none if every point has stopped, or waits."""
         return [
             Job(index, self._run.first_run + part.start, len(part))
-            for index, point in self._going_on()
-            for hole in point.holes(range(self._next(index, point)))
-            for part in self._cut(hole, self._pilots[index])
+            for index, here in enumerate(self._points)
+            if not here.why and not here.waits
+            for hole in here.runs.holes(range(self._next(here, self._pilots[index])))
+            for part in self._cut(hole, 0 if here.head else self._pilots[index])
         ]
 
-    def unsolved(self) -> list[int]:
-        """The points that wait for their heads."""
-        return [index for index, point in enumerate(self._points) if point.waits]
+    def left(self) -> tuple[list[Job], dict[int, int], dict[int, int]]:
+        """What is left to do: runs, heads, and what runs of the former start from exits; all are empty at the end."""
+        return self.wanted(), self.unsolved(), self.tails()
 
-    def _next(self, index: int, point: _Point) -> int:
+    def unsolved(self) -> dict[int, int]:
+        """The most transitions of the heads that points wait for, by point."""
+        return {i: self._most_transitions(p) for i, p in enumerate(self._points) if p.waits}
+
+    def tails(self) -> dict[int, int]:
+        """The most transitions of the heads whose exits the wanted runs of points start from, by point."""
+        return {i: self._most_transitions(p) for i, p in enumerate(self._points) if p.head and not p.why}
+
+    def _most_transitions(self, here: _Point) -> int:
+        pilot = here.counted.sums
+        return most_transitions(self._run, pilot.steps, pilot.num_runs)
+
+    def _next(self, here: _Point, pilot: int) -> int:
         """How far a point goes in the next round."""
-        target = self._target(point) if self._rule else self._run.runs
-        return min(target, self._pilots[index]) if point.runs < self._pilots[index] else target
+        target = self._target(here) if self._rule else self._run.runs
+        is_pilot = here.counted.sums.num_runs < pilot
+        return min(target, pilot) if is_pilot else target
 
-    def _going_on(self) -> Iterator[tuple[int, _Point]]:
-        return ((i, point) for i, point in enumerate(self._points) if not point.why and not point.waits)
+    def _is_precise(self, here: _Point) -> bool:
+        runs, losses, hidden, _ = here.runs.sums
+        if here.head:
+            known = heads.part(here.head, self._run.precision_of)
+            return known.is_precise(self._run, losses, runs, hidden, len(self._points))
+        return counts(self._run) and is_precise(self._run, losses, runs, hidden, len(self._points))
 
-    def _is_precise(self, point: _Point) -> bool:
-        if point.runs not in self._at_look or not counts(self._run):
-            return False
-        return is_precise(self._run, point.losses, point.runs, point.hidden, len(self._points))
+    def _interval(self, here: _Point) -> tuple[float, float, float]:
+        """Estimate, low and high end."""
+        runs, losses, hidden, _ = here.runs.sums
+        estimator = estimator_of(self._run, len(self._points))
+        if here.head:
+            known = heads.part(here.head, self._run.precision_of)
+            return known.p(losses, runs), *known.interval(estimator, losses, runs, hidden)
+        return losses / runs, *estimator.interval(losses, runs, hidden)
 
-    def _target(self, point: _Point) -> int:
+    def _target(self, here: _Point) -> int:
         """The look to which a point goes next: where it should be narrow enough, as widths go by 1 / sqrt(runs)."""
-        if point.runs == 0:
+        runs = here.runs.sums.num_runs
+        if runs == 0:
             return min(FIRST_ROUND, self._run.runs)
         assert self._rule
-        estimator = estimator_of(self._run, len(self._points))
-        low, high = estimator.interval(point.losses, point.runs, point.hidden)
-        share = point.losses / point.runs
-        aim = min(self._rule.half_width, self._rule.relative * (share or 1.0))
+        p, low, high = self._interval(here)
+        aim = min(self._rule.half_width, self._rule.relative * (p or 1.0))
         growth = min(MOST_GROWTH, MARGIN * ((high - low) / 2 / aim) ** 2)
-        if share == 0.0 and self._rule.relative < math.inf:  # no loss yet, and so no scale
+        if here.runs.sums.losses == 0 and self._rule.relative < math.inf:  # no loss yet, and so no scale
             growth = MOST_GROWTH
-        least = max(growth * point.runs, point.runs + 1)
+        least = max(growth * runs, runs + 1)
         return next((look for look in self._looks if look >= least), self._run.runs)
 
     def _cut(self, runs: range, pilot: int) -> Iterator[range]:

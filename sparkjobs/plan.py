@@ -2,15 +2,16 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorisk.analysis import method
 from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.judge import rule_of
+from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import STEPS
@@ -24,13 +25,14 @@ TASKS_PER_CORE = 24
 PLAN_SCHEMA = pa.schema(
     [
         pa.field("task", pa.int64(), metadata={"doc": "number of the task"}),
+        pa.field("head", pa.int64(), metadata={"doc": "the most transitions of a head; 0 of runs from the beginning"}),
         pa.field("point", pa.int64(), metadata={"doc": "number of the point, in the experiment's order"}),
         pa.field("first_run", pa.int64(), metadata={"doc": "index of the first run"}),
         pa.field("num_runs", pa.int64(), metadata={"doc": "number of runs"}),
         pa.field("expected_s", pa.float64(), metadata={"doc": "seconds that they take on one core, by the pilot"}),
     ]
 )
-"""A row is a job: a range of runs of one point. A task has one or several."""
+"""A row is a range of runs of one point. A task has one or several."""
 _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
 
 
@@ -86,11 +88,11 @@ def cost_s(jobs: Sequence[Job], run_s: np.ndarray) -> float:
     return float(num_runs @ run_s[points])
 
 
-def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
+def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int, heads: Mapping[int, int] | None = None) -> pa.Table:
     """Cuts jobs, laid end to end, into tasks of about equal cost for this many cores: PLAN_SCHEMA.
 
     A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth starting, and numerous enough to keep
-    all cores busy until the end.
+    all cores busy until the end. `heads` has the most transitions of the heads from which runs of some points start.
     """
     if not jobs:
         return PLAN_SCHEMA.empty_table()
@@ -103,19 +105,27 @@ def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int) -> pa.Table:
     starts, lengths = edges[:-1], np.diff(edges)
     job = np.searchsorted(ends, starts, "right") - 1
     task = np.searchsorted(cuts, starts, "right") - 1
-    columns = [task, point[job], first_run[job] + starts - ends[job], lengths, lengths * run_s[point[job]]]
+    of_head = np.array([(heads or {}).get(index, 0) for index in range(len(run_s))])
+    first_runs = first_run[job] + starts - ends[job]
+    columns = [task, of_head[point[job]], point[job], first_runs, lengths, lengths * run_s[point[job]]]
     return pa.table(columns, schema=PLAN_SCHEMA)
 
 
-def solving(points: Sequence[int], run: RunSettings, run_s: np.ndarray) -> pa.Table:
-    """A task for each point whose head is wanted, the longest first: PLAN_SCHEMA, jobs without runs."""
-    order = sorted(points, key=lambda point: -run_s[point])
+def solving(heads: Mapping[int, int], run: RunSettings, run_s: np.ndarray) -> pa.Table:
+    """A task for each point whose head is wanted, given its most transitions, the longest first: PLAN_SCHEMA.
+
+    It makes the first runs from the exits, too: up to the first look, if there are any, and for LONGEST_S at the most.
+    """
+    order = sorted(heads, key=lambda point: -run_s[point])
+    first = next(sequential.looks(run.runs)) if rule_of(run) else run.runs
+    num_runs = np.clip(LONGEST_S / run_s[order], 1, first).astype(np.int64)
     columns = {
         "task": np.arange(len(order)),
+        "head": [heads[point] for point in order],
         "point": order,
-        "first_run": [run.first_run + min(run.runs, method.PILOT_RUNS)] * len(order),
-        "num_runs": [0] * len(order),
-        "expected_s": run_s[order] * run.runs,  # a head takes as long as the runs, at the most
+        "first_run": [run.first_run] * len(order),
+        "num_runs": num_runs,
+        "expected_s": run_s[order] * (run.runs + num_runs),  # a head takes as long as the runs, at the most
     }
     return pa.table(columns, schema=PLAN_SCHEMA)
 

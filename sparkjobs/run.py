@@ -20,15 +20,16 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
-from quorisk.analysis import heads, method, results
-from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis import method, results
+from quorisk.analysis.experiment.config import GridPoint, RunSettings
 from quorisk.analysis.sums import run_sums
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Point, Points, pack
+from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import Engine, choose
-from quorisk.kernels.engines.tally import num_columns, read
+from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.gpu import assigned
+from quorisk.sparkjobs.tails import run_tail
 
 POLL_S = 0.25
 _COMPILED: set[tuple[str, str]] = set()
@@ -45,8 +46,16 @@ class Work(NamedTuple):
     points: Points
     run: RunSettings | None = None
     """What heads are solved by; None if none is."""
-    grid: tuple[Point, ...] = ()
+    grid: tuple[GridPoint, ...] = ()
     """The points, of which heads are solved."""
+
+
+class Piece(NamedTuple):
+    """A part of what one core is given at a time."""
+
+    job: Job
+    head: int = 0
+    """The most transitions of the point's head, from whose exits the runs start; 0 if they start at the beginning."""
 
 
 class Done(NamedTuple):
@@ -54,7 +63,7 @@ class Done(NamedTuple):
 
     job: Job
     sums: list[int]
-    """Its tally; see `kernels.engines.tally.read`."""
+    """The tally of runs from the beginning, see `kernels.engines.tally.read`: zeros if there are none."""
     attempt: int
     """0 if the task's first attempt did it."""
     host: str
@@ -62,7 +71,7 @@ class Done(NamedTuple):
     versions: list[str]
     wall_s: float
     head: dict[str, Any] | None = None
-    """See `analysis.heads`; of a job without runs, which solves its point's head."""
+    """Of runs from the exits of a head: it, and what they add up to; see `analysis.heads`."""
 
 
 class Rows(AccumulatorParam[list[Done]]):
@@ -92,11 +101,11 @@ def run(
     if time.monotonic() >= deadline:
         return False
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
-    tasks = jobs_by_task(plan)
+    tasks = pieces_of(plan)
 
     def compute() -> None:
         context.setJobDescription(description)  # of this thread's jobs
-        context.parallelize(tasks, len(tasks)).foreachPartition(_Task(work, finished))
+        context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(work, finished))
 
     def keep() -> None:
         take(_drain(finished))
@@ -120,12 +129,12 @@ def run(
             keeping.submit(keep).result()
 
 
-def jobs_by_task(plan: pa.Table) -> list[list[Job]]:
-    """The jobs of each task of a plan."""
-    tasks: list[list[Job]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
-    columns = (plan[name].to_pylist() for name in ("task", *Job._fields))
-    for task, *job in zip(*columns, strict=True):
-        tasks[task].append(Job(*job))
+def pieces_of(plan: pa.Table) -> list[list[Piece]]:
+    """The pieces of each task of a plan."""
+    tasks: list[list[Piece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
+    columns = (plan[name].to_pylist() for name in ("task", *Piece._fields[1:], *Job._fields))
+    for number, head, *job in zip(*columns, strict=True):
+        tasks[number].append(Piece(Job(*job), head))
     return tasks
 
 
@@ -137,47 +146,37 @@ def _drain(finished: "Accumulator[list[Done]]") -> list[Done]:
     return taken
 
 
-class _Task:
+class _Worker:
     """What a worker does with a partition, which is a task."""
 
     def __init__(self, work: "Broadcast[Work]", finished: "Accumulator[list[Done]]") -> None:
         self.work, self.finished = work, finished
 
-    def __call__(self, tasks: Iterable[Sequence[Job]]) -> None:
+    def __call__(self, partition: Iterable[Sequence[Piece]]) -> None:
         attempt = TaskContext.get()
-        for jobs in tasks:
-            done = [run_job(self.work.value, job, attempt.attemptNumber() if attempt else 0) for job in jobs]
+        for pieces in partition:
+            done = [run_piece(self.work.value, piece, attempt.attemptNumber() if attempt else 0) for piece in pieces]
             self.finished.add(done)
 
 
-def run_job(work: Work, job: Job, attempt: int) -> Done:
-    """Runs a job on one thread; one without runs solves the head of its point, and runs what leaves it."""
-    if job.num_runs == 0:
-        return _solve(work, job, attempt)
+def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
+    """Runs a piece on one thread."""
     model, engine = registry.load(work.protocol), choose(work.engine)
+    sums, head = [0] * num_columns(model), None
     with assigned(engine.NAME):
         _compile_once(engine, work)
-        start = time.perf_counter()
-        sums = run_sums(engine, model, work.points, job, work.seed)
+        if piece.head:
+            assert work.run
+            point = work.grid[piece.job.point]
+            _once("head", work.protocol, lambda: method.warm(model, point.point))
+            start = time.perf_counter()
+            head = run_tail(engine, model, point, work.run, piece.job, piece.head)
+        else:
+            start = time.perf_counter()
+            sums = run_sums(engine, model, work.points, piece.job, work.seed)
         wall_s = time.perf_counter() - start
-    return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(engine.NAME), wall_s)
-
-
-def _solve(work: Work, job: Job, attempt: int) -> Done:
-    """What `quorisk estimate` does with a point whose losses are rare: the same numbers, bit for bit."""
-    assert work.run
-    model, engine, point = registry.load(work.protocol), choose(work.engine), work.grid[job.point]
-    with assigned(engine.NAME):
-        _compile_once(engine, work)
-        _once("head", work.protocol, lambda: method.warm(model, point))
-        start = time.perf_counter()
-        where = method.Where(engine, model, pack(model, [point]), 1, None)
-        pilot = method.count(where, work.run, method.pilot_runs(point, work.run))
-        found = method.solve(where, point, work.run, read(model, pilot.sums), num_points=len(work.grid))
-        head = heads.record(model, found, work.run.first_run)
-        wall_s = time.perf_counter() - start
-    sums = [0] * num_columns(model)
-    return Done(job, sums, attempt, socket.gethostname(), engine.NAME, results.versions(engine.NAME), wall_s, head)
+    host, versions = socket.gethostname(), results.versions(engine.NAME)
+    return Done(piece.job, sums, attempt, host, engine.NAME, versions, wall_s, head)
 
 
 def _compile_once(engine: Engine, work: Work) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorisk.analysis import results
+from quorisk.analysis import heads, results
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import canonical_parameters
 from quorisk.analysis.method import counts, judged, pilot_runs
@@ -34,7 +34,7 @@ class State:
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()
         index = {identity.point_id: point for point, identity in enumerate(self.identities)}
-        told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "invariants", "head"])
+        told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "steps", "invariants", "head"])
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
@@ -51,7 +51,7 @@ class State:
             self.ledger.solve(point, row["head"])
             return
         broken = {each["name"]: each["broken"] for each in row["invariants"]}
-        found = Counts(row["num_runs"], *judged(row, broken, self._experiment.run))
+        found = Counts(row["num_runs"], *judged(row, broken, self._experiment.run), int(row["steps"]))
         self.ledger.add(point, row["first_run"], found)
 
     def take(self, done: Sequence[Done]) -> None:
@@ -59,6 +59,8 @@ class State:
         model = self._experiment.model
         for each in done:
             point, first_run, _ = each.job
+            if each.head:  # whose runs have numbers of their own
+                first_run = self._experiment.run.first_run
             tally = read(model, each.sums)
             row = results.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s, each.head)
             row |= {"versions": each.versions, "attempt": each.attempt, "host": each.host}
@@ -77,7 +79,7 @@ class State:
 
     def ends(self) -> list[Stop]:
         """By point: how many runs count, and why there are no more."""
-        return [stop if stop.why else Stop(stop.num_runs, OUT_OF_TIME) for stop in self.ledger.stops()]
+        return [stop if stop.why else stop._replace(why=OUT_OF_TIME) for stop in self.ledger.stops()]
 
     def is_written(self) -> bool:
         """Whether the results on disk are those of all points, each ended for good."""
@@ -85,9 +87,13 @@ class State:
             table = folder.result_rows(self._out)
         except RunError:
             return False
-        there = zip(*(table[name].to_pylist() for name in ("point_id", "num_runs", "stopped")), strict=True)
+        names = ("point_id", "num_runs", "stopped", "head")
+        there = [
+            (point_id, num_runs, stopped, heads.num_runs(head) if head else 0)
+            for point_id, num_runs, stopped, head in zip(*(table[name].to_pylist() for name in names), strict=True)
+        ]
         ends = zip(self.identities, self.ledger.stops(), strict=True)
-        return list(there) == [(identity.point_id, end.num_runs, [end.why]) for identity, end in ends]
+        return there == [(identity.point_id, end.num_runs, [end.why], end.tail_runs) for identity, end in ends]
 
 
 def identities(experiment: Experiment) -> list[results.Identity]:

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from rich.console import Console
 
-from quorisk.analysis import results
+from quorisk.analysis import heads, results
 from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment, RunSettings
+from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
@@ -92,7 +93,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         try:
             folder.keep(out, experiment, folder.as_run(experiment))
             state = State(experiment, out)
-            if state.ledger.wanted() or state.ledger.unsolved() or not state.is_written():
+            if any(state.ledger.left()) or not state.is_written():
                 spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))
                 _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console, deadline)
@@ -132,8 +133,8 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
 def work_of(experiment: Experiment) -> Work:
     """What the tasks of an experiment share."""
     points = pack(experiment.model, [each.point for each in experiment.points])
-    grid = tuple(each.point for each in experiment.points)
-    return Work(experiment.protocol, experiment.run.engine, experiment.run.seed, points, experiment.run, grid)
+    run = experiment.run
+    return Work(experiment.protocol, run.engine, run.seed, points, run, tuple(experiment.points))
 
 
 def _pilot(experiment: Experiment, work: Work) -> np.ndarray:
@@ -189,37 +190,56 @@ def _rounds(
         def take(done: list[Done]) -> None:
             state.take(done)
             watch.poll(done)
-            lost = sum(each.sums[LOST] for each in done)
-            done_s = float(sum(run_s[each.job.point] * (each.job.num_runs or asked.runs) for each in done))
+            lost = sum(heads.broken(each.head, DATA_LOSS) if each.head else each.sums[LOST] for each in done)
+            done_s = sum(expected_s[each.job.point, each.job.first_run] for each in done)
             bar.advance(done_s, sum(each.job.num_runs for each in done), lost, state.ledger.num_stopped)
 
-        cores, part = context.defaultParallelism, FIRST_PART
-        while any(left := (state.ledger.wanted(), state.ledger.unsolved())):
-            jobs, unsolved = left
+        cores, part, expected_s = context.defaultParallelism, FIRST_PART, {}
+        while any(left := state.ledger.left()):
+            jobs, unsolved, tails = left
             left_s = max(0.0, deadline - time.monotonic())
-            heads = solving(unsolved, asked, run_s)
-            bar.expect(min(cost_s(jobs, run_s) + (pc.sum(heads["expected_s"]).as_py() or 0.0), left_s * cores))
+            solved = solving(unsolved, asked, run_s)
+            bar.expect(min(cost_s(jobs, run_s) + (pc.sum(solved["expected_s"]).as_py() or 0.0), left_s * cores))
             shared_jobs = share(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores)
-            tasks = together(heads, plan(shared_jobs, run_s, cores))
-            part = LATER_PART
+            tasks = together(solved, plan(shared_jobs, run_s, cores, tails))
+            part, expected_s = LATER_PART, _expected_s(tasks)
             folder.write_table(out / folder.PLAN, tasks)
-            expected_s = pc.sum(tasks["expected_s"]).as_py()
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
             what = f"{counted(num_points, 'point')}, {counted(num_tasks, 'task')}"
-            round_of = f"{what}, {expected_s:.3g} core seconds expected"
+            round_of = f"{what}, {sum(expected_s.values()):.3g} core seconds expected"
             LOG.info("to run: %s", round_of)
             if not run(context, shared, tasks, deadline, take, round_of):
                 LOG.warning("time is up")
                 break
-            if (state.ledger.wanted(), state.ledger.unsolved()) == left:
+            if state.ledger.left() == left:
                 raise RunError(f"Spark ended its job without results (see {out / folder.SPARK_LOG})")
 
 
+def _expected_s(tasks: pa.Table) -> dict[tuple[int, int], float]:
+    """Seconds that the pieces of a plan take on one core, by point and first run."""
+    columns = (tasks[name].to_pylist() for name in ("point", "first_run", "expected_s"))
+    return {(point, first_run): expected for point, first_run, expected in zip(*columns, strict=True)}
+
+
 def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Table:
-    """The rows of the runs that count."""
+    """The rows of the runs that count: from the beginning, and from the exits of the head that counts."""
     at = pc.index_in(rows["point_id"], pa.array(ends))
     limits = pa.array([first_run + end.num_runs for end in ends.values()]).take(at)
-    return rows.filter(pc.less_equal(pc.add(rows["first_run"], rows["num_runs"]), limits)).select(results.SCHEMA.names)
+    within = pc.less_equal(pc.add(rows["first_run"], rows["num_runs"]), limits)
+    of_heads = [
+        head is None or _counts(head, ends[point_id], first_run)
+        for point_id, head in zip(rows["point_id"].to_pylist(), rows["head"].to_pylist(), strict=True)
+    ]
+    return rows.filter(pc.and_(within, pa.array(of_heads, pa.bool_()))).select(results.SCHEMA.names)
+
+
+def _counts(head: Mapping[str, Any], end: Stop, first_run: int) -> bool:
+    """Whether a row's head, and the runs from its exits, are among those that count."""
+    if end.head is None:
+        return False
+    same = all(head[name] == end.head[name] for name in ("digest", "most_transitions"))
+    limit = first_run + end.tail_runs
+    return same and all(part["first_run"] + part["num_runs"] <= limit for part in head["runs"])
 
 
 def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:

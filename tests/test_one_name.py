@@ -72,7 +72,7 @@ model = registry.load("compaction")
 values = dict(messages=2, compactions=1, keys=1, values=1, max_crashes=0, retain_null_key=True, model_producer=True,
               publish_context_before_horizon=True, persist_cursor_before_delete=True)
 points = pack(model, [Point(values, {{}}, 0.0, 1000, 10.0)])
-done = run.run_job(run.Work("compaction", "numba", 1, points), Job(0, 0, 100), 0)
+done = run.run_piece(run.Work("compaction", "numba", 1, points), run.Piece(Job(0, 0, 100)), 0)
 assert all(module.__file__.startswith({str(folder)!r})
            for name, module in sys.modules.items() if name.split(".")[0] == "quorisk"), sys.modules
 print(done.job.num_runs)

@@ -11,10 +11,10 @@ from quorisk.analysis import estimate, heads, method, rare, results, tidy
 from quorisk.analysis.experiment import config
 from quorisk.analysis.judge import estimator_of
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.errors import ResultError
-from quorisk.sparkjobs import folder
-from quorisk.sparkjobs.ledger import Counts, Ledger
-from quorisk.sparkjobs.run import run_job
+from quorisk.kernels.errors import ResultError, RunError
+from quorisk.sparkjobs import folder, plan
+from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
+from quorisk.sparkjobs.run import Piece, run_piece
 from quorisk.sparkjobs.state import identities
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
@@ -31,6 +31,9 @@ method = "head"
 "rates.broker_crash" = [1e-3, 1e-6, 1e-12]
 """
 
+MOST = 40
+"""Transitions of a head that runs leave."""
+
 
 @pytest.fixture
 def load(tmp_path):
@@ -43,13 +46,15 @@ def load(tmp_path):
 @pytest.fixture
 def shallow(monkeypatch):
     """Heads so small that runs leave them."""
-    monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", 40)
+    monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", MOST)
     monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
 
 
-def solved(experiment, point=1):
-    """The row of a point's head, and the head."""
-    done = run_job(work_of(experiment), Job(point, experiment.run.first_run, 0), 0)
+def sampled(experiment, point=1, first_run=None, num_runs=None):
+    """The head of a point with runs from its exits, all that are asked for if nothing else is said."""
+    run = experiment.run
+    job = Job(point, run.first_run if first_run is None else first_run, num_runs or run.runs)
+    done = run_piece(work_of(experiment), Piece(job, MOST), 0)
     assert done.head
     return done.head
 
@@ -58,34 +63,36 @@ def alone(experiment, point=1):
     return estimate.estimate(experiment._replace(points=(experiment.points[point],)), 1)
 
 
-@pytest.mark.parametrize("rule", ["precision=inf", "relative_precision=0.2"])
-def test_a_task_solves_what_an_estimate_does(load, shallow, rule):
-    given = load(rule)
-    head, found = solved(given), alone(given)
+def test_a_task_samples_what_an_estimate_does(load, shallow):
+    given = load()
+    head, found = sampled(given), alone(given)
     assert found.head
     assert heads.num_runs(head) == found.head.runs > 0
-    assert (head["stopped"], head["exits"], head["cost"]) == (found.stopped, found.head.exits, found.head.cost)
+    assert (head["exits"], head["cost"]) == (found.head.exits, found.head.cost)
     for name, risk in {"data loss": found.data_loss, **found.invariants}.items():
         p, low, high, named = heads.answer(head, name, estimator_of(given.run))
         assert (p, low, high, named) == (risk.p, risk.low, risk.high, found.method)
 
 
 def test_tails_of_one_head_add_up(load, shallow):
-    first, then = load(), load("run.first_run=2000")
-    both = heads.merge([solved(then, 0), None, solved(first, 0)])
+    given = load()
+    whole = sampled(given, 0)
+    both = heads.merge([sampled(given, 0, 1500, 500), None, sampled(given, 0, 0, 1500)])
     assert both
-    assert both["runs"] == [{"first_run": start, "num_runs": 2000} for start in (0, 2000)]
-    broken = [each["invariants"][0]["broken"] for each in (solved(first, 0), solved(then, 0), both)]
-    assert broken[0] + broken[1] == broken[2] > 0
+    assert both == whole
+    apart = heads.merge([sampled(given, 0, 1500, 500), sampled(given, 0, 0, 1000)])
+    assert apart
+    assert apart["runs"] == [{"first_run": 0, "num_runs": 1000}, {"first_run": 1500, "num_runs": 500}]
+    assert heads.broken(whole, "data loss") > 0
 
 
 def test_heads_that_are_not_alike_do_not_merge(load, shallow):
-    head = solved(load())
+    head = sampled(load())
     with pytest.raises(ResultError, match="digest of their heads"):
-        heads.merge([head, solved(load(), point=2)])
+        heads.merge([head, sampled(load(), point=2)])
     with pytest.raises(ResultError, match="runs from a head's exits, from 0 on, are in two rows"):
         heads.merge([head, head])
-    assert heads.merge([None, heads.COUNTED]) is None
+    assert heads.merge([None, heads.record(load().model, None, MOST)]) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_heads_that_are_not_alike_do_not_merge(load, shallow):
 )
 def test_a_head_that_contradicts_itself_is_noticed(load, shallow, damage, said):
     given = load()
-    head = solved(given)
+    head = sampled(given)
     names = [invariant.name for invariant in given.model.invariants]
     assert heads.wrong(head, names) == ""
     head["invariants"][0] |= damage
@@ -105,13 +112,9 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(load, t
     given, out, console = load(), tmp_path / "out", Console(file=io.StringIO(), width=200)
     sweep(given, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
+    assert agrees(out, given) == [0] * 3
     frame = tidy.load(out).frame
-    for point in range(3):
-        found = alone(given, point)
-        rows = frame[frame["point_id"] == found.point_id].set_index("invariant")
-        for name, risk in {"data loss": found.data_loss, **found.invariants}.items():
-            assert list(rows.loc[name, ["p", "low", "high", "method"]]) == [risk.p, risk.low, risk.high, found.method]
-        assert rows["runs"].iloc[0] == 2000
+    assert (frame["runs"] == 2000).all()
     assert (frame["stopped"] == "certain").all()
     last = sorted((out / folder.TASKS).glob("*.parquet"))[-1]
     last.unlink()
@@ -121,19 +124,71 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(load, t
     assert pa.types.is_struct(results.read(out / folder.RESULTS).schema.field("head").type)
 
 
+def agrees(out, experiment):
+    """Holds a sweep's results against estimates of each point alone; how many runs from exits each point has."""
+    frame, table = tidy.load(out).frame, folder.result_rows(out)
+    for point in range(len(experiment.points)):
+        found = alone(experiment, point)
+        rows = frame[frame["point_id"] == found.point_id].set_index("invariant")
+        for name, risk in {"data loss": found.data_loss, **found.invariants}.items():
+            assert list(rows.loc[name, ["p", "low", "high", "method"]]) == [risk.p, risk.low, risk.high, found.method]
+        assert set(rows["stopped"]) == {found.stopped}
+    return [heads.num_runs(head) for head in table["head"].to_pylist()]
+
+
+@pytest.mark.parametrize("rule", ["precision=inf", "precision=0.008"])
+def test_a_sweep_samples_in_many_tasks_what_estimates_do(load, shallow, tmp_path, monkeypatch, rule):
+    monkeypatch.setattr(plan, "LONGEST_S", 0.01)
+    given, out, console = load(rule), tmp_path / "out", Console(file=io.StringIO(), width=200)
+    sweep(given, out, Options(), console)
+    runs = agrees(out, given)
+    assert runs == [2000] * 3 if rule == "precision=inf" else 0 < min(runs) < 2000
+    whole = (out / folder.RESULTS).read_bytes()
+    tails = [head for head in folder.tasks(out)["head"].to_pylist() if head]
+    assert len(tails) > 10  # tasks
+    for path in sorted((out / folder.TASKS).glob("*.parquet"))[1:]:
+        path.unlink()
+    (out / folder.RESULTS).unlink()
+    sweep(given, out, Options(resume=True), console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+
+
+def test_more_runs_go_on_from_the_same_head_or_have_another(load, shallow, tmp_path, monkeypatch):
+    out, console = tmp_path / "out", Console(file=io.StringIO(), width=200)
+    sweep(load(), out, Options(), console)
+    for runs, most in ((3000, MOST), (4000, 60)):
+        monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", most)
+        given = load(f"run.runs={runs}")
+        sweep(given, out, Options(resume=True), console)
+        assert agrees(out, given) == [runs] * 3
+    fresh = tmp_path / "fresh"
+    sweep(given, fresh, Options(), console)
+    assert (out / folder.RESULTS).read_bytes() == (fresh / folder.RESULTS).read_bytes()
+
+
+def test_heads_of_other_machines_have_to_agree(load):
+    ledger = Ledger(load().run, 1, [2000])
+    head = heads.record(load().model, None, rare.FEWEST_TRANSITIONS) | {"digest": "d", "exits": 2}
+    ledger.solve(0, head)
+    ledger.add(0, 0, Counts(2000, 0, 0))
+    with pytest.raises(RunError, match="machines differ"):
+        ledger.solve(0, head | {"digest": "e"})
+
+
 def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     run = load("run.method=auto", "run.runs=1_000_000").run
-    head = dict(heads.COUNTED, digest="d", stopped="certain")
+    no_more = heads.record(load().model, None, rare.FEWEST_TRANSITIONS)
+    head = no_more | {"digest": "d"}
     ledger = Ledger(run, 3, [method.PILOT_RUNS] * 3)
     assert [job.num_runs for job in ledger.wanted()] == [method.PILOT_RUNS] * 3
     for point, losses in enumerate((method.ENOUGH_LOSSES, 3, 3)):
         ledger.add(point, 0, Counts(method.PILOT_RUNS, losses, 0))
-    assert ledger.unsolved() == [1, 2]
+    assert ledger.unsolved() == dict.fromkeys([1, 2], rare.FEWEST_TRANSITIONS)
     assert [(job.point, job.first_run) for job in ledger.wanted()] == [(0, method.PILOT_RUNS)]
     ledger.solve(1, head)
-    ledger.solve(2, heads.COUNTED)  # a head knows no more
-    assert ledger.unsolved() == []
-    assert ledger.stops()[1] == (method.PILOT_RUNS, "certain")
+    ledger.solve(2, no_more)
+    assert ledger.unsolved() == {}
+    assert ledger.stops()[1] == Stop(method.PILOT_RUNS, "certain", head)
     assert [job.point for job in ledger.wanted()] == [0, 2]
     again = Ledger(run, 1, [method.PILOT_RUNS])
     again.solve(0, head)  # as rows come from disk, in any order

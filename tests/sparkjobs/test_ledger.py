@@ -13,7 +13,7 @@ from quorisk.analysis.statistics.sequential import confidence_sequence, looks
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import read
-from quorisk.sparkjobs.ledger import Counts, Ledger
+from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
 from quorisk.sparkjobs.plan import cost_s, plan, share
 from quorisk.sparkjobs.sweep import work_of
 
@@ -65,7 +65,7 @@ def test_a_point_stops_where_an_estimate_of_it_does_however_it_is_cut(rule, stop
             pieces = split(jobs, rng)
             for row in compute(given, pieces[: rng.randrange(len(pieces)) + 1]):  # some get lost on the way
                 ledger.add(*row)
-        assert ledger.stops() == [(each.runs, each.stopped) for each in one_by_one]
+        assert ledger.stops() == [Stop(each.runs, each.stopped) for each in one_by_one]
         assert ledger.num_stopped == 4
     assert {each.stopped for each in one_by_one} == stopped
 
@@ -85,7 +85,9 @@ def test_points_that_hold_together_stop_later_and_hidden_runs_hold_them_up():
     for stop, confidence in ((alone, 0.95), (together, 1 - 0.05 / 3)):
         low, high = confidence_sequence(stop.num_runs // 4, stop.num_runs, confidence)
         assert 0.045 < (high - low) / 2 <= 0.05
-    assert stops_at(1, lambda runs: (0, runs // 4)) == (20_000, "budget")  # what is hidden stays so, however many runs
+    assert stops_at(1, lambda runs: (0, runs // 4)) == Stop(
+        20_000, "budget"
+    )  # what is hidden stays so, however many runs
 
 
 def test_rounds_go_where_the_width_is():
@@ -107,7 +109,7 @@ def test_without_a_loss_rounds_grow_as_fast_as_they_may(rule):
         rounds += 1
         for job in jobs:
             ledger.add(0, job.first_run, Counts(job.num_runs, 0, 0))
-    assert ledger.stops() == [(10_000_000, "budget")]
+    assert ledger.stops() == [Stop(10_000_000, "budget")]
     assert rounds == 8  # 1024 times 4^7 are more than 10^7
 
 
@@ -129,10 +131,10 @@ def test_a_fixed_number_of_runs_wants_the_holes_alone():
     for first, num_runs in ((17, 10), (97, 10), (30, 2), (32, 3)):
         ledger.add(0, first, Counts(num_runs, 0, 0))
     assert ledger.wanted() == [Job(0, 7, 10), Job(0, 27, 3), Job(0, 35, 62), Job(1, 7, 100)]
-    assert ledger.stops() == [(0, ""), (0, "")]
+    assert ledger.stops() == [Stop(0, ""), Stop(0, "")]
     for job in ledger.wanted()[:3]:
         ledger.add(0, job.first_run, Counts(job.num_runs, 0, 0))
-    assert ledger.stops() == [(100, "runs"), (0, "")]
+    assert ledger.stops() == [Stop(100, "runs"), Stop(0, "")]
     assert ledger.wanted() == [Job(1, 7, 100)]
 
 

@@ -29,7 +29,7 @@ from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs import folder, screen, session
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, plan
-from quorisk.sparkjobs.run import Done, _compile_once, jobs_by_task, run
+from quorisk.sparkjobs.run import Done, _compile_once, pieces_of, run
 from quorisk.sparkjobs.state import State, identities
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
@@ -92,7 +92,7 @@ def on_spark(spark, experiment, cores):
     tasks = plan(jobs, np.array([1.0, 2.0, 3.0, 0.5]) / (RUNS * 65), cores)
     done: list[Done] = []
     assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
-    return done, len(jobs_by_task(tasks))
+    return done, len(pieces_of(tasks))
 
 
 def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
@@ -162,7 +162,7 @@ def test_tasks_cost_about_the_same():
 
 def test_tasks_are_neither_too_short_nor_too_long():
     def num_tasks(total_s):
-        return len(jobs_by_task(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2)))
+        return len(pieces_of(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2)))
 
     assert [num_tasks(total_s) for total_s in (0.1, 5.0, 100.0, 10_000.0)] == [2, 20, 48, 1000]
 

@@ -1,0 +1,107 @@
+"""Heads where tasks run, and runs from their exits: a machine solves a head once, whatever tasks ask for it.
+
+A head is a function of its point, as a run is of its number: so nobody sends it anywhere. What a process has solved it
+leaves to the other processes of its executor in the folder that Spark gives them, which is theirs alone.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+
+from quorisk.analysis import heads, method
+from quorisk.analysis.experiment.config import GridPoint, RunSettings
+from quorisk.analysis.sums import run_sums
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Points, pack
+from quorisk.kernels.engines.registry import Engine
+from quorisk.kernels.engines.tally import read
+from quorisk.kernels.model import Model
+from quorisk.kernels.packing import Layout
+from quorisk.kernels.states.exits import Exits
+
+
+class Tail(NamedTuple):
+    """A head, and where the runs from its exits start."""
+
+    head: dict[str, Any]
+    """See `analysis.heads`; without runs."""
+    points: Points | None
+    """The point alone, whose runs start at the exits; None if there is nothing to sample."""
+
+
+_LATEST: dict[str, Tail] = {}
+"""The one that this process used last, by key: tasks of one point come one after another."""
+
+
+def run_tail(
+    engine: Engine, model: Model, point: GridPoint, run: RunSettings, job: Job, most_transitions: int
+) -> dict[str, Any]:
+    """The head of a point with the runs of a job from its exits, on one thread; without runs if none are needed."""
+    tail = tail_of(model, point, run, most_transitions)
+    if tail.points is None:
+        return tail.head
+    sums = run_sums(engine, model, tail.points, Job(0, method.TAIL + job.first_run, job.num_runs), run.seed)
+    return heads.with_runs(tail.head, read(model, sums), job.first_run)
+
+
+def tail_of(model: Model, point: GridPoint, run: RunSettings, most_transitions: int) -> Tail:
+    """The tail of a point: this process's, or this executor's, or solved now while others who want it wait."""
+    key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}"
+    if key not in _LATEST:
+        with _shared(key) as path:
+            found = _load(path) if path else None
+            if found is None:
+                solved = method.known(model, point.point, run, most_transitions)
+                found = heads.record(model, solved, most_transitions), solved.exits if solved else None
+                if path:
+                    _save(path, *found)
+        head, exits = found
+        _LATEST.clear()
+        _LATEST[key] = Tail(head, method.from_exits(pack(model, [point.point]), exits) if exits else None)
+    return _LATEST[key]
+
+
+@contextmanager
+def _shared(key: str) -> Iterator[Path | None]:
+    """Where the processes of an executor share a head, held by one of them at a time; None outside of Spark."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS")
+    if not folders:
+        yield None
+        return
+    path = Path(folders.split(",")[0]) / f"head-{key}.npz"
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield path
+
+
+def _save(path: Path, head: dict[str, Any], exits: Exits | None) -> None:
+    """All of it or nothing: where there is no room, the next process solves the head again."""
+    part = path.with_suffix(".part")
+    text = np.frombuffer(json.dumps(head).encode(), np.uint8)
+    arrays = {"rows": exits.rows, "flows": exits.flows, **exits.layout._asdict()} if exits else {}
+    try:
+        with part.open("wb") as file:
+            np.savez(file, head=text, **arrays)
+        part.rename(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+
+
+def _load(path: Path) -> tuple[dict[str, Any], Exits | None] | None:
+    """None if there is nothing, or not what was saved: every member has a checksum."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            head = json.loads(file["head"].tobytes())
+            if head["exits"] == 0:
+                return head, None
+            layout = Layout(*(file[name] for name in Layout._fields))
+            return head, Exits(file["rows"], layout, file["flows"], head["left_out"])
+    except (OSError, EOFError, BadZipFile, KeyError, ValueError):
+        return None
