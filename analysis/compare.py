@@ -6,31 +6,21 @@ between them matters.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from quorisk.analysis import compare_rare, rare
+from quorisk.analysis import compare_rare, pairing, rare
 from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
 from quorisk.analysis.experiment.settings import is_text
 from quorisk.analysis.judge import fixed_runs
-from quorisk.analysis.method import unknown_outcomes
-from quorisk.analysis.statistics.paired import METHOD, Comparison, Counts, Table
+from quorisk.analysis.statistics.paired import METHOD, Comparison
 from quorisk.analysis.statistics.paired import compare as compare_pairs
-from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.points import Point, Points, pack
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import LOST
 
-CHUNK_RUNS = 1 << 16
-"""Runs of each variant that are held at a time."""
-_EVERYTHING = -1
 Changed = Callable[..., Experiment]
 """Gives an experiment under some overrides, such as "run.runs=1000": `Experiment.changed`, for one."""
 
@@ -168,31 +158,13 @@ def compare(
     runs = fixed_runs(experiment)
     points = pack(model, [variant.point for variant in plan.variants])
     events = [DATA_LOSS, *(invariant.name for invariant in model.invariants)]
-    tables = np.zeros((len(plan.pairs), len(events), len(Counts._fields), len(Table._fields)), np.int64)
-    cut_off = np.zeros(len(plan.variants), np.int64)
-
-    def work(job: Job) -> tuple[np.ndarray, np.ndarray]:
-        seen = [_events(plan, points, job._replace(point=place)) for place in range(len(plan.variants))]
-        counted = [[_count(*seen[variant], *seen[baseline], event) for event in range(len(events))]
-                   for variant, baseline in plan.pairs]  # fmt: skip
-        return np.array(counted), np.array([np.count_nonzero(unknown) for _, unknown in seen])
-
-    with ThreadPoolExecutor(threads) as pool:
-        chunks = _chunks(range(run.first_run, run.first_run + runs))
-        while batch := list(itertools.islice(chunks, threads)):
-            for counted, unknown in pool.map(work, batch):
-                tables += counted
-                cut_off += unknown
-            if progress:
-                progress(sum(job.num_runs for job in batch) * len(plan.variants))
-    compared = [
-        compare_pairs([_counts(table) for table in tables[:, event]], run.confidence) for event in range(len(events))
-    ]
-    labels = [variant.label for variant in plan.variants]
-    alone = compare_rare.alone(experiment, _seen(plan, tables[:, 0, 0], cut_off), len(plan.pairs), threads, solving)
-    compared[0] = compare_rare.compared(
-        [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)], alone
+    counted = pairing.count(
+        experiment, points, plan.pairs, range(run.first_run, run.first_run + runs), threads, progress
     )
+    compared = [compare_pairs(of_event, run.confidence) for of_event in counted.by_event]
+    labels = [variant.label for variant in plan.variants]
+    named = [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)]
+    alone, compared[0] = compare_rare.compared(experiment, _seen(plan, counted), named, threads, solving)
     by_pair = zip(plan.pairs, zip(*compared, strict=True), strict=True)
     return Result(
         protocol=experiment.protocol,
@@ -203,7 +175,7 @@ def compare(
         confidence=run.confidence,
         method=METHOD,
         variants={variant.label: variant.point_id for variant in plan.variants},
-        cut_off=dict(zip(labels, cut_off.tolist(), strict=True)),
+        cut_off=dict(zip(labels, counted.cut_off, strict=True)),
         pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
         data_loss_invariants=data_loss_invariants(model),
         assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
@@ -211,13 +183,13 @@ def compare(
     )
 
 
-def _seen(plan: Plan, tables: np.ndarray, cut_off: np.ndarray) -> dict[str, compare_rare.Seen]:
+def _seen(plan: Plan, counted: pairing.Counted) -> dict[str, compare_rare.Seen]:
     """What the runs say of each variant, of its pairs' tables of any data loss."""
     losses: dict[int, int] = {}
-    for (variant, baseline), table in zip(plan.pairs, (Table(*table) for table in tables.tolist()), strict=True):
+    for (variant, baseline), (table, *_) in zip(plan.pairs, counted.by_event[0], strict=True):
         losses |= {variant: table.both + table.only_variant, baseline: table.both + table.only_baseline}
     return {
-        each.label: compare_rare.Seen(each.point_id, each.point, losses[place], int(cut_off[place]))
+        each.label: compare_rare.Seen(each.point_id, each.point, losses[place], counted.cut_off[place])
         for place, each in enumerate(plan.variants)
     }
 
@@ -234,41 +206,6 @@ def _assumptions(plan: Plan) -> list[str]:
     shared = [sentence for sentence in said[0] if all(sentence in other for other in said)]
     own = zip(plan.variants, said, strict=True)
     return shared + [f"{variant.label}: {each}" for variant, other in own for each in other if each not in shared]
-
-
-def _chunks(runs: range) -> Iterator[Job]:
-    parts = (runs[at : at + CHUNK_RUNS] for at in range(0, len(runs), CHUNK_RUNS))
-    return (Job(0, part.start, len(part)) for part in parts)
-
-
-def _events(plan: Plan, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:
-    """For each run a mask of what it broke, any data loss in bit 0; and a mask of all bits if it may hide a loss."""
-    experiment = plan.experiment
-    engine = choose(experiment.run.engine)
-    records = engine.record(experiment.model, points, job, experiment.run.seed)
-    columns = dict(zip(RECORD, records.T, strict=True))
-    unknown = np.isin(columns["outcome"], unknown_outcomes(experiment.run))
-    return columns["broken_mask"] << 1 | (columns["outcome"] == LOST), np.where(unknown, _EVERYTHING, 0)
-
-
-def _count(
-    variant: np.ndarray, variant_unknown: np.ndarray, baseline: np.ndarray, baseline_unknown: np.ndarray, event: int
-) -> list[list[int]]:
-    """The tables of `Counts` for one event of one pair."""
-    return [
-        _table(variant, baseline, event),
-        _table(variant, baseline | baseline_unknown, event),
-        _table(variant | variant_unknown, baseline, event),
-    ]
-
-
-def _table(variant: np.ndarray, baseline: np.ndarray, event: int) -> list[int]:
-    masks = variant & baseline, variant & ~baseline, baseline & ~variant, ~(variant | baseline)
-    return [int(np.count_nonzero(mask >> event & 1)) for mask in masks]
-
-
-def _counts(tables: np.ndarray) -> Counts:
-    return Counts(*(Table(*table) for table in tables.tolist()))
 
 
 def rows(result: Result) -> list[dict[str, Any]]:

@@ -2,19 +2,24 @@
 
 Runs of two variants that nearly never lose data say nothing about how much oftener one does. The intervals of two
 estimates do: if v lies in [v1, v2] and b in [b1, b2], then v - b lies in [v1 - b2, v2 - b1], and v / b in
-[v1 / b2, v2 / b1].
+[v1 / b2, v2 / b1]. Where two variants have the same head, they differ beyond it alone, and runs of both from its exits,
+under the same random numbers, tell more: v - b = F (q_v - q_b).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from quorisk.analysis import method
-from quorisk.analysis.estimate import Risk, estimate
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis import method, pairing, rare
+from quorisk.analysis.estimate import Risk, method_of, risk_of
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.method import Known, Rare, Where
 from quorisk.analysis.statistics.estimator import Estimator
-from quorisk.analysis.statistics.paired import Comparison, apart
+from quorisk.analysis.statistics.paired import Comparison, apart, beyond
+from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.analysis.statistics.sequential import simultaneous
-from quorisk.kernels.engines.points import Point
+from quorisk.kernels.engines import registry
+from quorisk.kernels.engines.points import Point, pack
 
 
 class Seen(NamedTuple):
@@ -33,33 +38,61 @@ class Alone(NamedTuple):
     risk: Risk
     method: str
     """As in `Estimate`."""
+    head: str = ""
+    """The digest of the head from whose exits runs started; empty if there was none."""
 
 
-def alone(
+def compared(
     experiment: Experiment,
     variants: Mapping[str, Seen],
-    num_pairs: int,
+    pairs: Sequence[tuple[str, str, Comparison]],
     threads: int,
     solving: Callable[[int, int], None] | None = None,
-) -> dict[str, Alone]:
-    """The probability of data loss of every variant, by label; none if runs tell enough of all of them.
+) -> tuple[dict[str, Alone], list[Comparison]]:
+    """The probability of data loss of every variant, by label, and the pairs of variant and baseline compared by what
+    is known of each. If runs tell enough of all of them there is nothing by label, and pairs stay as they were.
 
     The intervals are as wide as those of difference and ratio need for all pairs to hold together. `solving` is called
     as by `estimate.estimate`.
     """
     run = experiment.run
-    each = simultaneous(simultaneous(run.confidence, num_pairs), 2)
-    found: dict[str, Alone] = {}
+    each = simultaneous(simultaneous(run.confidence, len(pairs)), 2)
+    given = experiment._replace(run=run._replace(confidence=each))
+    alone: dict[str, Alone] = {}
+    known: dict[str, Known] = {}
     for label, seen in variants.items():
-        if method.pilot_runs(seen.point, run) and method.is_rare(run, seen.losses, seen.hidden):
-            point = GridPoint(seen.point, seen.point_id, {})
-            given = experiment._replace(points=(point,), run=run._replace(confidence=each))
-            estimated = estimate(given, threads, solving=solving)
-            if estimated.head:
-                found[label] = Alone(estimated.data_loss, estimated.method)
-    if not found:
-        return {}
-    return {label: found.get(label) or _counted(seen, run.runs, each) for label, seen in variants.items()}
+        is_rare = method.pilot_runs(seen.point, run) and method.is_rare(run, seen.losses, seen.hidden)
+        if is_rare and (answer := _rare(given, seen.point, threads, solving)):
+            digest = rare.digest(*answer.known) if answer.known.exits else ""
+            known.setdefault(digest, answer.known)
+            alone[label] = _alone(given, answer, digest)
+    if not alone:
+        return {}, [found for *_, found in pairs]
+    alone = {label: alone.get(label) or _counted(seen, run.runs, each) for label, seen in variants.items()}
+    ends = {label: (each.risk.p, each.risk.low, each.risk.high) for label, each in alone.items()}
+    answers = []
+    for variant, baseline, found in pairs:
+        head = alone[variant].head
+        if head and head == alone[baseline].head:
+            points = [variants[variant].point, variants[baseline].point]
+            tail, part = _tail(given, points, known[head], threads)
+            answers.append(beyond(found, ends[baseline], tail, part, len(pairs)))
+        else:
+            answers.append(apart(found, ends[variant], ends[baseline]))
+    return alone, answers
+
+
+def _rare(
+    experiment: Experiment, point: Point, threads: int, solving: Callable[[int, int], None] | None
+) -> Rare | None:
+    model = experiment.model
+    where = Where(registry.choose(experiment.run.engine), model, pack(model, [point]), threads, None)
+    return method.answer(experiment, where, point, solving=solving)[1]
+
+
+def _alone(experiment: Experiment, found: Rare, digest: str) -> Alone:
+    part = rare.parts(experiment.model, *found.known)[DATA_LOSS]
+    return Alone(risk_of(DATA_LOSS, found.tail, experiment.run, part), method_of(found, experiment.run), digest)
 
 
 def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
@@ -68,9 +101,14 @@ def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
     return Alone(Risk(seen.losses, seen.losses / runs, low, high, estimator.far_apart(low, high)), estimator.method)
 
 
-def compared(pairs: Sequence[tuple[str, str, Comparison]], known: Mapping[str, Alone]) -> list[Comparison]:
-    """Pairs of variant and baseline compared by what is known of each; as they were if that is nothing."""
-    if not known:
-        return [found for *_, found in pairs]
-    ends = {label: (each.risk.p, each.risk.low, each.risk.high) for label, each in known.items()}
-    return [apart(found, ends[variant], ends[baseline]) for variant, baseline, found in pairs]
+def _tail(
+    experiment: Experiment, points: list[Point], known: Known, threads: int
+) -> tuple[Comparison, tuple[float, float]]:
+    """A pair that shares a head, by runs of both from its exits; and what `beyond` has to know of the head."""
+    assert known.exits
+    part, run = rare.parts(experiment.model, *known)[DATA_LOSS], experiment.run
+    first_run = method.TAIL + run.first_run
+    starts = method.from_exits(pack(experiment.model, points), known.exits)
+    counted = pairing.count(experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads)
+    [tail] = compare_pairs(counted.by_event[0], run.confidence)
+    return tail, (part.leaves, part.slack)

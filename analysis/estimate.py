@@ -12,7 +12,7 @@ from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSetting
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.judge import estimator_of
-from quorisk.analysis.method import Made, Rare, Where
+from quorisk.analysis.method import Rare, Where
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack
@@ -135,7 +135,7 @@ def estimate(
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
     where = Where(engine, model, points, threads, progress)
-    made, found = _answer(experiment, where, point, memory_bytes, solving)
+    made, found = method.answer(experiment, where, point, memory_bytes, solving)
     seconds = time.perf_counter() - compiled
     counted = read(model, made.sums)
     tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
@@ -152,12 +152,10 @@ def estimate(
         mean_steps=counted.steps / counted.runs,
         outcomes=counted.outcomes,
         confidence=run.confidence,
-        method=rare.named(found.known.solved.leaves, found.known.exits is not None, estimator_of(run))
-        if found
-        else estimator_of(run).method,
+        method=method_of(found, run),
         stopped=stopped,
-        data_loss=_risk(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
-        invariants={name: _risk(name, tally, run, parts.get(name)) for name in tally.broken},
+        data_loss=risk_of(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
+        invariants={name: risk_of(name, tally, run, parts.get(name)) for name in tally.broken},
         data_loss_invariants=data_loss_invariants(model),
         mean_time_to_loss=_mean_time_to_loss(counted),
         losses_by_faults=_met(counted, run),
@@ -173,33 +171,11 @@ def estimate(
     )
 
 
-def _answer(
-    experiment: Experiment,
-    where: Where,
-    point: Point,
-    memory_bytes: int,
-    solving: Callable[[int, int], None] | None,
-) -> tuple[Made, Rare | None]:
-    """The runs from the beginning, and what is known besides if losses are too rare for them."""
-    run, pilot_runs = experiment.run, method.pilot_runs(point, experiment.run)
-    if not pilot_runs:
-        if run.method in ("head", "exact"):
-            why = "because runs end at a fixed time, or run.at_any_time asks for losses after a lifetime"
-            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
-        return method.count(where, run, run.runs), None
-    made = method.count(where, run, pilot_runs)
-    pilot = read(where.model, made.sums)
-    losses, hidden = method.judged(pilot.outcomes, pilot.broken, run)
-    if made.stopped == "precision":
-        return made, None
-    if method.is_rare(run, losses, hidden):
-        found = method.solve(where, point, run, pilot, memory_bytes, solving)
-        if found:
-            return made, found
-        if run.method != "auto":
-            why = "its chain does not fit in memory, or runs move back and forth among too many states"
-            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; use auto or count")
-    return method.count(where, run, run.runs, made) if made.runs < run.runs else made, None
+def method_of(found: Rare | None, run: RunSettings) -> str:
+    """What results call the method of an answer."""
+    if found is None:
+        return estimator_of(run).method
+    return rare.named(found.known.solved.leaves, found.known.exits is not None, estimator_of(run))
 
 
 def _mean_time_to_loss(tally: Tally) -> float | None:
@@ -222,7 +198,8 @@ def _exposure(invariant: str, tally: Tally) -> Exposure:
     return Exposure(runs, tally.exposed_ticks[invariant] * TIME_TICK / runs if runs else None)
 
 
-def _risk(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:
+def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:
+    """The risk of an invariant, or DATA_LOSS, by a tally of runs; with a `part`, they are from the exits of a head."""
     losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     estimator = estimator_of(run)
     if part:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from quorisk.analysis import rare
-from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.judge import is_precise, rule_of
 from quorisk.analysis.statistics import sequential
@@ -19,6 +19,7 @@ from quorisk.kernels.engines.points import Point, Points
 from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.engines.tally import Tally, num_columns, read
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.states.exits import Exits, exits_of
 from quorisk.kernels.states.head import Head, Solved
@@ -208,3 +209,35 @@ def solve(
     run = run._replace(first_run=TAIL + run.first_run)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
     return Rare(found, read(where.model, made.sums), made.stopped)
+
+
+def answer(
+    experiment: Experiment,
+    where: Where,
+    point: Point,
+    memory_bytes: int = HEAD_BYTES,
+    solving: Callable[[int, int], None] | None = None,
+) -> tuple[Made, Rare | None]:
+    """The runs of a point from the beginning, and what is known besides if losses are too rare for them.
+
+    `solving` is told of the head's transitions, and how many there may be. Raises ConfigError if `run.method` cannot be
+    used.
+    """
+    run = experiment.run
+    if not (pilot := pilot_runs(point, run)):
+        if run.method in ("head", "exact"):
+            why = "because runs end at a fixed time, or run.at_any_time asks for losses after a lifetime"
+            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
+        return count(where, run, run.runs), None
+    made = count(where, run, pilot)
+    tally = read(where.model, made.sums)
+    if made.stopped == "precision":
+        return made, None
+    if is_rare(run, *judged(tally.outcomes, tally.broken, run)):
+        found = solve(where, point, run, tally, memory_bytes, solving)
+        if found:
+            return made, found
+        if run.method != "auto":
+            why = "its chain does not fit in memory, or runs move back and forth among too many states"
+            raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; use auto or count")
+    return count(where, run, run.runs, made) if made.runs < run.runs else made, None

@@ -83,6 +83,11 @@ class Part(NamedTuple):
         high = self.inside + sampled * min(1.0, q_high + 2.0 * self.num_exits / UNIT) + self.left_out
         return low * (1.0 - PRECISION), min(1.0, high * (1.0 + PRECISION))
 
+    @property
+    def slack(self) -> float:
+        """How far the difference of two that share L, F and exits may be off from F times that of their q."""
+        return self.left_out + self.leaves * (4.0 * self.num_exits / UNIT + PRECISION)
+
     def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int, num_points: int = 1) -> bool:
         """Whether the interval is as narrow as an experiment asks for; never if it does not ask."""
         low, high = self.interval(estimator_of(run, num_points), losses, runs, hidden)

@@ -154,9 +154,10 @@ def caption(frame: pd.DataFrame) -> str:
     pairs = frame[["variant", "baseline"]].drop_duplicates()
     alone = (
         ""
-        if frame["paired"].all()
+        if frame["paired"].all() and not frame["from_exits"].any()
         else (
-            "Data loss is too rare to be seen in these runs: each variant was estimated alone, so that there is no p. "
+            "Data loss is too rare to be seen in these runs: each variant was estimated alone. There is a p where two "
+            "share an exact head, by runs from its exits. "
         )
     )
     together = f"which hold together for all {len(pairs)} pairs" if len(pairs) > 1 else "from Clopper-Pearson bounds"

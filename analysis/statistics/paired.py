@@ -58,6 +58,8 @@ class Comparison(NamedTuple):
     """The p-value, adjusted for the number of pairs compared (Holm)."""
     paired: bool = True
     """Whether difference and ratio are those of the table; else each of the two was estimated alone (`apart`)."""
+    from_exits: bool = False
+    """Whether the runs of the table start from the exits of a head that both share (`beyond`)."""
 
 
 def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple[float, float, float]) -> Comparison:
@@ -77,6 +79,42 @@ def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple
         ratio_high=high / q_low if q_low > 0.0 else None,
         paired=False,
     )
+
+
+def beyond(
+    seen: Comparison, baseline: tuple[float, float, float], tail: Comparison, part: tuple[float, float], num_pairs: int
+) -> Comparison:
+    """A comparison of two that share a head, by runs of both from its exits.
+
+    With L and F those of both, v = L + F q_v and b = L + F q_b: so v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
+    `baseline` is estimate, low and high end of b, and `tail` compares q_v with q_b; if both hold, so do difference and
+    ratio. `part` is F, and how far the difference may be off besides.
+    The p-value is that of `tail`, adjusted for `num_pairs` (Bonferroni).
+    """
+    leaves, slack = part
+    p, b_low, b_high = baseline
+    difference = leaves * tail.difference
+    low, high = leaves * tail.difference_low - slack, leaves * tail.difference_high + slack
+    at_least = 1.0 + _quotient(low, b_high if low > 0.0 else b_low)
+    at_most = 1.0 + _quotient(high, b_low if high > 0.0 else b_high)
+    return seen._replace(
+        table=tail.table,
+        p_variant=p + difference,
+        p_baseline=p,
+        difference=difference,
+        difference_low=low,
+        difference_high=high,
+        ratio=1.0 + difference / p if p > 0.0 else None,
+        ratio_low=max(0.0, at_least),
+        ratio_high=at_most if at_most < math.inf else None,
+        p_value=tail.p_value,
+        p_adjusted=min(1.0, num_pairs * tail.p_value),
+        from_exits=True,
+    )
+
+
+def _quotient(a: float, b: float) -> float:
+    return a / b if b > 0.0 else math.copysign(math.inf, a)
 
 
 def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:

@@ -256,12 +256,7 @@ def compare(result: Result, out: Console) -> None:
         _warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")
     hold = f"hold together for all {len(result.pairs)} pairs" if len(result.pairs) > 1 else "hold"
     if result.alone:
-        out.print(
-            "Some lose data too seldom to be seen in these runs, so each variant was estimated alone, and differences "
-            "and ratios follow from two intervals each: "
-            + "; ".join(f"{label}: {each.method}" for label, each in result.alone.items()),
-            soft_wrap=True,
-        )
+        out.print(_alone(result), soft_wrap=True)
     note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
     if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
@@ -270,6 +265,18 @@ def compare(result: Result, out: Console) -> None:
             "whether they differ, while the interval also says by how much, and is wider for it."
         )
     out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
+
+
+def _alone(result: Result) -> str:
+    """What is said of variants that were estimated alone."""
+    said = "Some lose data too seldom to be seen in these runs, so each variant was estimated alone"
+    said += f" ({'; '.join(f'{label}: {each.method}' for label, each in result.alone.items())})."
+    shared = [f"{p.variant} and {p.baseline}" for p in result.pairs if p.events[DATA_LOSS].from_exits]
+    if len(shared) < len(result.pairs):
+        said += " Differences and ratios follow from two intervals each."
+    if shared:
+        said += f" These share a head, and are compared by the same runs from its exits: {'; '.join(shared)}."
+    return said
 
 
 def _is_between(each: Comparison, result: Result) -> bool:

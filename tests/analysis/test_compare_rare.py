@@ -8,12 +8,12 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from quorisk.analysis import compare, rare
+from quorisk.analysis import compare, method, rare
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.method import PILOT_RUNS
-from quorisk.analysis.statistics.paired import Counts, Table, apart
+from quorisk.analysis.statistics.paired import Counts, Table, apart, beyond
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.command import show
 from quorisk.plots import forest
@@ -65,6 +65,49 @@ def test_counting_alone_finds_nothing_rare():
     assert result.alone == {}
     found = result.pairs[0].events[DATA_LOSS]
     assert (found.paired, found.difference) == (True, 0.0)
+
+
+def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits(monkeypatch):
+    monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", 24)
+    monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
+    monkeypatch.setattr(method, "LITTLE_KNOWN", 2.0)
+    experiment = topic(1e-5).changed(f"{SWITCH}=false", "runs=1_000_000")
+    key = "variant.retain_null_key"
+    result = compare.compare(compare.vary(experiment.changed, [f"{key}=true,false", f"{SWITCH}=false"]), 2)
+    true, false = (exact(experiment.changed(f"{key}={value}"), 1 << 26).data_loss.p for value in ("true", "false"))
+    (pair,) = result.pairs
+    found, (baseline, variant) = pair.events[DATA_LOSS], result.alone.values()
+    assert found.from_exits
+    assert found.ratio_high
+    assert baseline.head == variant.head != ""
+    assert (found.p_baseline, found.p_variant) == pytest.approx((baseline.risk.p, variant.risk.p))
+    assert found.difference_low < false - true < found.difference_high
+    assert found.ratio_low < false / true < found.ratio_high
+    alone = (variant.risk.high - variant.risk.low) + (baseline.risk.high - baseline.risk.low)
+    assert found.difference_high - found.difference_low < 0.9 * alone
+    assert found.table.only_variant == 0
+    assert found.table.only_baseline > 0
+    told = io.StringIO()
+    show.compare(result, Console(file=told, width=200))
+    assert "These share a head, and are compared by the same runs from its exits" in told.getvalue()
+    assert "by runs from its exits" in forest.caption(pd.DataFrame(compare.rows(result)))
+
+
+def test_what_a_shared_head_says_of_difference_and_ratio():
+    table = Table(50, 60, 10, 10_000)
+    (tail,) = compare_pairs([Counts(table, table, table)], 0.99)
+    found = beyond(tail, (3e-9, 2e-9, 4e-9), tail, (1e-6, 1e-12), 3)
+    assert found.difference == pytest.approx(1e-6 * 50 / 10_120)
+    assert found.difference_low == pytest.approx(1e-6 * tail.difference_low - 1e-12)
+    assert found.difference_high == pytest.approx(1e-6 * tail.difference_high + 1e-12)
+    assert (found.p_variant, found.ratio) == pytest.approx((3e-9 + found.difference, 1 + found.difference / 3e-9))
+    assert found.difference_low > 0.0
+    assert (found.ratio_low, found.ratio_high) == pytest.approx(
+        (1 + found.difference_low / 4e-9, 1 + found.difference_high / 2e-9)
+    )
+    assert found.p_adjusted == pytest.approx(3 * tail.p_value)
+    other = beyond(tail, (3e-9, 0.0, 4e-9), tail, (1e-6, 1e-8), 100)  # exits left out: nothing is known
+    assert (other.ratio_low, other.ratio_high, other.p_adjusted) == (0.0, None, min(1.0, 100 * tail.p_value))
 
 
 def test_difference_and_ratio_of_two_intervals():
