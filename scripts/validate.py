@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scripts.validation import damage, numbers
+from scripts.validation import damage, engines, numbers
 from scripts.validation.page import Check, write
 
 
@@ -37,7 +37,8 @@ CHECKS = {
     "latency": Runs(lambda quick, count, seed: numbers.latency(quick)),
     "sampling": Runs(lambda quick, count, seed: numbers.sampling(quick)),
     "coverage": Runs(numbers.coverage, 1000, 50),
-    "engines": Runs(numbers.engines, 3, 1),
+    "engines": Runs(lambda quick, count, seed: engines.engines(quick)),
+    "fuzz": Runs(engines.fuzz_engines, 1_000_000, 4000),
     "flips": Runs(lambda quick, count, seed: damage.flips(count, seed), 10_000, 200),
     "files": Runs(lambda quick, count, seed: damage.files(count, seed), 10_000, 200),
     "tables": Runs(lambda quick, count, seed: damage.tables(count, seed), 1000, 30),

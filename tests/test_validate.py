@@ -6,9 +6,10 @@ import sys
 import pytest
 
 from scripts import validate
-from scripts.validation import numbers, page
+from scripts.validation import engines, numbers, page
 from scripts.validation.page import Check
 from tests.external import pbs
+from tests.kernels.engines import fuzz
 
 
 @pytest.fixture
@@ -79,3 +80,18 @@ def test_what_deviates_does_not_hold(there, monkeypatch, capsys):
     assert ended.value.code == 1
     assert capsys.readouterr().out.startswith("latency: DOES NOT HOLD: ")
     assert not there.exists()
+
+
+def test_an_engine_that_makes_other_runs_is_found(monkeypatch):
+    def right(made, timed):
+        return fuzz.by_kernel(made, 8, timed)
+
+    def wrong(made, timed):
+        return fuzz.by_kernel(made._replace(seed=made.seed + 1), 8, timed)
+
+    monkeypatch.setattr(fuzz, "engines", lambda: {"right": right, "wrong": wrong})
+    found = engines.fuzz_engines(True, 300, 2)
+    assert not found.holds
+    assert [(row[1], row[3], row[-1]) for row in found.rows] == [("right", "300", "0"), ("wrong", "300", "1")]
+    monkeypatch.setattr(fuzz, "engines", lambda: {"right": right})
+    assert engines.fuzz_engines(True, 300, 2).holds

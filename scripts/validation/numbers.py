@@ -1,8 +1,6 @@
 """Checks of states and probabilities: against TLC, Storm, published figures, and one another."""
 
-import itertools
 import math
-import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,23 +9,16 @@ from scipy.stats import beta
 
 from quorisk.analysis import calibrate
 from quorisk.analysis.exact import storm
-from quorisk.kernels.engines import jax_engine, numba_engine, points
-from quorisk.kernels.engines.job import Job
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.states.search import explore
 from scripts.validation.page import Check, relative
 from tests.analysis.exact import test_exact as chains
 from tests.external import copysets, herman, mttdl, pbs, retransmission, tandem
-from tests.kernels.engines import fuzz
-from tests.kernels.engines.test_agreement import POINTS, RERUNS, SEED
 from tests.kernels.protocols import test_oracle as oracle
-from tests.support import point_of, run, values_of
+from tests.support import run, values_of
 
 SMALL = 20_000
 """States that a quick check searches at most."""
-KERNEL_RUNS = 2048
-"""By each compiled kernel."""
 
 
 def tlc(quick: bool) -> Check:
@@ -215,54 +206,6 @@ def _said(values: Mapping[str, Any], loss: float, rates: Mapping[str, float]) ->
     ]
     settings += [f"message_loss = {loss:g}"] if loss else []
     return ", ".join([*settings, *(f"rate of {action} = {rate:.4g}" for action, rate in rates.items())]).lower()
-
-
-def engines(quick: bool, count: int, seed: int) -> Check:
-    """Engines, run by run."""
-    rows: list[tuple[str, str, str, object]] = []
-    fixed = {f"{model.name}, {name}": (model, point) for name, (model, point) in POINTS.items()}
-    for name in registry.names():
-        fixed[f"{name}, every default"] = (registry.load(name), point_of(registry.load(name)))
-    for name, (model, point) in fixed.items():
-        if quick and model is not chains.COMPACTION:
-            continue
-        packed, runs = points.pack(model, [point]), 2000 if quick else 20_000
-        by_numba, by_jax = (each.record(model, packed, Job(0, 5, runs), SEED) for each in (numba_engine, jax_engine))
-        rows.append((name, "numba and jax", f"{runs:,}", int((by_numba != by_jax).any(1).sum())))
-        again = sum(rerun(model, point, SEED, 5 + i).record() != tuple(by_numba[i].tolist()) for i in range(RERUNS))
-        rows.append((name, "numba and plain Python", str(RERUNS), again))
-    for name in registry.names() if not quick else ["compaction"]:
-        rows.append(_kernels(name, count, random.Random(f"{name} {seed}")))
-    return Check(
-        "Engines, against each other",
-        "With one seed, run number i is the same run on every engine: outcome, invariants, steps, messages and time "
-        "are compared run by run, bit for bit. Random configurations have random sizes, variants, rates, message loss "
-        "and limits; for each, kernels are compiled that keep records of single runs and kernels that keep sums alone.",
-        ("configuration", "engines", "runs", "runs that differ"),
-        rows,
-        f"{len(rows)} comparisons, in which no run may differ.",
-        all(row[2] != "0" and row[3] == 0 for row in rows),
-    )
-
-
-def _kernels(name: str, count: int, chance: random.Random) -> tuple[str, str, str, object]:
-    """A row about so many random configurations of a protocol, and the kernels compiled for them."""
-    model, runs, differ, compared = registry.load(name), 0, [], 0
-    for point, seed in fuzz.cases(model, chance, 20 * count):
-        before = runs
-        for lanes, timed in itertools.product((1, 16, 32), (True, False)):
-            if not fuzz.supports(point, timed):
-                continue
-            try:
-                runs += fuzz.compare(model, point, lanes, timed, seed, KERNEL_RUNS).runs
-            except AssertionError as error:
-                runs += KERNEL_RUNS
-                differ.append(str(error))
-        compared += runs > before  # else its rates lie too far apart for any engine
-        if compared == count:
-            break
-    told = f"in {len(differ)} kernels, as of {differ[0]}" if differ else 0
-    return f"{name}, {compared} random configurations", "numba and compiled kernels", f"{runs:,}", told
 
 
 def coverage(quick: bool, count: int, seed: int) -> Check:

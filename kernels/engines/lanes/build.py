@@ -46,20 +46,38 @@ class Unsupported(Exception):
     """Why a configuration has no kernel, in a line."""
 
 
+class Cpu(NamedTuple):
+    """What code is made for."""
+
+    name: str
+    features: tuple[str, ...]
+    """As LLVM takes them: each begins with + or -."""
+
+    @property
+    def register_bits(self) -> int:
+        """0 if its registers are too narrow to gain by lanes."""
+        if {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= set(self.features):
+            return 512
+        return 256 if "+avx2" in self.features else 0
+
+    @property
+    def has_pdep(self) -> bool:
+        return "+bmi2" in self.features
+
+
+@cache
+def this_cpu() -> Cpu:
+    """This machine's."""
+    return Cpu(llvm.get_host_cpu_name(), tuple(llvm.get_host_cpu_features().flatten().split(",")))
+
+
 def lane_counts() -> tuple[int, ...]:
     """How many runs this machine's CPU may step at a time: as many as its registers have lanes of 32 and of 16 bits.
 
     Empty if its registers are too narrow to gain by it.
     """
-    size = _register_bits()
+    size = this_cpu().register_bits
     return (size // 32, size // 16) if size else ()
-
-
-def _register_bits() -> int:
-    features = llvm.get_host_cpu_features()
-    if all(features.get(name, False) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
-        return 512
-    return 256 if features.get("avx2", False) else 0
 
 
 def build(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> Kernel:
@@ -114,10 +132,11 @@ def _compile(
         bounds = _observed(model, params, weights, limits.loss * LOSS_UNIT)
         if lanes == SCALAR:  # every action may be taken, for its effect costs nothing until it is
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
-            kernel: Any = ScalarKernel(model, traced, limits, bool(llvm.get_host_cpu_features().get("bmi2", False)))
+            kernel: Any = ScalarKernel(model, traced, limits, this_cpu().has_pdep)
         else:
             traced = trace(model, params, weights, bounds)
-            kernel = VectorKernel(model, traced, limits, lanes, narrowest=32 if 32 * lanes <= _register_bits() else 16)
+            narrowest = 32 if 32 * lanes <= this_cpu().register_bits else 16
+            kernel = VectorKernel(model, traced, limits, lanes, narrowest)
     except (TypeError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not kernel.traced.words:
@@ -139,8 +158,8 @@ def _target() -> Any:
 
 
 def _machine() -> Any:
-    features = llvm.get_host_cpu_features().flatten()
-    return _target().create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=_SPEED, jit=True)
+    name, features = this_cpu()
+    return _target().create_target_machine(cpu=name, features=",".join(features), opt=_SPEED, jit=True)
 
 
 def _object_code(text: str) -> bytes:
@@ -168,8 +187,7 @@ def folder() -> Path:
 
 def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int) -> Path:
     """Where the code is kept."""
-    cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__
-    key = repr((model.name, tuple(params), weights, limits, lanes, cpu))
+    key = repr((model.name, tuple(params), weights, limits, lanes, this_cpu(), llvmlite.__version__))
     return folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

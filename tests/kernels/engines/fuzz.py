@@ -1,17 +1,29 @@
-"""Random configurations, and the kernels compiled for them against the generic engine."""
+"""Random configurations, and the other engines' runs of them against the generic engine's."""
 
 import math
 import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
-from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines import jax_engine, numba_engine
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.switch import Switch
-from quorisk.kernels.engines.points import Point, RateError, pack
-from quorisk.kernels.model import Model
+from quorisk.kernels.engines.points import Point, Points, RateError, pack
+from quorisk.kernels.model import LOST, Model
 from tests.support import any_values
+
+MOST_RUNS, MOST_STEPS = 100_000, 20_000_000
+"""Of one configuration, on the generic engine."""
+JAX_STEPS = 2_000_000
+"""Of one configuration: more would take longer than all the rest."""
+_TRIAL_RUNS = 1000
 
 
 class Compared(NamedTuple):
@@ -21,6 +33,18 @@ class Compared(NamedTuple):
     repeated: int
     """Runs that the kernel left to the generic engine."""
     lost: int
+
+
+class Made(NamedTuple):
+    """Runs of a configuration, as the generic engine makes them."""
+
+    model: Model
+    point: Point
+    points: Points
+    seed: int
+    job: Job
+    records: np.ndarray
+    tally: np.ndarray
 
 
 def random_point(model: Model, chance: random.Random) -> Point:
@@ -36,25 +60,54 @@ def random_point(model: Model, chance: random.Random) -> Point:
     return Point(any_values(model, chance), rates, loss, max_steps, horizon, lifetime=lifetime)
 
 
+def cases(model: Model, chance: random.Random, count: int) -> Any:
+    """`count` random points, each with a seed."""
+    return [(random_point(model, chance), chance.randrange(1 << 31)) for _ in range(count)]
+
+
+def make(model: Model, point: Point, seed: int, runs: int) -> Made:
+    """The generic engine's runs. Raises RateError."""
+    points, job = pack(model, [point]), Job(0, seed % 1000 << 30, runs)
+    records = numba_engine.record(model, points, job, seed)
+    return Made(model, point, points, seed, job, records, numba_engine.tally_of(model, points, seed, job))
+
+
 def compare(model: Model, point: Point, lanes: int, timed: bool, seed: int, runs: int) -> Compared:
     """Runs a point both ways. Raises Unsupported's reason as a RuntimeError, and AssertionError where they differ."""
     try:
-        points = pack(model, [point])
+        return by_kernel(make(model, point, seed, runs), lanes, timed)
     except RateError:
         return Compared(0, 0, 0)
-    switch = Switch(model, points, 0)
+
+
+def by_kernel(made: Made, lanes: int, timed: bool) -> Compared:
+    """Repeats runs by a kernel of so many lanes; raises as `compare`."""
+    switch = Switch(made.model, made.points, 0)
     switch.prepare(timed=timed, lanes=lanes)
     if switch.kernel is None:
         raise RuntimeError(switch.why_not)
-    job = Job(0, seed % 1000 << 30, runs)
-    records = numba_engine.record(model, points, job, seed)
-    tally = numba_engine.tally_of(model, points, seed, job)
-    found, found_records = switch.by_kernel(switch.kernel, seed, job, recording=timed)
-    told = point, f"lanes={lanes} timed={timed} seed={seed}"
-    assert np.array_equal(tally, found), told
+    tally, records = switch.by_kernel(switch.kernel, made.seed, made.job, recording=timed)
+    told = made.point, f"lanes={lanes} timed={timed} seed={made.seed}"
+    assert np.array_equal(made.tally, tally), told
     if timed:
-        assert np.array_equal(records, found_records), told
-    return Compared(runs, switch.num_repeated, int((records[:, 0] == 2).sum()))
+        assert np.array_equal(made.records, records), told
+    return Compared(made.job.num_runs, switch.num_repeated, _num_lost(made.records))
+
+
+def by_jax(made: Made) -> Compared:
+    """Repeats runs, as many as make JAX_STEPS steps, by JAX; raises AssertionError where they differ."""
+    steps = np.cumsum(made.records[:, RECORD.index("steps")])
+    job = made.job._replace(num_runs=max(1, int((steps <= JAX_STEPS).sum())))
+    there = made.records[: job.num_runs]
+    told = made.point, f"jax seed={made.seed}"
+    assert np.array_equal(there, jax_engine.record(made.model, made.points, job, made.seed)), told
+    tally = numba_engine.tally_of(made.model, made.points, made.seed, job)
+    assert np.array_equal(tally, jax_engine.simulate(made.model, made.points, [job], made.seed)[0]), told
+    return Compared(job.num_runs, 0, _num_lost(there))
+
+
+def _num_lost(records: np.ndarray) -> int:
+    return int((records[:, 0] == LOST).sum())
 
 
 def supports(point: Point, timed: bool) -> bool:
@@ -62,6 +115,85 @@ def supports(point: Point, timed: bool) -> bool:
     return timed or math.isinf(point.horizon)
 
 
-def cases(model: Model, chance: random.Random, count: int) -> Any:
-    """`count` random points, each with a seed."""
-    return [(random_point(model, chance), chance.randrange(1 << 31)) for _ in range(count)]
+@contextmanager
+def avx2_alone() -> Iterator[None]:
+    """Kernels are compiled as for a CPU without AVX-512."""
+    cpu = build.this_cpu()
+    less = tuple(f"-{each[1:]}" if "avx512" in each or "avx10" in each else each for each in cpu.features)
+    with mock.patch.object(build, "this_cpu", return_value=cpu._replace(features=less)):
+        yield
+
+
+def _with_avx2(made: Made, lanes: int, timed: bool) -> Compared:
+    with avx2_alone():
+        return by_kernel(made, lanes, timed)
+
+
+Engine = Callable[[Made, bool], Compared]
+
+
+def engines() -> dict[str, Engine]:
+    """What can be compared on this machine; those that are kernels are told whether to keep the time."""
+    found: dict[str, Engine] = {"traced scalar loop": partial(_of_lanes, by_kernel, build.SCALAR)}
+    bits = build.this_cpu().register_bits
+    for register, name, by in ((512, "AVX-512", by_kernel), (256, "AVX2", _with_avx2)):
+        for width in (32, 16) if bits >= register else ():
+            lanes = register // width
+            found[f"{lanes} lanes of {width} bits, {name}"] = partial(_of_lanes, by, lanes)
+    return found | {"JAX": lambda made, timed: by_jax(made)}
+
+
+def _of_lanes(by: Callable[[Made, int, bool], Compared], lanes: int, made: Made, timed: bool) -> Compared:
+    return by(made, lanes, timed)
+
+
+class Findings:
+    """What an engine's runs of many configurations came to."""
+
+    def __init__(self) -> None:
+        self.configurations = self.runs = self.repeated = self.lost = 0
+        self.differ = list[str]()
+        self.without = Counter[str]()
+        """Why configurations have no kernel, and how many."""
+
+    def look(self, engine: Engine, made: Made, timed: bool) -> None:
+        """Compares the runs of one more configuration."""
+        try:
+            compared = engine(made, timed)
+        except RuntimeError as reason:
+            self.without[str(reason)] += 1
+            return
+        except AssertionError as difference:
+            self.differ.append(str(difference))
+            compared = Compared(made.job.num_runs, 0, 0)
+        self.configurations += 1
+        self.runs += compared.runs
+        self.repeated += compared.repeated
+        self.lost += compared.lost
+
+
+def many(
+    model: Model, seed: int, runs: int, progress: Callable[[int], None], names: Iterable[str] = ()
+) -> dict[str, Findings]:
+    """Compares `runs` runs of a model, in random configurations, by all engines or by those of these names.
+
+    A kernel either keeps records of single runs or sums alone; which, is drawn. `progress` is told how many runs are
+    compared.
+    """
+    chance, left = random.Random(f"{model.name} {seed}"), runs
+    chosen = {name: engine for name, engine in engines().items() if name in names or not names}
+    found = {name: Findings() for name in chosen}
+    while left > 0:
+        point, own_seed = random_point(model, chance), chance.randrange(1 << 31)
+        try:
+            trial = make(model, point, own_seed, _TRIAL_RUNS)
+        except RateError:  # its rates lie too far apart for any engine
+            continue
+        steps = int(trial.records[:, RECORD.index("steps")].sum())
+        made = make(model, point, own_seed, min(left, MOST_RUNS, MOST_STEPS * _TRIAL_RUNS // max(steps, 1)))
+        for name, engine in chosen.items():
+            timed = chance.random() < 0.5 or not supports(point, False)
+            found[name].look(engine, made, timed)
+        left -= made.job.num_runs
+        progress(runs - left)
+    return found

@@ -81,6 +81,19 @@ def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, width):
     assert 0 < compared.repeated <= RUNS
 
 
+@pytest.mark.skipif(build.this_cpu().register_bits < 512, reason="no AVX-512 here")
+@pytest.mark.parametrize("width", [8, 16])
+def test_kernels_for_a_cpu_without_avx512(monkeypatch, width):
+    model, point = losing()
+    codes = list[bytes]()
+    monkeypatch.setattr(build, "_keep", lambda path, description, code: codes.append(code))
+    with fuzz.avx2_alone():
+        assert build.lane_counts() == (8, 16)
+        fuzz.compare(model, point, width, True, 7, RUNS)
+    fuzz.compare(model, point, width, True, 7, RUNS)
+    assert codes[0] != codes[1]
+
+
 def prepared(width: int = build.SCALAR) -> Switch:
     model, point = losing()
     found = Switch(model, pack(model, [point]), 0)
