@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign_roots
+from quorisk.kernels.tracing import machine
 
 
 def _source_hash() -> str:
@@ -152,6 +153,19 @@ def packing(widths: Any) -> tuple[Any, Any]:
         return like(like, wide), generate
 
     return pack, unpack
+
+
+@intrinsic
+def prefetch(typing_context, words, place):
+    """Has the processor fetch a word of an array that is soon asked for, without waiting for it."""
+
+    def generate(context, builder, call, args):
+        word = builder.bitcast(element(context, builder, words, args[0], args[1]), machine.POINTER)
+        for_reading, to_keep, of_data = (ir.Constant(machine.I32, number) for number in (0, 3, 1))
+        machine.intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [word, for_reading, to_keep, of_data])
+        return context.get_dummy_value()
+
+    return types.void(words, types.uint64), generate
 
 
 LATE: Any = None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.model import leaves
-from quorisk.kernels.ops import jitable
+from quorisk.kernels.ops import bits, jitable
 
 _WORD = (1 << 64) - 1
 
@@ -84,6 +84,13 @@ class Layout(NamedTuple):
         """Words of a row, one at least."""
         return len(self.last)
 
+    def by_source(self) -> np.ndarray:
+        """uint64 by wide word: the mask of what varies of it, the word of a row that has it, and its rotation."""
+        found = np.zeros((len(self.base), 3), np.uint64)
+        word = np.searchsorted(self.last, np.arange(len(self.source), dtype=np.uint64), "right")
+        found[self.source] = np.array([self.vary, word.astype(np.uint64), self.turn]).T
+        return found
+
 
 def narrowest(wide: np.ndarray) -> Layout:
     """The layout of a single state: nothing varies."""
@@ -114,9 +121,11 @@ def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
 def _place(mask: int, used: Sequence[int]) -> tuple[int, int]:
     """The first word, and the rotation, at which a mask hits nothing that is there; a new word if there is none."""
     for word, taken in enumerate(used):
-        for turn in range(64):
-            if not _rotated(mask, turn) & taken:
-                return word, turn
+        hits = 0  # bit i: rotated by i, it hits something
+        for bit in bits(mask):
+            hits |= _rotated(taken, 64 - bit)
+        if hits != _WORD:
+            return word, (~hits & (hits + 1)).bit_length() - 1
     return len(used), 0
 
 
@@ -142,11 +151,17 @@ def spread(row, layout, wide):
     """Writes the wide row that a row was narrowed from."""
     for i in range(len(wide)):
         wide[i] = layout.base[i]
+    respread(row, layout, wide)
+
+
+@jitable
+def respread(row, layout, wide):
+    """Does what `spread` does, where there is the wide row of another state."""
     piece = np.uint64(0)
     for word in range(len(row)):
         while piece < layout.last[word]:
             part = _turned(row[word], np.uint64(64) - layout.turn[piece])
-            wide[layout.source[piece]] |= part & layout.vary[piece]
+            wide[layout.source[piece]] = layout.base[layout.source[piece]] | part & layout.vary[piece]
             piece += np.uint64(1)
 
 

@@ -18,10 +18,12 @@ from numba.extending import intrinsic
 from quorisk.kernels.compiled import element, leaf_paths
 from quorisk.kernels.machine_code import HAS_PDEP
 from quorisk.kernels.model import Model, smallest_params
+from quorisk.kernels.packing import fields_of
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import bits, same
 from quorisk.kernels.tracing.general import CHOICE, FATES, INSTANCE, LOST, STATE, GeneralModel, general
 from quorisk.kernels.tracing.machine import I64, Value, constant
+from quorisk.kernels.tracing.machine import intrinsic as intrinsic_of
 
 
 class Stepper(NamedTuple):
@@ -35,8 +37,17 @@ class Stepper(NamedTuple):
     """`guards(state, params, masks)`: writes every action's words of enabled instances to masks[0], ..."""
     sends: Any
     """`sends(state, params, action, instance)`: mask of the messages that would be sent."""
-    effect: Any
-    """`effect(state, params, action, instance, lost)`: the next state."""
+    sends_of: Any
+    """`sends_of(wide, params, action, instance)`: what `sends` says, of the state of a wide row."""
+    effect_of: Any
+    """`effect_of(wide, params, action, instance, lost)`: the state after that of a wide row."""
+    change: Any
+    """`change(wide, params, action, instance, lost, pieces, row)`: does to a row what `effect_of` does to a state.
+
+    Turns the row of the state whose wide row is given into that of the next one; `pieces` are its layout's
+    (`packing.Layout.by_source`). If rows have no bits for what differs, returns these bits, of all words or-ed, and
+    turns the wide row as well.
+    """
     take: Any
     """`take(state, params, action, instance, fates)`: the next state, the number of messages sent, and a mask of those
     lost. Message j of them, counted from the lowest bit, is lost if bit j of `fates` is set."""
@@ -57,7 +68,9 @@ def stepper(model: Model) -> Stepper:
         initial=_initial(emit),
         guards=_guards(emit),
         sends=_sends(emit),
-        effect=_effect(emit),
+        sends_of=_sends_of(emit),
+        effect_of=_effect_of(emit),
+        change=_change(emit),
         take=_take(emit),
         forget=_forget(emit),
         broken=_number(emit, emit.model.broken),
@@ -77,6 +90,7 @@ class _Emit:
         self.model: GeneralModel = general(model)
         self.state_type = numba.typeof(model.initial(smallest_params(model), 0))
         self.paths = leaf_paths(self.state_type)
+        self.fields = fields_of(model.widths)
 
     def values(
         self, builder: Any, outputs: Iterable[Any], state: Any, params: Any, others: Mapping[str, Any]
@@ -84,13 +98,16 @@ class _Emit:
         """A function that gives the value of each of `outputs`, which are emitted as they are asked for.
 
         `state` and `params` are nested LLVM values, `others` those of the other leaves by name, which may come later.
+        `state` may be a function that gives the leaf at a place.
         """
 
         def leaf(name: Any, _: int) -> Any:
             if isinstance(name, str):
                 return others[name]
             kind, i = name
-            return builder.extract_value(state, self.paths[i]) if kind == STATE else builder.extract_value(params, i)
+            if kind != STATE:
+                return builder.extract_value(params, i)
+            return state(i) if callable(state) else builder.extract_value(state, self.paths[i])
 
         emitter = Emitter(builder, 1, 64, leaf, outputs, HAS_PDEP)
         return lambda value: emitter.get(value, 64)
@@ -178,23 +195,108 @@ def _sends(emit: _Emit) -> Any:
     return sends
 
 
-def _effect(emit: _Emit) -> Any:
+def _sends_of(emit: _Emit) -> Any:
     @intrinsic
-    def effect(typing_context, state, params, action, instance, lost):
+    def sends_of(typing_context, wide, params, action, instance):
         def generate(context, builder, call, args):
-            leaves = emit.in_memory(builder, args[0])
+            state = _WideRow(emit, context, builder, wide, args[0])
+            result = cgutils.alloca_once_value(builder, constant(I64, 0))
+            with _Switch(builder, args[2]) as switch:
+                for i, sent in enumerate(emit.model.sends):
+                    if not same(sent, 0):
+                        switch.case(i)
+                        builder.store(
+                            emit.values(builder, [sent], state.leaf, args[1], {INSTANCE: args[3]})(sent), result
+                        )
+            return builder.load(result)
+
+        return types.int64(wide, params, types.int64, types.int64), generate
+
+    return sends_of
+
+
+def _effect_of(emit: _Emit) -> Any:
+    @intrinsic
+    def effect_of(typing_context, wide, params, action, instance, lost):
+        def generate(context, builder, call, args):
+            state = _WideRow(emit, context, builder, wide, args[0])
+            leaves = [cgutils.alloca_once_value(builder, state.leaf(i)) for i in range(len(emit.paths))]
             with _Switch(builder, args[2]) as switch:
                 for i in range(len(emit.model.after)):
                     switch.case(i)
                     changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-                    value = emit.values(builder, changed.values(), *args[:2], given)
+                    value = emit.values(builder, changed.values(), state.leaf, args[1], given)
                     for place, after in changed.items():
                         builder.store(value(after), leaves[place])
             return emit.state_of(context, builder, map(builder.load, leaves))
 
-        return state(state, params, types.int64, types.int64, types.int64), generate
+        return emit.state_type(wide, params, types.int64, types.int64, types.int64), generate
 
-    return effect
+    return effect_of
+
+
+def _change(emit: _Emit) -> Any:
+    @intrinsic
+    def change(typing_context, wide, params, action, instance, lost, pieces, row):
+        def generate(context, builder, call, args):
+            state = _WideRow(emit, context, builder, wide, args[0])
+            result = cgutils.alloca_once_value(builder, constant(I64, 0))
+            with _Switch(builder, args[2]) as switch:
+                for i in range(len(emit.model.after)):
+                    switch.case(i)
+                    changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
+                    value = emit.values(builder, changed.values(), state.leaf, args[1], given)
+                    differs = state.differing({leaf: value(after) for leaf, after in changed.items()})
+                    beyond = constant(I64, 0)
+                    for word, bits_of_it in differs.items():
+                        piece = [
+                            builder.load(element(context, builder, pieces, args[5], constant(I64, 3 * word + i)))
+                            for i in range(3)
+                        ]
+                        beyond = builder.or_(beyond, builder.and_(bits_of_it, builder.not_(piece[0])))
+                        part = builder.and_(bits_of_it, piece[0])
+                        turned = intrinsic_of(builder, "llvm.fshl", I64, [part, part, piece[2]], I64)
+                        there = element(context, builder, row, args[6], piece[1])
+                        builder.store(builder.xor(builder.load(there), turned), there)
+                    with builder.if_then(builder.icmp_unsigned("!=", beyond, constant(I64, 0)), likely=False):
+                        state.flip(differs)
+                    builder.store(beyond, result)
+            return builder.load(result)
+
+        return types.uint64(wide, params, types.int64, types.int64, types.int64, pieces, row), generate
+
+    return change
+
+
+class _WideRow:
+    """A state in memory, as its wide row (`packing.fields_of`), whose leaves are loaded where they are asked for.
+
+    From a state that is there as values, LLVM computes ahead of a loop all that any action may ask for in it.
+    """
+
+    def __init__(self, emit: _Emit, context: Any, builder: Any, kind: Any, row: Any) -> None:
+        self.builder, self.fields = builder, emit.fields
+        self.word_at = lambda word: element(context, builder, kind, row, constant(I64, word))
+
+    def leaf(self, place: int) -> Any:
+        field, builder = self.fields[place], self.builder
+        shifted = builder.lshr(builder.load(self.word_at(field.word)), constant(I64, field.shift))
+        return builder.and_(shifted, constant(I64, (1 << field.width) - 1))
+
+    def differing(self, after: Mapping[int, Any]) -> dict[int, Any]:
+        """By word: the bits in which it differs from that of the state with these leaves, by their places."""
+        words: dict[int, Any] = {}
+        for place, value in after.items():
+            word, shift, _ = self.fields[place]
+            bits_of_it = self.builder.shl(self.builder.xor(self.leaf(place), value), constant(I64, shift))
+            words[word] = self.builder.or_(words[word], bits_of_it) if word in words else bits_of_it
+        return words
+
+    def flip(self, differing: Mapping[int, Any]) -> None:
+        """Turns it into the wide row of the other state."""
+        for word, bits_of_it in differing.items():
+            there = self.word_at(word)
+            self.builder.store(self.builder.xor(self.builder.load(there), bits_of_it), there)
 
 
 def _take(emit: _Emit) -> Any:

@@ -153,8 +153,7 @@ def _expand_function(model: Model) -> Any:
         model.name,
         cached=True,
         guards=steps.guards,
-        sends=steps.sends,
-        effect=steps.effect,
+        sends_of=steps.sends_of,
         broken=steps.broken,
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),
@@ -165,8 +164,8 @@ def _expand_function(model: Model) -> Any:
 
 # Templates, with the names that are bound above
 
-broken = data_loss = effect = guards = initial = keep = num_words = outcome = sends = state = LATE
-word_action = word_first = LATE
+approach = broken = data_loss = follow = guards = initial = keep = num_words = outcome = LATE
+seek = sends_of = settle = state = word_action = word_first = LATE
 
 
 def _start(params, choice, num_initial, kept, count, initial_p):
@@ -189,6 +188,7 @@ def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, ch
     latest[i] - 1 is the last transition into state i so far. A state in which it stopped is expanded anew.
     """
     masks = np.empty(num_words, np.int64)
+    mixed, odds = np.empty(MOST_SUCCESSORS, np.uint64), np.empty(MOST_SUCCESSORS)
     end = chain.first[place]
     while place < last:
         if count + MOST_SUCCESSORS > min(len(kept.rows), len(chain.ends)) or end + MOST_SUCCESSORS > len(chain.target):
@@ -207,7 +207,7 @@ def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, ch
             ends = LOST
         chain.ends[place] = ends
         chain.total_rate[place] = total
-        row = end
+        num = 0
         for word in range(num_words if ends == UNFINISHED else 0):
             mask = masks[word]
             action = word_action[word]
@@ -215,26 +215,30 @@ def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, ch
             while mask != 0 and chance > 0.0:
                 instance = word_first[word] + lowest_bit(mask)
                 mask &= mask - 1
-                sent = sends(before, params, action, instance)
+                sent = sends_of(kept.here, params, action, instance)
                 lost = sent
                 while True:
-                    p = chance * fates[popcount(sent), popcount(lost)]
-                    if p > 0.0:
-                        found = keep(effect(before, params, action, instance, lost), kept, count)
-                        if found == NO_ROW:
-                            for begun in range(row, end):
-                                latest[chain.target[begun]] = 0
+                    odds[num] = chance * fates[popcount(sent), popcount(lost)]
+                    if odds[num] > 0.0:
+                        if not follow(place, params, action, instance, lost, kept, count + num):
                             return WIDER, place, count
-                        count += found == count
-                        if latest[found] <= row:
-                            chain.target[end] = found
-                            chain.p[end] = 0.0
-                            end += 1
-                            latest[found] = end
-                        chain.p[latest[found] - 1] += p
+                        mixed[num] = seek(kept, count + num)
+                        num += 1
                     if lost == 0:
                         break
                     lost = (lost - 1) & sent
+        for i in range(num):
+            approach(kept, mixed[i])
+        row, first_at = end, count
+        for i in range(num):
+            found = settle(kept, first_at + i, mixed[i], count)
+            count += found == count
+            if latest[found] <= row:
+                chain.target[end] = found
+                chain.p[end] = 0.0
+                end += 1
+                latest[found] = end
+            chain.p[latest[found] - 1] += odds[i]
         if ends == UNFINISHED and end_rate > 0.0:
             chain.target[end] = NOWHERE
             chain.p[end] = end_rate / total

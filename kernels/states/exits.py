@@ -70,8 +70,8 @@ def _leave_function(model: Model) -> Any:
         model.name,
         cached=True,
         guards=steps.guards,
-        sends=steps.sends,
-        effect=steps.effect,
+        sends_of=steps.sends_of,
+        effect_of=steps.effect_of,
         representative=representative_function(model),
         num_room=room_for(model),
         **cost_functions(model)._asdict(),
@@ -82,8 +82,8 @@ def _leave_function(model: Model) -> Any:
 
 # Templates, with the names that are bound by `_leave_function`
 
-decades_below = effect = enabled = guards = keep = num_room = num_words = representative = LATE
-sends = state = word_action = word_first = LATE
+decades_below = effect_of = enabled = guards = keep = num_room = num_words = representative = LATE
+sends_of = state = word_action = word_first = LATE
 
 
 def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
@@ -121,12 +121,12 @@ def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
                 while mask != 0 and chance > 0.0:
                     instance = word_first[word] + lowest_bit(mask)
                     mask &= mask - 1
-                    sent = sends(before, odds.params, action, instance)
+                    sent = sends_of(kept.here, odds.params, action, instance)
                     lost = sent
                     while True:
                         p = chance * odds.fates[popcount(sent), popcount(lost)]
                         if p > 0.0 and step_cost + odds.loss_cost * popcount(lost) >= due:
-                            after = effect(before, odds.params, action, instance, lost)
+                            after = effect_of(kept.here, odds.params, action, instance, lost)
                             found = keep(representative(after, odds.params, odds.alike, room), exits, count)
                             if found == NO_ROW:
                                 return WIDER, i, count

@@ -242,8 +242,8 @@ def _expand_function(model: Model) -> Any:
         model.name,
         cached=True,
         guards=steps.guards,
-        sends=steps.sends,
-        effect=steps.effect,
+        sends_of=steps.sends_of,
+        effect_of=steps.effect_of,
         representative=representative_function(model),
         num_room=room_for(model),
         broken=steps.broken,
@@ -257,8 +257,8 @@ def _expand_function(model: Model) -> Any:
 
 # Templates, with the names that are bound by `_expand_function`
 
-broken = data_loss = decades_below = effect = enabled = guards = keep = num_room = num_words = LATE
-outcome = representative = sends = state = word_action = word_first = LATE
+broken = data_loss = decades_below = effect_of = enabled = guards = keep = num_room = num_words = LATE
+outcome = representative = sends_of = state = word_action = word_first = LATE
 
 
 def _expand(odds, level, kept, arrays, place, stop, count, end):
@@ -293,7 +293,7 @@ def _expand(odds, level, kept, arrays, place, stop, count, end):
             while mask != 0 and chance > 0.0:
                 instance = word_first[word] + lowest_bit(mask)
                 mask &= mask - 1
-                sent = sends(before, odds.params, action, instance)
+                sent = sends_of(kept.here, odds.params, action, instance)
                 lost = sent
                 while True:
                     p = chance * odds.fates[popcount(sent), popcount(lost)]
@@ -302,7 +302,7 @@ def _expand(odds, level, kept, arrays, place, stop, count, end):
                         out += p
                         due = min(due, cost)
                     elif p > 0.0 and cost == level:
-                        after = effect(before, odds.params, action, instance, lost)
+                        after = effect_of(kept.here, odds.params, action, instance, lost)
                         found = keep(representative(after, odds.params, odds.alike, room), kept, count)
                         if found == NO_ROW:
                             for begun in range(row, end):

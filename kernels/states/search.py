@@ -26,6 +26,8 @@ from quorisk.kernels.states.store import (
 )
 from quorisk.kernels.stepper import stepper
 
+_MANY = 64
+"""Successors from which on they are settled."""
 Progress = Callable[[int, int], None]
 
 
@@ -93,7 +95,7 @@ def visit(
 
     With nothing wanted it goes on. Raises SearchError.
     """
-    start, expand = _functions(model)
+    start, expand, note = _functions(model)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, 8 if wanted else 0)
     if lacking := store.lacks(num_initial):
@@ -103,14 +105,17 @@ def visit(
     breaking = np.zeros((4, len(model.invariants)), np.int64)
     choice, count, status = 0, 0, ENDED
     while choice < num_initial and status != FULL:
-        status, choice, count = start(params, choice, num_initial, store.kept, parents, count, breaking)
+        status, choice, count = start(params, choice, num_initial, store.kept, parents, count)
         status = store.make_room(status, count)
+    note(params, store.kept, 0, count, 1, breaking)
     depth, first = 1, 0
     while first < count and status != FULL and not breaking[0, list(wanted)].any():
         last = count
         while first < last and status != FULL and not breaking[0, list(wanted)].any():
             stop = min(last, first + SLICE)
-            status, first, count = expand(params, store.kept, parents, first, stop, count, depth + 1, counts, breaking)
+            before = count
+            status, first, count = expand(params, store.kept, parents, first, stop, count, counts)
+            note(params, store.kept, before, count, depth + 1, breaking)
             status = store.make_room(status, count)
             if progress:
                 progress(count, depth)
@@ -120,56 +125,53 @@ def visit(
 
 
 @cache
-def _functions(model: Model) -> tuple[Any, Any]:
+def _functions(model: Model) -> tuple[Any, Any, Any]:
     steps, states = stepper(model), store_functions(model)
-    note = bind(_note, model.name, broken=steps.broken, num_invariants=len(model.invariants))
-    start = bind(_start, model.name, cached=True, initial=steps.initial, keep=states.keep, note=note)
+    start = bind(_start, model.name, cached=True, initial=steps.initial, keep=states.keep)
     expand = bind(
         _expand,
         model.name,
         cached=True,
         guards=steps.guards,
-        sends=steps.sends,
-        effect=steps.effect,
+        sends_of=steps.sends_of,
         num_actions=len(model.actions),
-        note=note,
         **states._asdict(),
         **word_tables(model),
     )
-    return start, expand
+    given = {"broken": steps.broken, "state": states.state, "num_invariants": len(model.invariants)}
+    return start, expand, bind(_note, model.name, cached=True, **given)
 
 
 # Templates, with the names that are bound by `_functions`
 
-broken = effect = guards = initial = keep = note = num_actions = num_invariants = num_words = LATE
-sends = state = word_action = word_first = LATE
+approach = broken = follow = guards = initial = keep = num_actions = num_invariants = num_words = LATE
+seek = sends_of = settle = state = word_action = word_first = LATE
 
 
-def _note(state, params, depth, place, breaking):
-    """Counts what a new state breaks. Rows of `breaking`, by invariant: breaking states, first broken, and depth and
-    place of the first one that breaks it."""
-    mask = broken(state, params)
-    if mask != 0:
-        breaking[1, lowest_bit(mask)] += 1
-        for i in range(num_invariants):
-            if mask >> i & 1:
-                breaking[0, i] += 1
-                if breaking[2, i] == 0:
-                    breaking[2, i] = depth
-                    breaking[3, i] = place
+def _note(params, kept, first, last, depth, breaking):
+    """Counts what new states break, from number `first` to last - 1. Rows of `breaking`, by invariant: breaking states,
+    first broken, and depth and place of the first one that breaks it."""
+    for place in range(first, last):
+        mask = broken(state(kept, place), params)
+        if mask != 0:
+            breaking[1, lowest_bit(mask)] += 1
+            for i in range(num_invariants):
+                if mask >> i & 1:
+                    breaking[0, i] += 1
+                    if breaking[2, i] == 0:
+                        breaking[2, i] = depth
+                        breaking[3, i] = place
 
 
-def _start(params, choice, num_initial, kept, parents, count, breaking):
+def _start(params, choice, num_initial, kept, parents, count):
     """Keeps the initial states from number `choice` on. Returns why it stopped, the next one, the number of states."""
     while choice < num_initial:
         if count + MOST_SUCCESSORS > len(kept.rows):
             return FULL, choice, count
-        start = initial(params, choice)
-        found = keep(start, kept, count)
+        found = keep(initial(params, choice), kept, count)
         if found == NO_ROW:
             return WIDER, choice, count
         if found == count:
-            note(start, params, 1, count, breaking)
             if len(parents) > 0:
                 parents[count] = -1
             count += 1
@@ -177,42 +179,55 @@ def _start(params, choice, num_initial, kept, parents, count, breaking):
     return ENDED, choice, count
 
 
-def _expand(params, kept, parents, first, last, count, depth, counts, breaking):
-    """Adds the successors of states first to last - 1. Returns why it stopped, the next state, and their number.
+def _expand(params, kept, parents, place, last, count, counts):
+    """Adds the successors of states `place` to last - 1. Returns why it stopped, the next state, and their number.
 
-    A state in which it stopped is expanded anew, so its transitions count only once it is done.
+    Successors are settled many at a time, when the processor has fetched what that asks for. States whose successors
+    are not settled when it stops are expanded anew.
     """
-    masks, here = np.empty(num_words, np.int64), np.empty(num_actions, np.int64)
-    for place in range(first, last):
-        if count + MOST_SUCCESSORS > len(kept.rows):
-            return FULL, place, count
-        if 2 * (count + MOST_SUCCESSORS) > len(kept.table):
-            return TABLE_FULL, place, count
-        before = state(kept, place)
-        guards(before, params, masks)
-        here[:] = 0
-        for word in range(num_words):
-            mask = masks[word]
-            action = word_action[word]
-            while mask != 0:
-                instance = word_first[word] + lowest_bit(mask)
-                mask &= mask - 1
-                sent = sends(before, params, action, instance)
-                lost = sent
-                while True:
-                    successor = effect(before, params, action, instance, lost)
-                    here[action] += 1
-                    found = keep(successor, kept, count)
-                    if found == NO_ROW:
-                        return WIDER, place, count
-                    if found == count:
-                        note(successor, params, depth, count, breaking)
-                        if len(parents) > 0:
-                            parents[count] = place
-                        count += 1
-                    if lost == 0:
-                        break
-                    lost = (lost - 1) & sent
+    masks, taken = np.empty(num_words, np.int64), np.empty(num_actions, np.int64)
+    mixed, sources = np.empty(_MANY + MOST_SUCCESSORS, np.uint64), np.empty(_MANY + MOST_SUCCESSORS, np.int64)
+    while place < last:
+        num, begun = 0, place
+        taken[:] = 0
+        while place < last and num < _MANY:
+            if count + num + MOST_SUCCESSORS > len(kept.rows):
+                if num > 0:
+                    break
+                return FULL, place, count
+            if 2 * (count + num + MOST_SUCCESSORS) > len(kept.table):
+                if num > 0:
+                    break
+                return TABLE_FULL, place, count
+            guards(state(kept, place), params, masks)
+            for word in range(num_words):
+                mask = masks[word]
+                action = word_action[word]
+                while mask != 0:
+                    instance = word_first[word] + lowest_bit(mask)
+                    mask &= mask - 1
+                    sent = sends_of(kept.here, params, action, instance)
+                    lost = sent
+                    while True:
+                        if not follow(place, params, action, instance, lost, kept, count + num):
+                            return WIDER, begun, count
+                        taken[action] += 1
+                        mixed[num] = seek(kept, count + num)
+                        sources[num] = place
+                        num += 1
+                        if lost == 0:
+                            break
+                        lost = (lost - 1) & sent
+            place += 1
+        for i in range(num):
+            approach(kept, mixed[i])
+        at = count
+        for i in range(num):
+            found = settle(kept, at + i, mixed[i], count)
+            if found == count:
+                if len(parents) > 0:
+                    parents[count] = sources[i]
+                count += 1
         for action in range(num_actions):
-            counts[action] += here[action]
+            counts[action] += taken[action]
     return ENDED, last, count

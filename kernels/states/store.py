@@ -9,23 +9,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, packing
+from quorisk.kernels.compiled import LATE, bind, packing, prefetch
 from quorisk.kernels.model import Model, instance_words, smallest_params
+from quorisk.kernels.ops import jitable
 from quorisk.kernels.packing import (
     Layout,
     hash_words,
     narrow,
     narrowest,
+    respread,
     spread,
     unpacked,
     wide_row,
     widened,
 )
+from quorisk.kernels.stepper import stepper
 
 MOST_SUCCESSORS = 1 << 14
 """Room kept for the successors of one state; more would need 2**6 lost subsets of 256 instances."""
 SLICE = 1 << 15
 """States that compiled code expands at a time."""
+_TOGETHER = 64
+"""Places of a table that are asked for ahead."""
 TABLE_BYTES = 8 * 6
 """A table of at most 4 places a state, twice while it grows."""
 _PLACE_BITS = 40
@@ -42,8 +47,10 @@ class Kept(NamedTuple):
 
     rows: np.ndarray  # uint64, [number, word]; as many as memory holds
     table: np.ndarray  # int64, a power of two
-    wide: np.ndarray  # uint64, the wide row of the state that was looked up or read last
+    wide: np.ndarray  # uint64, the wide row of the state that was looked up last, or has no row
+    here: np.ndarray  # uint64, the wide row of the state that was read last
     layout: Layout
+    pieces: np.ndarray  # uint64, `layout.by_source()`
 
 
 class StoreFunctions(NamedTuple):
@@ -53,6 +60,14 @@ class StoreFunctions(NamedTuple):
     """`keep(state, kept, count)`: its number, which is `count` if it is new, or NO_ROW; see `_keep`."""
     state: Any
     """`state(kept, place)`: the state of that number."""
+    follow: Any
+    """`follow(place, params, action, instance, lost, kept, at)`: writes the next state's row; see `_follow`."""
+    seek: Any
+    """`seek(kept, at)`: the hash of a row that was written, which `settle` asks for; see `_seek`."""
+    approach: Any
+    """`approach(kept, mixed)`: see `_approach`."""
+    settle: Any
+    """`settle(kept, at, mixed, count)`: the number of the state whose row was written at `at`; see `_settle`."""
 
 
 @cache
@@ -60,8 +75,14 @@ def store_functions(model: Model) -> StoreFunctions:
     """The functions that keep the states of a model."""
     like = model.initial(smallest_params(model), 0)
     pack, unpack = packing(model.widths)
-    keep = bind(_keep, model.name, pack=pack, insert=bind(_insert, model.name))
-    return StoreFunctions(keep, bind(_state, model.name, unpack=unpack, like=like))
+    return StoreFunctions(
+        keep=bind(_keep, model.name, pack=pack),
+        state=bind(_state, model.name, unpack=unpack, like=like),
+        follow=bind(_follow, model.name, change=stepper(model).change),
+        seek=bind(_seek, model.name),
+        approach=bind(_approach, model.name),
+        settle=bind(_settle, model.name),
+    )
 
 
 class Store:
@@ -75,7 +96,7 @@ class Store:
         table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
         wide = wide_row(model.initial(params, 0), model.widths)
         layout = narrowest(wide)
-        self.kept = Kept(self._rows(layout), table, wide, layout)
+        self.kept = Kept(self._rows(layout), table, wide, wide.copy(), layout, layout.by_source())
 
     def _rows(self, layout: Layout) -> np.ndarray:
         capacity = 8 * len(self._flat) // (8 * layout.num_words + self._other_bytes)
@@ -111,7 +132,7 @@ class Store:
             if len(rows) < count + MOST_SUCCESSORS:
                 return FULL
             _widen(before.rows, before.layout, rows, layout, count, np.empty_like(before.wide))
-            self.kept = before._replace(rows=rows, layout=layout)
+            self.kept = before._replace(rows=rows, layout=layout, pieces=layout.by_source())
             self._fill(np.zeros_like(before.table), count)
         return FULL if status == FULL else ENDED
 
@@ -129,7 +150,7 @@ def word_tables(model: Model) -> dict[str, Any]:
 
 # Templates, with the names that are bound by `store_functions`
 
-insert = like = pack = unpack = LATE
+change = like = pack = unpack = LATE
 
 
 def _keep(state, kept, count):
@@ -140,19 +161,50 @@ def _keep(state, kept, count):
     if pack(state, kept.wide, kept.layout.base, kept.layout.fixed) != 0:
         return NO_ROW
     narrow(kept.wide, kept.layout, kept.rows[count])
-    return insert(kept.rows, kept.table, count)
+    return _settle(kept, count, hash_words(kept.rows[count]), count)
 
 
 def _state(kept, place):
-    spread(kept.rows[place], kept.layout, kept.wide)
-    return unpack(like, kept.wide)
+    respread(kept.rows[place], kept.layout, kept.here)
+    return unpack(like, kept.here)
 
 
-def _insert(rows, table, place):
-    """The place of the row just written at `place`, behind all others: that of its equal, or its own if it is new."""
-    row = rows[place]
+def _follow(place, params, action, instance, lost, kept, at):
+    """Writes to place `at` the row of the state after that at `place`, which was the last to be read.
+
+    Whether there is such a row: if not, `kept.wide` is its wide row.
+    """
+    row = kept.rows[at]
+    for i in range(len(row)):
+        row[i] = kept.rows[place, i]
+    if change(kept.here, params, action, instance, lost, kept.pieces, row) == 0:
+        return True
+    for i in range(len(kept.wide)):
+        kept.wide[i] = kept.here[i]
+    return False
+
+
+def _seek(kept, at):
+    """Has the processor fetch what `approach` looks at."""
+    mixed = hash_words(kept.rows[at])
+    prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
+    return mixed
+
+
+def _approach(kept, mixed):
+    """Has the processor fetch what `settle` looks at."""
+    entry = kept.table[np.int64(mixed) & (len(kept.table) - 1)]
+    if entry & ~_PLACE == np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS:
+        prefetch(kept.rows, np.uint64((entry & _PLACE) - 1) * np.uint64(kept.rows.shape[1]))
+
+
+@jitable
+def _settle(kept, at, mixed, count):
+    """The number of the state whose row is at `at`, not before `count`: that of its equal, or `count` if it is new,
+    where its row is put then."""
+    rows, table = kept.rows, kept.table
+    row = rows[at]
     slots = len(table) - 1
-    mixed = hash_words(row)
     slot = np.int64(mixed) & slots
     fingerprint = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS
     while table[slot] != 0:
@@ -167,18 +219,26 @@ def _insert(rows, table, place):
             if same:
                 return (entry & _PLACE) - 1
         slot = (slot + 1) & slots
-    table[slot] = fingerprint | (place + 1)
-    return place
+    table[slot] = fingerprint | (count + 1)
+    if at != count:
+        for i in range(len(row)):
+            rows[count, i] = row[i]
+    return count
 
 
 def _rehash_template(rows, count, table):
-    slots = len(table) - 1
-    for place in range(count):
-        mixed = hash_words(rows[place])
-        slot = np.int64(mixed) & slots
-        while table[slot] != 0:
-            slot = (slot + 1) & slots
-        table[slot] = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS | (place + 1)
+    slots = np.uint64(len(table) - 1)
+    mixed = np.empty(_TOGETHER, np.uint64)
+    for first in range(0, count, _TOGETHER):
+        num = min(_TOGETHER, count - first)
+        for i in range(num):
+            mixed[i] = hash_words(rows[first + i])
+            prefetch(table, mixed[i] & slots)
+        for i in range(num):
+            slot = np.int64(mixed[i] & slots)
+            while table[slot] != 0:
+                slot = np.int64(np.uint64(slot + 1) & slots)
+            table[slot] = np.int64(mixed[i] >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS | (first + i + 1)
 
 
 def _widen_template(rows, layout, wider_rows, wider, count, wide):

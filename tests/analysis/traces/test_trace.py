@@ -26,7 +26,7 @@ from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.stepper import stepper
 from scripts.counterexamples import SHOWCASES
 from tests.references import bookkeeper, compaction, kafka
-from tests.support import ROOT, params_of, point_of, values_of
+from tests.support import ROOT, compiled_effect, params_of, point_of, values_of
 
 CONFIGS = ROOT / "configs"
 MEMORY = 64 << 20
@@ -57,13 +57,13 @@ def showcase(name):
 
 @cache
 def compiled(model):
-    """Guards, sends, effect and invariants of the engine for Python to call."""
+    """Guards, sends, effect and invariants of compiled code for Python to call."""
     steps = stepper(model)
-    guards, effect, sends, broken = steps.guards, steps.effect, steps.sends, steps.broken
+    guards, sends, broken = steps.guards, steps.sends, steps.broken
     return (
         njit(lambda state, params, masks: guards(state, params, masks)),
         njit(lambda state, params, action, instance: sends(state, params, action, instance)),
-        njit(lambda state, params, action, instance, lost: effect(state, params, action, instance, lost)),
+        compiled_effect(model),
         njit(lambda state, params: broken(state, params)),
     )
 

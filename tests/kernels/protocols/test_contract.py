@@ -14,7 +14,7 @@ from quorisk.kernels.engines.jax_batch import OPTIONS
 from quorisk.kernels.model import leaves, num_words, smallest_params
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.stepper import stepper
-from tests.support import params_of, random_walks, values_of
+from tests.support import compiled_effect, params_of, random_walks, values_of
 
 jax.config.update("jax_enable_x64", True)
 
@@ -84,7 +84,8 @@ def test_python_numba_and_jax_agree(name, number):
 def by_numba(name):
     model = registry.load(name)
     steps, words = stepper(model), sum(num_words(model))
-    guards, effect, sends, broken, outcome = steps.guards, steps.effect, steps.sends, steps.broken, steps.outcome
+    guards, sends, broken, outcome = steps.guards, steps.sends, steps.broken, steps.outcome
+    effect = compiled_effect(model)
 
     @njit
     def evaluate(like, params, rows, taken):

@@ -21,7 +21,7 @@ from quorisk.kernels.protocols.kafka.params import Params
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.stepper import stepper
 from tests.references import kafka as reference
-from tests.support import ROOT, instances, params_of, random_walks, run, values_of
+from tests.support import ROOT, compiled_effect, instances, params_of, random_walks, run, values_of
 
 jax.config.update("jax_enable_x64", True)
 
@@ -342,7 +342,7 @@ def assert_same(found, expected):
 def test_numba_agrees_with_python(steps, expected):
     assert {action for _, _, action, *_ in steps} == set(range(len(MODEL.actions)))
     compiled, words = stepper(MODEL), sum(num_words(MODEL))
-    guards, effect, broken_mask, outcome = compiled.guards, compiled.effect, compiled.broken, compiled.outcome
+    guards, effect, broken_mask, outcome = compiled.guards, compiled_effect(MODEL), compiled.broken, compiled.outcome
 
     @njit
     def evaluate(like, like_params, params, states, actions, taken):

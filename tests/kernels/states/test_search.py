@@ -5,28 +5,57 @@ import pytest
 from numba import njit
 
 from quorisk.kernels.compiled import bind
-from quorisk.kernels.ops import jitable
+from quorisk.kernels.packing import narrowest
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL
-from quorisk.kernels.states import search, store
+from quorisk.kernels.states import paths, search, store
 from tests.support import params_of
-
-
-@jitable
-def one_hash_for_all(row):
-    return np.uint64(0x0123456789ABCDEF)
 
 
 @pytest.mark.parametrize("word", [0, 1, 2])
 def test_states_of_equal_hash_are_told_apart_by_every_word(word):
-    inner = bind(store._insert, "collide", hash_words=one_hash_for_all)  # for compiled code alone
-    insert = njit(lambda states, table, place: inner(states, table, place))
-    states, table = np.zeros((9, 3), np.uint64), np.zeros(64, np.int64)
+    one_hash_for_all = np.uint64(0x0123456789ABCDEF)
+    inner = bind(store._settle, "collide")  # for compiled code alone
+    settle = njit(lambda kept, at, count: inner(kept, at, one_hash_for_all, count))
+    rows, nothing = np.zeros((9, 3), np.uint64), np.zeros(1, np.uint64)
+    kept = store.Kept(rows, np.zeros(64, np.int64), nothing, nothing, narrowest(nothing), np.zeros((1, 3), np.uint64))
     for place in range(4):
-        states[place, word] = place + 1
-        assert insert(states, table, place) == place
+        rows[place + 2, word] = place + 1
+        assert settle(kept, place + 2, place) == place
+        assert rows[place, word] == place + 1
     for known in range(4):
-        states[4] = states[known]
-        assert insert(states, table, 4) == known
+        rows[5] = rows[known]
+        assert settle(kept, 5, 4) == known
+
+
+def by_plain_python(model, params, most):
+    """The first states in the order of their discovery, and of each the place of the one that it was found from."""
+    order = [model.initial(params, choice) for choice in range(model.initial_choices(params))]
+    known, parents, place = set(order), [-1] * len(order), 0
+    while place < len(order) < most:
+        for action, instance in paths.instances(model, order[place], params):
+            sent = paths.sends(model, order[place], params, paths.Step(action, instance, 0))
+            for lost in reversed(list(paths.subsets(sent))):
+                after = paths.after(model, order[place], params, paths.Step(action, instance, lost))
+                if after not in known:
+                    known.add(after)
+                    order.append(after)
+                    parents.append(place)
+        place += 1
+    return order, parents
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name):
+    model = registry.load(name)
+    params = params_of(model)
+    unbroken = [i for i in range(len(model.invariants)) if model.invariants[i].data_loss][:1]
+    visited = search.visit(model, params, 1 << 28, wanted=unbroken)
+    assert not visited.breaking[0, unbroken].any()
+    order, parents = by_plain_python(model, params, 3000)
+    assert visited.num_states >= len(order) > 500
+    assert [visited.store.state(place) for place in range(len(order))] == order
+    assert visited.parents[: len(order)].tolist() == parents
 
 
 def test_an_incomplete_search_counts_what_it_found_and_says_so():
