@@ -5,8 +5,6 @@ Rows of the same point whose run ranges lie end to end merge by addition; anythi
 times are decimals of 38 digits, since those of 10**12 runs need not fit 64 bits.
 """
 
-import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -14,24 +12,16 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
 from quorisk.analysis import heads, stored
 from quorisk.analysis.experiment.identity import id_of
-from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.kernels.engines.tally import MOST_TICKS, TIME_TICK, Tally
+from quorisk.kernels.engines.tally import MOST_TICKS, Tally
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import EXPOSURE, OUTCOMES, Model
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from quorisk.analysis.statistics.estimator import Estimator
-
-ANY_LOSS = DATA_LOSS
-"""Stands for an invariant in `frame`: the breach of any whose breach is data loss."""
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
 EFFORT, BY_FAULTS, HEAD = "effort", "by faults", "head"
 BY_RUNS, CERTAIN = "runs", "certain"
@@ -255,90 +245,6 @@ _MERGES: Mapping[str, Any] = {
     INVARIANTS: _sum_invariants,
     HEAD: heads.merge,
 }
-
-
-def frame(
-    table: pa.Table,
-    confidence: float,
-    simultaneous: bool = False,
-    at_any_time: bool = False,
-    target: float = math.inf,
-    num_scenarios: int = 1,
-) -> "pd.DataFrame":
-    """One row for each point and invariant, before them one for any data loss (`invariant` is ANY_LOSS).
-
-    Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
-    `steps`, `messages`, `wall_s`, the outcomes' counts, `engine` and `stopped`, and for the invariant: `invariant`,
-    `data_loss`, `about` (exposure, availability, or nothing), `losses` (runs that broke it), `mean_exposed` (of
-    exposure: the model time for which it was broken in one of these runs, on average), `hidden` (runs that may hide a
-    loss: every unfinished one, with `at_any_time` every run that the horizon ended, too), `p` = losses / runs, `low`
-    and `high` of its interval, in which every hidden run may be one; and of the interval its `method` in words, its
-    `confidence`, the number of intervals that hold `together` with it (1, or if `simultaneous` one invariant's at all
-    points), and whether its method is `sequential`.
-
-    `target` is the probability of data loss that configurations are held to, in a column of that name; infinite if
-    there is none. Of `num_scenarios` rows that add up to a design's year the intervals hold together in any case.
-
-    Where losses were too rare to count, `p`, `low`, `high` and `method` follow from the head and the runs from its
-    exits; `losses` is p times `runs` then, the expectation for the pilot's runs, or 0 if only an upper bound is known.
-    `bounds` says of every row whether its high end is more than ten times its low end.
-
-    If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
-    holds at every number of runs at once, and so whatever it was that stopped them.
-    """
-    import pandas as pd  # here, since Spark's workers get along without
-
-    rows = []
-    estimator = estimator_of(table, confidence, table.num_rows if simultaneous else num_scenarios)
-    for each in table.to_pylist():
-        shared = {name: each[name] for name in IDENTITY_COLUMNS if name != "parameters"}
-        shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
-        shared |= {key: math.inf for key in ("run.horizon", "run.lifetime") if shared[key] is None}
-        shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
-        shared |= {name: int(each[name]) for name in ("steps", "messages")}
-        shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"]), "target": target}
-        any_loss = {"name": ANY_LOSS, "data_loss": True, "about": "", "broken": each["lost"], "exposed_ticks": None}
-        hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
-        rows += [
-            shared | _estimate(each, invariant, estimator, hidden) for invariant in (any_loss, *each["invariants"])
-        ]
-    return pd.DataFrame(rows)
-
-
-def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":
-    """How the intervals of a table are made: by the confidence sequence if at any point runs were not fixed before."""
-    from quorisk.analysis.statistics.estimator import Estimator
-
-    fixed = all(set(reasons) <= {BY_RUNS, CERTAIN} for reasons in table["stopped"].to_pylist())
-    return Estimator(confidence, together, not fixed)
-
-
-def _estimate(
-    each: Mapping[str, Any], invariant: Mapping[str, Any], estimator: "Estimator", hidden: int
-) -> dict[str, Any]:
-    broken, runs, ticks = invariant["broken"], each["num_runs"], invariant["exposed_ticks"]
-    losses, method = broken, estimator.method
-    if each["head"]:
-        p, low, high, method = heads.answer(each["head"], invariant["name"], estimator)
-        losses = p * runs if low > 0.0 else 0
-    else:
-        p, (low, high) = losses / runs, estimator.interval(losses, runs, hidden)
-    return {
-        "invariant": invariant["name"],
-        "data_loss": invariant["data_loss"],
-        "about": invariant["about"],
-        "losses": losses,
-        "mean_exposed": math.nan if ticks is None or not broken else int(ticks) * TIME_TICK / broken,
-        "hidden": hidden,
-        "p": p,
-        "low": low,
-        "high": high,
-        "method": method,
-        "bounds": estimator.far_apart(low, high),
-        "confidence": estimator.confidence,
-        "together": estimator.together,
-        "sequential": estimator.is_sequential,
-    }
 
 
 def write(table: pa.Table, file: Path | IO[bytes]) -> None:

@@ -22,6 +22,8 @@ from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment import config, units
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.frame import estimator_of
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
@@ -48,7 +50,7 @@ class Sweep(NamedTuple):
     """What a sweep's folder holds."""
 
     frame: "pd.DataFrame"
-    """One row for each point and invariant; see `results.frame`. The grid's parameters come first, in its order."""
+    """One row for each point and invariant; see `frame.frame`. The grid's parameters come first, in its order."""
     histograms: "pd.DataFrame"
     """See `histograms`."""
     losses_by_faults: "pd.DataFrame"
@@ -116,10 +118,10 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
     Raises ValueError or the like if no sweep wrote the table.
     """
     if experiment is None:
-        frame = _checked(results.frame(table, confidence))
+        frame = _checked(frame_of(table, confidence))
         return Sweep(frame, histograms(table), losses_by_faults(table, confidence))
     run, num_scenarios = experiment.run, max(len(experiment.scenarios), 1)
-    frame = results.frame(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
+    frame = frame_of(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
     by_faults = losses_by_faults(table, run.confidence)
     return Sweep(described(_checked(frame), experiment), histograms(table), by_faults)
 
@@ -192,7 +194,7 @@ def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
     import pandas as pd
 
     columns = ["point_id", "faults", "losses", "share", "low", "high"]
-    estimator = results.estimator_of(table, confidence)
+    estimator = estimator_of(table, confidence)
     rows = [
         (row["point_id"], tuple(sorted(faults)), losses, losses / row["lost"], *estimator.interval(losses, row["lost"]))
         for row in table.select(["point_id", "lost", "stopped", "losses_by_faults"]).to_pylist()

@@ -194,7 +194,7 @@ class Sweep(NamedTuple):
         """Returns one row for each configuration and invariant: parameters by dotted key, `losses`, `p`, `low`, `high`
         and more.
 
-        `quorisk.analysis.results.frame` explains all columns.
+        `quorisk.analysis.frame.frame` explains all columns.
         """
         return self.tables.frame
 

@@ -12,6 +12,7 @@ import pytest
 
 from quorisk.analysis import results, stored
 from quorisk.analysis.experiment.identity import canonical_parameters, point_id
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.analysis.results import Identity
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
@@ -248,7 +249,7 @@ def test_other_files_are_no_results(tmp_path):
 def test_a_frame_has_a_row_for_each_invariant_and_for_any_loss():
     counts = {"completed": 80, "lost": 15, "unfinished": 5, "num_runs": 100}
     broken = [{"name": i.name, "data_loss": i.data_loss, "broken": 9 - k} for k, i in enumerate(MODEL.invariants)]
-    frame = results.frame(table(row() | counts | {"invariants": broken}), 0.9)
+    frame = frame_of(table(row() | counts | {"invariants": broken}), 0.9)
     assert list(frame["invariant"]) == ["data loss", *(invariant.name for invariant in MODEL.invariants)]
     assert list(frame["losses"]) == [15, 9, 8, 7]
     assert list(frame["data_loss"]) == [True, *(invariant.data_loss for invariant in MODEL.invariants)]
@@ -259,7 +260,7 @@ def test_a_frame_has_a_row_for_each_invariant_and_for_any_loss():
 
 def test_a_frame_has_every_parameter_under_its_dotted_key():
     endless = json.dumps(json.loads(IDENTITY.parameters) | {"run.horizon": None, "run.lifetime": None})
-    frame = results.frame(table(row(), row(point_id="other", parameters=endless)), 0.95)
+    frame = frame_of(table(row(), row(point_id="other", parameters=endless)), 0.95)
     given = {key: frame[key].iloc[0] for key in frame.columns if "." in key}
     assert given == json.loads(IDENTITY.parameters)
     assert list(frame["run.horizon"].unique()) == [50.0, math.inf]
@@ -269,12 +270,12 @@ def test_a_frame_has_every_parameter_under_its_dotted_key():
 def test_simultaneous_intervals_are_wider_and_horizon_runs_hide_losses_on_request():
     """Three points together at 95%: each interval as if at 1 - 0.05 / 3."""
     cut = table(*(row(point_id=str(i)) | {"completed": 7, "horizon": 3} for i in range(3)))
-    alone, together = results.frame(cut, 0.95), results.frame(cut, 0.95, simultaneous=True)
-    strict = results.frame(cut, 1 - 0.05 / 3)
+    alone, together = frame_of(cut, 0.95), frame_of(cut, 0.95, simultaneous=True)
+    strict = frame_of(cut, 1 - 0.05 / 3)
     assert together["high"].tolist() == pytest.approx(strict["high"].tolist())
     assert together["high"].iloc[0] > alone["high"].iloc[0]
     assert together["method"].iloc[0] == "simultaneous Clopper-Pearson"
-    any_time = results.frame(cut, 0.95, at_any_time=True)
+    any_time = frame_of(cut, 0.95, at_any_time=True)
     assert any_time["high"].iloc[0] == clopper_pearson(0, 10, 0.95, 3)[1]
 
 
@@ -282,9 +283,9 @@ def test_simultaneous_intervals_are_wider_and_horizon_runs_hide_losses_on_reques
 def test_where_the_number_of_runs_was_not_fixed_the_interval_holds_at_any(why):
     broken = [{"name": i.name, "data_loss": i.data_loss, "broken": 15} for i in MODEL.invariants]
     counts = {"completed": 85, "lost": 15, "num_runs": 100, "invariants": broken}
-    fixed, free = (results.frame(table(row() | counts | {"stopped": [each]}), 0.9) for each in ("runs", why))
+    fixed, free = (frame_of(table(row() | counts | {"stopped": [each]}), 0.9) for each in ("runs", why))
     assert (fixed["method"][0], free["method"][0]) == (intervals.METHOD, sequential.METHOD)
     assert (free["low"][0], free["high"][0]) == sequential.confidence_sequence(15, 100, 0.9)
     assert list(free["stopped"].unique()) == [why]
     both = table(row() | counts | {"stopped": ["runs"]}, row(point_id="other") | counts | {"stopped": [why]})
-    assert list(results.frame(both, 0.9)["method"].unique()) == [sequential.METHOD]
+    assert list(frame_of(both, 0.9)["method"].unique()) == [sequential.METHOD]

@@ -6,10 +6,10 @@ import json
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.command import show_decision
 from quorisk.command.decide import STARTERS
 from tests.plots import tables
@@ -93,8 +93,8 @@ def test_diff_tells_which_configurations_differ_and_by_how_much(quorisk, sweeps)
     assert two["difference"] == pytest.approx(0.17)
     # at 1 - 0.05 / 4 each, so that all four intervals hold together
     high, low = (
-        results.frame(tables.table([30], model__keys=[2]), 1 - 0.05 / 4),
-        results.frame(tables.table([200], model__keys=[2]), 1 - 0.05 / 4),
+        frame_of(tables.table([30], model__keys=[2]), 1 - 0.05 / 4),
+        frame_of(tables.table([200], model__keys=[2]), 1 - 0.05 / 4),
     )
     assert two["difference_low"] == pytest.approx(low["low"][0] - high["high"][0])
     assert (found["only_before"], found["only_after"]) == (1, 1)

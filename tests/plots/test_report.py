@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 import pytest
 
 from quorisk.analysis.experiment import config
-from quorisk.analysis.results import frame as frame_of
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.protocols import registry
 from quorisk.plots import choose, numbers, text
 from quorisk.plots.loss import loss_figure

@@ -9,7 +9,7 @@ from hypothesis import given as given_values
 from hypothesis import settings as given_examples
 from hypothesis import strategies as st
 
-from quorisk.analysis.results import frame as frame_of
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.sequential import confidence_sequence
 from quorisk.plots import choose, numbers, verdict

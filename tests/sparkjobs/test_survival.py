@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results
 from quorisk.analysis.experiment import config
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.errors import RunError
 from quorisk.sparkjobs import folder, session
@@ -120,7 +120,7 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     assert f"warning: time was up at {points} before all runs were done" in console.file.getvalue()
     assert said in console.file.getvalue()
     assert said in (out / folder.REPORT).read_text()
-    frame = results.frame(folder.result_rows(out), 0.95)
+    frame = frame_of(folder.result_rows(out), 0.95)
     assert set(frame["method"][frame["stopped"] == "time"]) == {sequential.METHOD}
     monkeypatch.setattr("quorisk.sparkjobs.run.time", time)
     assert sweep(experiment, out, Options(resume=True), console).stopped == {"runs": 4}

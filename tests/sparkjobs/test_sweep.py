@@ -20,6 +20,7 @@ from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
+from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
@@ -186,7 +187,7 @@ def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, 
     experiment = load("run.runs=20000", "run.precision=0.02", f"run.precision_of={leak}")
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
-    frame = results.frame(folder.result_rows(out), 0.95)
+    frame = frame_of(folder.result_rows(out), 0.95)
     for point in experiment.points:
         expected = estimate(experiment._replace(points=(point,)), 1)
         rows = frame[frame["point_id"] == point.point_id].set_index("invariant")
