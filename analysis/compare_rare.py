@@ -15,7 +15,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.method import Known, Rare, Where
 from quorisk.analysis.statistics.estimator import Estimator
-from quorisk.analysis.statistics.paired import Comparison, apart, beyond
+from quorisk.analysis.statistics.paired import Comparison, apart, beyond, holm
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.engines import registry
@@ -76,10 +76,11 @@ def compared(
         if head and head == alone[baseline].head:
             points = [variants[variant].point, variants[baseline].point]
             tail, part = _tail(given, points, known[head], threads)
-            answers.append(beyond(found, ends[baseline], tail, part, len(pairs)))
+            answers.append(beyond(found, ends[baseline], tail, part))
         else:
             answers.append(apart(found, ends[variant], ends[baseline]))
-    return alone, answers
+    adjusted = holm([answer.p_value for answer in answers])
+    return alone, [answer._replace(p_adjusted=p) for answer, p in zip(answers, adjusted, strict=True)]
 
 
 def _rare(

@@ -82,14 +82,13 @@ def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple
 
 
 def beyond(
-    seen: Comparison, baseline: tuple[float, float, float], tail: Comparison, part: tuple[float, float], num_pairs: int
+    seen: Comparison, baseline: tuple[float, float, float], tail: Comparison, part: tuple[float, float]
 ) -> Comparison:
     """A comparison of two that share a head, by runs of both from its exits.
 
     With L and F those of both, v = L + F q_v and b = L + F q_b: so v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
     `baseline` is estimate, low and high end of b, and `tail` compares q_v with q_b; if both hold, so do difference and
-    ratio. `part` is F, and how far the difference may be off besides.
-    The p-value is that of `tail`, adjusted for `num_pairs` (Bonferroni).
+    ratio. `part` is F, and how far the difference may be off besides. The p-value is that of `tail`.
     """
     leaves, slack = part
     p, b_low, b_high = baseline
@@ -108,7 +107,7 @@ def beyond(
         ratio_low=max(0.0, at_least),
         ratio_high=at_most if at_most < math.inf else None,
         p_value=tail.p_value,
-        p_adjusted=min(1.0, num_pairs * tail.p_value),
+        p_adjusted=tail.p_value,
         from_exits=True,
     )
 
