@@ -59,6 +59,7 @@ def _started(command: Sequence[str], log: Path, pattern: str, host: str = LOOPBA
     place = ["--host", host, "--webui-port", "0"]
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # as on other machines
     environment = inherited | {"SPARK_LOCAL_IP": host, "SPARK_NO_DAEMONIZE": "1"}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = "-XX:TieredStopAtLevel=1"  # it has little to do
     environment["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"  # a second port for jobs, unauthenticated
     with log.open("wb") as file:
         process = subprocess.Popen(

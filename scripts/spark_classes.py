@@ -15,7 +15,8 @@ def make(archive: Path) -> None:
     """Makes an archive of the classes that a small job needs: an empty file if Java makes none, or dies of it."""
     with TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder, archive.name)
-        settings = {"spark.driver.extraJavaOptions": classes("ArchiveClassesAtExit", made)}
+        options = f"-XX:TieredStopAtLevel=1 {classes('ArchiveClassesAtExit', made)}"
+        settings = {"spark.driver.extraJavaOptions": options}
         with session.spark("local[1]", settings, Path(folder, "spark.log")) as context:
             java = context._gateway.proc
             count = context.accumulator(0)

@@ -1,8 +1,18 @@
-"""Fixtures that several tests share."""
+"""Fixtures that several tests share, and what makes all of them faster."""
+
+import gc
 
 import pytest
 
 from quorisk.command import main
+
+
+def pytest_collection_finish():
+    """Has the garbage collector leave alone what test modules import, and look seldom: else it takes a tenth of the
+    time, most of it among millions of objects that stay to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import combinations, pairwise
 from math import fsum
 from typing import Any, NamedTuple
@@ -697,36 +698,56 @@ def expected_visits(graph: Graph, stop: set[int]) -> list[float]:
     return [float(x) for x in splu(system, diag_pivot_thresh=0.0).solve(start)]
 
 
+@lru_cache(maxsize=1)  # one that is asked for at several rates in a row is explored once
+def _steps(constants: Constants) -> tuple[list[list[tuple[str, list[tuple[int, int, int]]]]], list[dict[str, bool]]]:
+    """Of every state that runs reach, whatever their rates: each action instance and what it may come to (messages
+    sent, lost, the next state's number); and which invariants hold. State 0 is the initial one."""
+    start = initial(constants)
+    number = {start: 0}
+    queue = deque([start])
+    moves: list[list[tuple[str, list[tuple[int, int, int]]]]] = []
+    holding: list[dict[str, bool]] = []
+    while queue:
+        state = queue.popleft()
+        holding.append(invariants(state, constants))
+        found = instances(state, constants) if all(holding[-1][name] for name in DATA_LOSS) else []
+        moves.append([])
+        for one in found:
+            for _, _, successor in one.outcomes:
+                if successor not in number:
+                    number[successor] = len(number)
+                    queue.append(successor)
+            moves[-1].append((one.action, [(sent, lost, number[after]) for sent, lost, after in one.outcomes]))
+    return moves, holding
+
+
 def loss_chain(constants: Constants, message_loss: float, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
     """Exact probabilities that a random run breaks each invariant by its end, and its expected length.
 
     A run ends at the first state that breaks a data-loss invariant or enables no action with a rate.
     """
     rate = dict.fromkeys(ACTIONS, 1.0) | dict(rates or {})
-    start = initial(constants)
-    number = {start: 0}
-    queue = deque([start])
+    moves, holding = _steps(constants)
+    number = {0: 0}
+    queue = deque([0])
     graph: Graph = []
     breaking: dict[str, set[int]] = {name: set() for name in INVARIANTS}
-    while queue:  # states are numbered in the order in which they leave the queue
+    while queue:  # states are numbered anew, in the order in which they leave the queue
         state = queue.popleft()
         row: dict[int, float] = {}
-        holds = invariants(state, constants)
         for name in INVARIANTS:
-            if not holds[name]:
+            if not holding[state][name]:
                 breaking[name].add(len(graph))
-        if all(holds[name] for name in DATA_LOSS):
-            enabled = [one for one in instances(state, constants) if rate[one.action] > 0]
-            total = sum(rate[one.action] for one in enabled)
-            for one in enabled:
-                for sent, lost, successor in one.outcomes:
-                    p = rate[one.action] / total * message_loss**lost * (1.0 - message_loss) ** (sent - lost)
-                    if p > 0:
-                        if successor not in number:
-                            number[successor] = len(number)
-                            queue.append(successor)
-                        index = number[successor]
-                        row[index] = row.get(index, 0.0) + p
+        total = sum(rate[action] for action, _ in moves[state])
+        for action, outcomes in moves[state]:
+            for sent, lost, successor in outcomes if rate[action] > 0 else ():
+                p = rate[action] / total * message_loss**lost * (1.0 - message_loss) ** (sent - lost)
+                if p > 0:
+                    if successor not in number:
+                        number[successor] = len(number)
+                        queue.append(successor)
+                    index = number[successor]
+                    row[index] = row.get(index, 0.0) + p
         graph.append(row)
     visits = expected_visits(graph, set())
     probability = {}

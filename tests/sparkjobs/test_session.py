@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark import SparkContext
@@ -91,13 +93,18 @@ def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
     assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded.read_text()
 
 
-def test_what_java_did_not_finish_is_no_archive(tmp_path, monkeypatch):
-    end = session._end
+@pytest.mark.parametrize(("returncode", "kept"), [(0, b"an archive"), (-9, b"")])
+def test_what_java_did_not_finish_is_no_archive(tmp_path, monkeypatch, returncode, kept):
+    """Spark's part is played: Java that writes, and ends well or is killed when half is written."""
 
-    def killed(java, context):
-        java.proc.kill()  # before it writes the archive, as it does when it ends
-        end(java, context)
+    @contextmanager
+    def spark(master, settings, log):
+        job = MagicMock()
+        job._gateway.proc.returncode = returncode
+        yield job
+        (log.parent / "spark.jsa").write_bytes(b"an archive" if returncode == 0 else b"an ar")
 
-    monkeypatch.setattr(session, "_end", killed)
+    monkeypatch.setattr(session, "spark", spark)
     make(tmp_path / "spark.jsa")
-    assert (tmp_path / "spark.jsa").read_bytes() == b""
+    assert (tmp_path / "spark.jsa").read_bytes() == kept
+    assert list(tmp_path.iterdir()) == [tmp_path / "spark.jsa"]
