@@ -24,7 +24,7 @@ QUICK = tests/analysis/experiment tests/analysis/statistics tests/kernels/engine
     tests/sparkjobs/test_settings.py tests/sparkjobs/test_files.py tests/sparkjobs/test_ledger.py tests/plots/test_verdict.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster quick lint gallery bench wheel clean
+.PHONY: help setup demo test test-here test-cluster quick lint gallery bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,12 +36,14 @@ demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep eight designs and 
 	@$(WITH_JAVA) $(BIN)/quorisk run configs/pulsar.toml --out results/pulsar --resume
 	@echo "The report: $(CURDIR)/results/pulsar/report.html"
 
-# A cluster mostly waits, so lint runs beside it.
+# A cluster mostly waits, so its tests run beside the others; lint comes first, while those compile what all need.
 test: $(CLASSES) ## run the tests, lint, and type-check
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile -m "not cluster"
-	@$(MAKE) --no-print-directory -j2 lint test-cluster
+	@$(MAKE) --no-print-directory -j2 test-here test-cluster
 
-test-cluster: $(CLASSES)
+test-here: $(CLASSES)
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile -m "not cluster"
+
+test-cluster: $(CLASSES) lint
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
 quick: $(STAMP) ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
