@@ -35,13 +35,13 @@ class Limits(NamedTuple):
     bytes_per_s: float
     """The bandwidth of its memory."""
     operations_per_s: float
-    """Operations on 64-bit integers, each of which takes two on 32 bits."""
+    """Operations on 32-bit integers; one on 64 bits takes two."""
 
 
 def _nvidia(terabytes_per_s: float, multiprocessors: int, clock_ghz: float) -> Limits:
     """A multiprocessor of compute capability 8.0 or 9.0 starts 64 additions, comparisons or bitwise operations on
     32-bit integers a clock cycle (CUDA Programming Guide, throughput of native arithmetic instructions)."""
-    return Limits(terabytes_per_s * 1e12, multiprocessors * 64 * clock_ghz * 1e9 / 2)
+    return Limits(terabytes_per_s * 1e12, multiprocessors * 64 * clock_ghz * 1e9)
 
 
 LIMITS = {
@@ -71,7 +71,7 @@ class Speed(NamedTuple):
     bytes_per_step: int | None = None
     """Bytes of device memory moved: a run's state, read and written once."""
     operations_per_step: int | None = None
-    """Elementwise operations on 64-bit integers, counted by XLA."""
+    """Elementwise operations, counted by XLA; one on 64-bit integers is two."""
     steps_per_s_by_bytes: float | None = None
     """The most that the device's bandwidth allows; None if the device is not in LIMITS."""
     steps_per_s_by_operations: float | None = None

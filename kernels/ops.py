@@ -1,9 +1,9 @@
-"""The few operations in which protocols are written: on Python's integers, JAX's arrays and traced expressions alike.
+"""The few operations in which protocols are written: on Python's integers and on traced expressions alike.
 
 A protocol's functions are plain Python over 64-bit signed integers and NamedTuples of them. Called with Python integers
-they compute (traces of runs); called with expressions they become machine code (`kernels.tracing`); under `jax.vmap`
-they trace into XLA. Fields use at most 63 bits, so that `>>` never meets a sign bit. In what Numba itself compiles,
-the operations are what `kernels.machine_code` says.
+they compute (traces of runs); called with expressions they become machine code, or arrays of XLA's (`kernels.tracing`).
+Fields use at most 63 bits, so that `>>` never meets a sign bit. In what Numba itself compiles, the operations are what
+`kernels.machine_code` says. Random numbers are made with them, too, of JAX's arrays as well.
 """
 
 from collections.abc import Callable
@@ -66,18 +66,16 @@ def where(condition: Any, yes: T, no: T) -> T:
         return yes if condition else no
     if isinstance(condition, Traced):
         return condition.where(yes, no)
-    import jax  # only traced values get here
+    import jax  # random numbers alone get here
 
-    return jax.tree.map(lambda a, b: a if a is b else jax.numpy.where(condition, a, b), yes, no)
+    return jax.numpy.where(condition, yes, no)  # type: ignore[call-overload]
 
 
 def when(condition: Any, guard: Any, *args: Any) -> Any:
     """`guard(*args)` where `condition` holds, else 0; compiled for CPUs the guard is skipped, not computed."""
-    if isinstance(condition, int):
-        return guard(*args) if condition else 0
     if isinstance(condition, Traced):
         return condition.when(guard(*args))
-    return where(condition, guard(*args), 0)
+    return guard(*args) if condition else 0
 
 
 def popcount(mask: Any) -> Any:

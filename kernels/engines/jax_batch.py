@@ -5,6 +5,7 @@ lane, and adds up the runs that ended, so that no lane waits for the longest run
 device.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -44,6 +45,13 @@ OPTIONS: dict[str, dict[str, str | bool | int | float]] = {
 """XLA's options by platform. On CPUs, fusion computes shared values anew for each that needs them: BookKeeper takes
 nine times as long to compile and 2.7 times as long to step. On GPUs, two steps write by turns to two copies of the
 lanes; else XLA copies 25 arrays after each step of BookKeeper."""
+
+
+_MOVES = re.compile(
+    "parameter|constant|fusion|call|tuple|get-tuple-element|while|conditional|copy|bitcast|broadcast|reshape|transpose|"
+    "slice|dynamic-slice|dynamic-update-slice|gather|concatenate|iota|opt-barrier|custom-call|reduce"
+)
+"""Operations of XLA's that compute nothing, or whose parts are counted by themselves."""
 
 
 class Queue(NamedTuple):
@@ -128,12 +136,24 @@ def advance(model: Model, mesh: Mesh) -> Any:
 
 def step_cost(model: Model, queue: Queue) -> tuple[int, int]:
     """Bytes and operations of one step of one run: its lane read and written once, and what is left of the step's
-    elementwise operations, nearly all of them on 64-bit integers, once XLA has removed what is computed twice."""
+    elementwise operations once XLA has removed what is computed twice. One on 64 bits counts as two."""
     lanes = jax.eval_shape(partial(_blank, model, 1)).lanes
     step = jax.jit(partial(_step, model), compiler_options=OPTIONS["cpu"])
     with jax.default_device(jax.devices("cpu")[0]):
-        counted: Any = step.lower(queue, lanes).compile().cost_analysis()
-    return 2 * _num_bytes(lanes), round(counted["flops"])
+        compiled = step.lower(queue, lanes).compile()
+    counted: Any = compiled.cost_analysis()
+    return 2 * _num_bytes(lanes), round(counted["flops"]) + _num_wide(compiled.as_text() or "")
+
+
+def _num_wide(program: str) -> int:
+    """The number of elementwise operations on 64 bits in a program of XLA's, as text."""
+    lines = re.findall(r"(%\S+) = (\w+)\[\S* ([\w-]+)\((%[\w.-]+)?", program)
+    types = {name: kind for name, kind, _, _ in lines}
+    return sum(
+        (types.get(operand, kind) if operation == "compare" else kind).endswith("64")
+        for _, kind, operation, operand in lines
+        if not _MOVES.fullmatch(operation)
+    )
 
 
 @cache

@@ -4,7 +4,7 @@ It computes what `numba_engine._run` computes, to the bit: all guards, the draws
 one that was drawn is kept. Times are float64, all else integers, so `jax_enable_x64` must be on.
 """
 
-from functools import cache
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -35,9 +35,12 @@ from quorisk.kernels.model import (
     fault_bits,
     instance_words,
     leaves,
-    smallest_params,
 )
 from quorisk.kernels.ops import as_int64, as_uint64, nth_bit, popcount
+from quorisk.kernels.tracing.arrays import Arrays
+from quorisk.kernels.tracing.expressions import same
+from quorisk.kernels.tracing.general import CHOICE, INSTANCE, PARAMS, STATE, GeneralModel, general
+from quorisk.kernels.tracing.general import LOST as MESSAGES_LOST
 
 _once = jax.lax.optimization_barrier
 """Keeps XLA from computing a value again in every kernel that needs it."""
@@ -96,10 +99,13 @@ def start(model: Model, settings: Settings, table: Table | None, seed: Any, job:
         row = jnp.searchsorted(table.cumulative, as_int64(to_start >> np.uint64(2)), side="right")
         state = tuple(column[row] for column in table.columns)
     else:
-        params = _params(model, settings)
-        choices = jnp.asarray(model.initial_choices(params), jnp.uint64)
-        choice = as_int64(multiply_high(to_choose, choices))  # 0 if there is but one
-        state = _narrow(model, model.initial(params, choice))
+        given: dict[Any, Any] = {}
+        arrays = Answers(model, settings.params, (), given)
+        choices = as_uint64(arrays.get(arrays.model.initial_choices, 64))
+        given[CHOICE] = as_int64(multiply_high(to_choose, choices))  # 0 if there is but one
+        state = tuple(
+            arrays.get(leaf).astype(kind) for leaf, kind in zip(arrays.model.initial, state_types(model), strict=True)
+        )
     zero = jnp.int32(0)
     return Lane(
         job=job,
@@ -120,10 +126,10 @@ def start(model: Model, settings: Settings, table: Table | None, seed: Any, job:
 
 def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     """A run one step on, or ended; unchanged if it had ended before."""
-    params, state = _params(model, settings), _wide(model, lane.state)
+    given: dict[Any, Any] = {}
+    arrays = Answers(model, settings.params, lane.state, given)
     running = lane.outcome == RUNNING
-    broken_now = sum(jnp.where(v.holds(state, params), 0, 1 << i) for i, v in enumerate(model.invariants))
-    masks = [jnp.asarray(mask, jnp.int64) for action in model.actions for mask in action.enabled(state, params)]
+    broken_now, masks = arrays.get(arrays.model.broken, 32), [arrays.get(mask, 64) for mask in arrays.model.masks]
     broken_now, masks = _once((broken_now, masks))
     newly_broken = jnp.where(running, broken_now & ~lane.broken_mask, 0)
     changed = jnp.where(running, (broken_now ^ lane.exposing) & exposure_mask(model), 0)
@@ -145,7 +151,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     late = time > settings.horizon
     ends = jnp.where(late | accepted & (drawn.action == len(model.actions)), HORIZON, RUNNING)
     ends = jnp.where(lane.steps >= settings.max_steps, UNFINISHED, ends)
-    ends = jnp.where(sums[-2] == 0, model.outcome(state, params), ends)
+    ends = jnp.where(sums[-2] == 0, arrays.get(arrays.model.outcome, 32), ends)
     ends = jnp.where((newly_broken & data_loss_mask(model)) != 0, LOST, ends)
     outcome = jnp.where(running, ends, lane.outcome)
     goes_on = outcome == RUNNING
@@ -153,15 +159,16 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     waited = goes_on | (running & (outcome == HORIZON))
 
     drawn = _once(drawn._replace(action=jnp.where(moves, drawn.action, -1)))
-    sent = _select(drawn.action, 0, [a.sends(state, params, drawn.instance) for a in model.actions])
+    given[INSTANCE] = drawn.instance
+    sent = _select(drawn.action, jnp.int64(0), [arrays.get(sent, 64) for sent in arrays.model.sends])
     fates = _all_fates(model, fates, source)
-    lost = _once(_deposit(fates, sent, model.max_sends))
-    after = _apply(model, state, params, drawn, lost)
+    given[MESSAGES_LOST] = lost = _once(_deposit(fates, sent, model.max_sends))
+    after = applied(arrays, lane.state, drawn.action)
     met = _select(drawn.action, 0, fault_bits(model)) | jnp.asarray(lost != 0, jnp.int32)
     return Lane(
         job=lane.job,
         run=lane.run,
-        state=_narrow(model, after),
+        state=after,
         outcome=outcome.astype(jnp.int32),
         broken_mask=lane.broken_mask | newly_broken.astype(jnp.int32),
         met_mask=lane.met_mask | jnp.asarray(met, jnp.int32),
@@ -184,28 +191,23 @@ def _narrowest(width: int) -> Any:
     return next((kind for kind in (np.uint8, np.uint16, np.uint32) if width <= np.iinfo(kind).bits), np.uint64)
 
 
-def _narrow(model: Model, state: Any) -> tuple[Any, ...]:
-    leaves_and_types = zip(jax.tree.leaves(state), state_types(model), strict=True)
-    return tuple(jnp.asarray(leaf, jnp.int64).astype(kind) for leaf, kind in leaves_and_types)
+class Answers(Arrays):
+    """What a model's functions say of one state. `given` has the leaves of a step by name, which may come later."""
+
+    def __init__(self, model: Model, params: Sequence[Any], state: Sequence[Any], given: Mapping[Any, Any]) -> None:
+        self.model = general(model, within_widths=True)
+        leaves = {STATE: state, PARAMS: params}
+        super().__init__(
+            _outputs(self.model), lambda name: given[name] if isinstance(name, str) else leaves[name[0]][name[1]]
+        )
 
 
-def _wide(model: Model, held: tuple[Any, ...]) -> Any:
-    return jax.tree.unflatten(_shape(model).state, [leaf.astype(jnp.int64) for leaf in held])
-
-
-def _params(model: Model, settings: Settings) -> Any:
-    return jax.tree.unflatten(_shape(model).params, settings.params)
-
-
-class _Shape(NamedTuple):
-    params: Any
-    state: Any
-
-
-@cache
-def _shape(model: Model) -> _Shape:
-    params = smallest_params(model)
-    return _Shape(jax.tree.structure(params), jax.tree.structure(model.initial(params, 0)))
+def _outputs(model: GeneralModel) -> list[Any]:
+    """All that a run is asked for."""
+    return [
+        *(model.initial_choices, *model.initial, *model.masks, model.broken, model.outcome, *model.sends),
+        *(leaf for after in model.after for leaf in after),
+    ]
 
 
 def _draw(model: Model, settings: Settings, masks: Any, sums: Any, chosen: Any) -> _Drawn:
@@ -234,12 +236,13 @@ def _select(action: Any, otherwise: Any, values: Any) -> Any:
     return result
 
 
-def _apply(model: Model, state: Any, params: Any, drawn: _Drawn, lost: Any) -> Any:
-    """The next state; leaves that an action leaves alone are not selected for it."""
-    befores, tree = jax.tree.flatten(state)
-    afters = [jax.tree.leaves(a.apply(state, params, drawn.instance, lost)) for a in model.actions]
-    chosen = [_select(drawn.action, *each) for each in zip(befores, zip(*afters, strict=True), strict=True)]
-    return jax.tree.unflatten(tree, chosen)
+def applied(arrays: Answers, state: Sequence[Any], action: Any) -> tuple[Any, ...]:
+    """The state after an action; leaves that an action leaves alone are not selected for it."""
+    after = zip(arrays.model.state, state, zip(*arrays.model.after, strict=True), strict=True)
+    return tuple(
+        _select(action, before, [before if same(new, leaf) else arrays.get(new).astype(before.dtype) for new in news])
+        for leaf, before, news in after
+    )
 
 
 def _all_fates(model: Model, fates: Any, source: Any) -> Any:

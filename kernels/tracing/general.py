@@ -41,15 +41,16 @@ class GeneralModel(NamedTuple):
 
 
 @cache
-def general(model: Model) -> GeneralModel:
-    """The model traced.
+def general(model: Model, within_widths: bool = False) -> GeneralModel:
+    """The model traced; `within_widths`: what it says of a state whose leaves need not fit `Model.widths` is left out.
 
     Raises TypeError if the protocol's functions do with a traced value what cannot be followed.
     """
     graph = new_graph()
     like_params, like_state = smallest_params(model), model.initial(smallest_params(model), 0)
     params = nested(like_params, (graph.leaf((PARAMS, i), HIGHEST) for i in range(len(leaves(like_params)))))
-    state_leaves = tuple(graph.leaf((STATE, i), HIGHEST) for i in range(len(leaves(like_state))))
+    may_be = [(1 << width) - 1 if within_widths else HIGHEST for width in leaves(model.widths)]
+    state_leaves = tuple(graph.leaf((STATE, i), may) for i, may in enumerate(may_be))
     state, fates = nested(like_state, iter(state_leaves)), graph.leaf(FATES, HIGHEST)
     sends, all_lost, after = [], [], []
     for action, words in zip(model.actions, num_words(model), strict=True):

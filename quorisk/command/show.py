@@ -269,13 +269,17 @@ def compare(result: Result, out: Console) -> None:
 
 def _alone(result: Result) -> str:
     """What is said of variants that were estimated alone."""
-    said = "Some lose data too seldom to be seen in these runs, so each variant was estimated alone"
-    said += f" ({'; '.join(f'{label}: {each.method}' for label, each in result.alone.items())})."
-    shared = [f"{p.variant} and {p.baseline}" for p in result.pairs if p.events[DATA_LOSS].from_exits]
+    by_method: dict[str, list[str]] = {}
+    for label, each in result.alone.items():
+        by_method.setdefault(each.method, []).append(label)
+    how = "; ".join(f"{method}: {', '.join(labels)}" for method, labels in by_method.items())
+    said = f"Some lose data too seldom to be seen in these runs, so each variant was estimated alone ({how})."
+    shared = [pair for pair in result.pairs if pair.events[DATA_LOSS].from_exits]
     if len(shared) < len(result.pairs):
         said += " Differences and ratios follow from two intervals each."
     if shared:
-        said += f" These share a head, and are compared by the same runs from its exits: {'; '.join(shared)}."
+        names = ", ".join(f"{pair.variant} ({pair.baseline})" for pair in shared)
+        said += f" These share a head with their baseline, and the same runs from its exits are compared: {names}."
     return said
 
 

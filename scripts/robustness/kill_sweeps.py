@@ -3,6 +3,7 @@
 
     scripts/robustness/kill_sweeps.py --count 100 --seed 1
     scripts/robustness/kill_sweeps.py --count 20 --seed 1 --cluster
+    scripts/robustness/kill_sweeps.py --count 20 --seed 1 --heads
 
 What is killed is the driver, its Java or one of the Python workers, at a random moment while the sweep plans, runs,
 merges or draws, in turn; the driver dies alone, or all that it started with it. With --cluster it is the driver, an
@@ -45,6 +46,24 @@ runs = 150000
 "rates.broker_crash" = [0.1, 1.0]
 "variant.persist_cursor_before_delete" = [true, false]
 """
+HEADS = """
+protocol = "compaction"
+[model]
+messages = 4
+compactions = 4
+keys = 2
+values = 2
+max_crashes = 2
+[variant]
+persist_cursor_before_delete = false
+[run]
+runs = 1000000
+method = "head"
+precision = 2e-5
+[grid]
+"rates.broker_crash" = [1e-3, 1e-5]
+"""
+"""Heads that runs leave, and so many looks at those runs that they come in several rounds."""
 PLANNING, RUNNING, MERGING, DRAWING = "planning", "running", "merging", "drawing"
 PHASES = {PLANNING: "started", RUNNING: "to run: ", MERGING: "computed", DRAWING: "merged", "": "finished"}
 """What a sweep does after which word of its log."""
@@ -185,12 +204,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cluster", action="store_true", help="on a standalone cluster, started for it")
+    parser.add_argument(
+        "--heads", action="store_true", help="with losses too rare to count, and runs from heads' exits"
+    )
     given = parser.parse_args()
     chance, kills, failed, stops = random.Random(given.seed), 0, 0, list[int]()
     signal.signal(signal.SIGINT, lambda number, frame: stops.append(number))
     with TemporaryDirectory() as temporary, ExitStack() as stack:
         file, place = Path(temporary, "topic.toml"), Path(temporary)
-        file.write_text(FILE)
+        file.write_text(HEADS if given.heads else FILE)
         machines = Cluster(stack, place) if given.cluster else None
         spark = ["--master", "local[2,4]"]
         if machines:

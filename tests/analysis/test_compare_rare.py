@@ -44,7 +44,7 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     told = io.StringIO()
     show.compare(result, Console(file=told, width=200))
     assert "so each variant was estimated alone" in told.getvalue()
-    assert "persist_cursor_before_delete off: exact" in told.getvalue()
+    assert "exact: persist_cursor_before_delete on, persist_cursor_before_delete off" in told.getvalue()
     assert rare.ASSUMPTION in result.assumptions
     frame = pd.DataFrame(compare.rows(result))
     twin = forest.forest(frame, ax=Figure().subplots()).figure.axes[1]
@@ -89,7 +89,10 @@ def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits
     assert found.table.only_baseline > 0
     told = io.StringIO()
     show.compare(result, Console(file=told, width=200))
-    assert "These share a head, and are compared by the same runs from its exits" in told.getvalue()
+    assert (
+        "These share a head with their baseline, and the same runs from its exits are compared: retain_null_key off"
+        in told.getvalue()
+    )
     assert "by runs from its exits" in forest.caption(pd.DataFrame(compare.rows(result)))
 
 

@@ -275,6 +275,6 @@ def test_the_benchmark_tells_what_a_known_device_could_do_at_most(monkeypatch):
     monkeypatch.setitem(bench.LIMITS, "cpu", bench.Limits(bytes_per_s=192e9, operations_per_s=1e12))
     [row] = bench.bench("jax", 1)
     assert row.operations_per_step is not None
-    assert 300 < row.operations_per_step < 1000  # the step of this model by itself has 627 in JAX's own terms
+    assert 600 < row.operations_per_step < 2000
     assert row.steps_per_s_by_bytes == pytest.approx(1e9)
     assert row.steps_per_s_by_operations == pytest.approx(1e12 / row.operations_per_step)

@@ -3,10 +3,7 @@
 import random
 from collections import Counter
 from itertools import product
-from typing import Any
 
-import jax
-import numpy as np
 import pytest
 
 from quorisk.kernels.model import COMPLETED, STUCK
@@ -214,64 +211,3 @@ def test_outcome_is_stuck_when_the_next_action_is_switched_off():
         if action.name == "compactor_phase_two_write" and state.keys == state.values == 1
     )
     assert MODEL.outcome(written, params) == STUCK
-
-
-SWITCHES_OFF = dict.fromkeys(ON, False) | {"retain_null_key": True}
-SAMPLES = [
-    model_values(**LARGEST),
-    model_values(**LARGEST, **SWITCHES_OFF),
-    model_values(2, 3, 1, 1, 2, retain_null_key=False),
-]
-
-
-def sample(values, size=200):
-    """Params, reachable states, and for each action (state, instance, next state) of every instance enabled in one."""
-    params = MODEL.make_params(values)
-    states = list(dict.fromkeys(random_walks(values, number=6)))
-    states = random.Random(2).sample(states, min(size, len(states)))
-    pairs: dict[str, list[Any]] = {action.name: [] for action in MODEL.actions}
-    for state in states:
-        for action, instance, after in successors(state, params):
-            pairs[action.name].append((state, instance, after))
-    assert all(pairs[name] for name in pairs if name != "producer" or values["model_producer"])
-    return params, states, pairs
-
-
-def as_arrays(states) -> State:
-    return State(*np.array(states, np.int64).T)
-
-
-@pytest.mark.parametrize("values", SAMPLES)
-def test_jax_agrees_with_python(values):
-    params, states, pairs = sample(values)
-    with jax.enable_x64(True):
-        for action in MODEL.actions:
-            masks = over_batch(action.enabled)(as_arrays(states), params)
-            assert list(zip(*(np.asarray(m).tolist() for m in masks), strict=True)) == [
-                action.enabled(s, params) for s in states
-            ]
-            if not pairs[action.name]:
-                continue
-            before, instances, after = zip(*pairs[action.name], strict=True)
-            reached = over_batch(lambda s, i, p, apply=action.apply: apply(s, p, i, 0), 2)(
-                as_arrays(before), np.array(instances, np.int64), params
-            )
-            assert [np.asarray(field).tolist() for field in reached] == as_arrays_list(after)
-        for function in (*(invariant.holds for invariant in MODEL.invariants), MODEL.outcome):
-            found = over_batch(function)(as_arrays(states), params)
-            assert np.asarray(found).tolist() == [function(s, params) for s in states]
-        last = MODEL.initial_choices(params) - 1
-        choices = [0, last // 3, last]
-        found = over_batch(lambda i, p: MODEL.initial(p, i))(np.array(choices, np.int64), params)
-        assert [np.asarray(field).tolist() for field in found] == as_arrays_list(
-            [MODEL.initial(params, i) for i in choices]
-        )
-
-
-def as_arrays_list(states):
-    return [list(field) for field in zip(*states, strict=True)]
-
-
-def over_batch(function, batched=1):
-    """`function` traced for a batch: its first arguments have an axis, `params` is shared by all."""
-    return jax.jit(jax.vmap(function, in_axes=(0,) * batched + (None,)))

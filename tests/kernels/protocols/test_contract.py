@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numba import njit
@@ -11,9 +12,11 @@ from numba import njit
 from quorisk.analysis.experiment import config
 from quorisk.kernels.compiled import load_words, store_words
 from quorisk.kernels.engines.jax_batch import OPTIONS
-from quorisk.kernels.model import leaves, num_words, smallest_params
+from quorisk.kernels.engines.jax_step import Answers, applied
+from quorisk.kernels.model import leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.stepper import stepper
+from quorisk.kernels.tracing.general import INSTANCE, LOST
 from tests.support import compiled_effect, params_of, random_walks, values_of
 
 jax.config.update("jax_enable_x64", True)
@@ -24,16 +27,6 @@ STEPS = 4096
 """That are compared at most: an array of one length, so that XLA compiles once."""
 
 WALKS = [(name, number) for name in registry.names() for number in range(len(registry.cases(name).walks))]
-
-
-def nested(like, leaf_values):
-    """A value of the shape of `like` from its leaves, in order."""
-    left = iter(leaf_values)
-
-    def build(part):
-        return type(part)(*map(build, part)) if isinstance(part, tuple) else next(left)
-
-    return build(like)
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -106,18 +99,16 @@ def by_numba(name):
 @cache
 def in_batches(name):
     model = registry.load(name)
-    like = model.initial(smallest_params(model), 0)
 
     def evaluate(params, row, step):
-        state = nested(like, [row[i] for i in range(len(leaves(like)))])
-        masks = [m for action in model.actions for m in action.enabled(state, params)]
-        sent = [action.sends(state, params, step[1]) for action in model.actions]
-        after = [leaves(action.apply(state, params, step[1], step[2])) for action in model.actions]
-        broken = sum(jax.numpy.where(inv.holds(state, params), 0, 1 << k) for k, inv in enumerate(model.invariants))
-        as_array = [jax.numpy.asarray(m, np.int64) for m in masks]
-        chosen = jax.numpy.array([jax.numpy.array(leaf_row) for leaf_row in after])[step[0]]
-        ended = jax.numpy.asarray(model.outcome(state, params), np.int64)
-        return jax.numpy.stack(as_array), jax.numpy.array(sent)[step[0]], chosen, broken, ended
+        action, instance, lost = step
+        answers = Answers(model, jax.tree.leaves(params), row, {INSTANCE: instance, LOST: lost})
+        masks, sent, broken, ended = (
+            [answers.get(each, 64) for each in outputs]
+            for outputs in (answers.model.masks, answers.model.sends, [answers.model.broken], [answers.model.outcome])
+        )
+        after = applied(answers, list(row), action)
+        return jnp.stack(masks), jnp.stack(sent)[action], jnp.stack(after), broken[0], ended[0]
 
     return jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)), compiler_options=OPTIONS[jax.default_backend()])
 
@@ -137,16 +128,3 @@ def test_initial_states_in_compiled_code(name):
         last = model.initial_choices(params) - 1
         for choice in {0, last // 3, last}:
             assert initial(params, choice) == (model.initial(params, choice), last + 1)
-
-
-@pytest.mark.parametrize("name", registry.names())
-def test_every_function_traces(name):
-    """`jax.make_jaxpr` of each guard and effect on its own: no branch on a value, no Python integer needed."""
-    model, cases = registry.load(name), registry.cases(name)
-    params = params_of(model, **cases.walks[0])
-    state = jax.tree.map(np.int64, model.initial(params, 0))
-    traced = jax.tree.map(np.int64, params)
-    for action in model.actions:
-        for function, extra in ((action.enabled, ()), (action.sends, (1,)), (action.apply, (1, 0))):
-            jaxpr = jax.make_jaxpr(function)(state, traced, *map(np.int64, extra))
-            assert all(eqn.primitive.name not in ("cond", "while") for eqn in jaxpr.eqns), action.name

@@ -13,11 +13,10 @@ from numba import njit
 
 from quorisk.analysis.experiment.config import load
 from quorisk.kernels.compiled import load_words, store_words
-from quorisk.kernels.model import COMPLETED, STUCK, leaves, num_words
+from quorisk.kernels.model import COMPLETED, STUCK, num_words
 from quorisk.kernels.protocols.kafka import MODEL
 from quorisk.kernels.protocols.kafka.describe import spec_state
 from quorisk.kernels.protocols.kafka.layout import State
-from quorisk.kernels.protocols.kafka.params import Params
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.stepper import stepper
 from tests.references import kafka as reference
@@ -358,18 +357,6 @@ def test_numba_agrees_with_python(steps, expected):
 
     params, state, *_ = steps[0]
     assert_same(evaluate(state, params, *arrays(steps)), expected)
-
-
-def test_jax_agrees_with_python(steps, expected):
-    def evaluate(params, state, action, instance):
-        params = Params(*(params[i] for i in range(len(Params._fields))))
-        state = State(*(state[i] for i in range(len(State._fields))))
-        masks = [m for a in MODEL.actions for m in a.enabled(state, params)]
-        after = [jax.numpy.stack(leaves(a.apply(state, params, instance, 0))) for a in MODEL.actions]
-        broke = sum(jax.numpy.where(inv.holds(state, params), 0, 1 << k) for k, inv in enumerate(MODEL.invariants))
-        return jax.numpy.stack(masks), jax.numpy.stack(after)[action], broke, MODEL.outcome(state, params)
-
-    assert_same(jax.jit(jax.vmap(evaluate))(*arrays(steps)), expected)
 
 
 def test_the_variants_file_compares_all_five():

@@ -1,9 +1,10 @@
-"""Machine code of random expressions against what they mean, as one value and in lanes."""
+"""Random expressions as machine code, of one value and of lanes, and as arrays, against what they mean."""
 
 import ctypes
 import random
 from typing import Any
 
+import jax
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from llvmlite import ir
 
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.kernel import NAME
+from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.evaluate import evaluate
@@ -23,7 +25,9 @@ SCALAR = (1, 64, False)
 PDEP = pytest.param(
     (1, 64, True), marks=pytest.mark.skipif(not llvm.get_host_cpu_features().get("bmi2", False), reason="no pdep here")
 )
-LANES = ((8, 32, False), (16, 16, False), SCALAR, PDEP)
+ARRAYS = (0, 32, False)
+"""Stands for JAX's arrays."""
+SHAPES = ((8, 32, False), (16, 16, False), SCALAR, PDEP, ARRAYS)
 
 
 def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
@@ -51,8 +55,21 @@ def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
     return call
 
 
+def as_arrays(outputs: list[Any], columns: dict[int, np.ndarray]) -> np.ndarray:
+    """int64 by output and value, by JAX."""
+
+    def of_one(leaves: dict[int, Any]) -> list[Any]:
+        arrays = Arrays(outputs, leaves.__getitem__)
+        return [arrays.get(output, 64) for output in outputs]
+
+    with jax.enable_x64(True):
+        return np.array(jax.vmap(of_one)(columns))
+
+
 def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[int, int, bool]) -> np.ndarray:
-    """int64 by output and value, by machine code; lanes beyond the values repeat them."""
+    """int64 by output and value; lanes of machine code beyond the values repeat them."""
+    if shape == ARRAYS:
+        return as_arrays(outputs, columns)
     lanes, call = shape[0], machine_code(outputs, shape)
     size = -(-NUM_VALUES // lanes) * lanes
     found = np.empty((len(outputs), size), np.int64)
@@ -65,7 +82,7 @@ def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[in
     return found[:, :NUM_VALUES]
 
 
-@pytest.mark.parametrize("shape", LANES)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", range(12))
 def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     chance = random.Random(seed)
@@ -82,7 +99,7 @@ def test_machine_code_computes_what_the_expressions_mean(seed, shape):
         np.testing.assert_array_equal(values, meant[output.id].astype(np.int64), output.op)
 
 
-@pytest.mark.parametrize("shape", LANES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_quotients_are_rounded_down(shape):
     """As Python rounds: also of numbers below 0, by divisors that are known and by those that are not."""
     graph = new_graph()
