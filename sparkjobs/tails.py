@@ -26,6 +26,9 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.packing import Layout
 from quorisk.kernels.states.exits import Exits
 
+ROOM_BYTES = 1 << 31
+"""That the heads of an executor may take on disk; the oldest ones go first."""
+
 
 class Tail(NamedTuple):
     """A head, and where the runs from its exits start."""
@@ -44,14 +47,17 @@ def run_tail(
     engine: Engine, model: Model, point: GridPoint, run: RunSettings, job: Job, most_transitions: int
 ) -> dict[str, Any]:
     """The head of a point with the runs of a job from its exits, on one thread; without runs if none are needed."""
-    tail = tail_of(model, point, run, most_transitions)
+    others_want_it = job.num_runs < run.runs
+    tail = tail_of(model, point, run, most_transitions, others_want_it)
     if tail.points is None:
         return tail.head
     sums = run_sums(engine, model, tail.points, Job(0, method.TAIL + job.first_run, job.num_runs), run.seed)
     return heads.with_runs(tail.head, read(model, sums), job.first_run)
 
 
-def tail_of(model: Model, point: GridPoint, run: RunSettings, most_transitions: int) -> Tail:
+def tail_of(
+    model: Model, point: GridPoint, run: RunSettings, most_transitions: int, others_want_it: bool = True
+) -> Tail:
     """The tail of a point: this process's, or this executor's, or solved now while others who want it wait."""
     key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}"
     if key not in _LATEST:
@@ -60,7 +66,7 @@ def tail_of(model: Model, point: GridPoint, run: RunSettings, most_transitions: 
             if found is None:
                 solved = method.known(model, point.point, run, most_transitions)
                 found = heads.record(model, solved, most_transitions), solved.exits if solved else None
-                if path:
+                if path and others_want_it:
                     _save(path, *found)
         head, exits = found
         _LATEST.clear()
@@ -87,11 +93,23 @@ def _save(path: Path, head: dict[str, Any], exits: Exits | None) -> None:
     text = np.frombuffer(json.dumps(head).encode(), np.uint8)
     arrays = {"rows": exits.rows, "flows": exits.flows, **exits.layout._asdict()} if exits else {}
     try:
+        _make_room(path.parent, sum(each.nbytes for each in arrays.values()))
         with part.open("wb") as file:
             np.savez(file, head=text, **arrays)
         part.rename(path)
     except OSError:
         part.unlink(missing_ok=True)
+
+
+def _make_room(folder: Path, num_bytes: int) -> None:
+    """Removes the oldest heads until there is room for one of so many bytes. Who reads one goes on reading it."""
+    found = sorted((each.stat().st_mtime, each.stat().st_size, each) for each in folder.glob("head-*.npz"))
+    taken = sum(size for _, size, _ in found)
+    for _, size, each in found:
+        if taken + num_bytes <= ROOM_BYTES:
+            break
+        each.unlink(missing_ok=True)
+        taken -= size
 
 
 def _load(path: Path) -> tuple[dict[str, Any], Exits | None] | None:

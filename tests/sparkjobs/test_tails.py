@@ -1,10 +1,14 @@
 """Heads that the processes of an executor share."""
 
+import os
+
 import numpy as np
 import pytest
 
 from quorisk.analysis import method
 from quorisk.analysis.experiment import config
+from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.job import Job
 from quorisk.sparkjobs import tails
 from tests.support import SMALL_FILE
 
@@ -16,7 +20,9 @@ def ask(tmp_path, monkeypatch):
     """Asks for a tail as a new process of an executor does; returns it, and how many heads were solved for that."""
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
     path = tmp_path / "small.toml"
-    path.write_text(f'{SMALL_FILE}[variant]\npersist_cursor_before_delete = false\n[run]\nmethod = "head"\n')
+    path.write_text(
+        f'{SMALL_FILE}[variant]\npersist_cursor_before_delete = false\n[run]\nmethod = "head"\nruns = 100\n'
+    )
     solved, known = [], method.known
 
     def counted(*given):
@@ -31,6 +37,7 @@ def ask(tmp_path, monkeypatch):
         solved.clear()
         return tails.tail_of(given.model, given.points[0], given.run, most), len(solved)
 
+    asked.experiment = lambda: config.load(path)  # type: ignore[attr-defined]
     return asked
 
 
@@ -70,6 +77,30 @@ def test_what_is_damaged_is_solved_again(ask, tmp_path, damage):
     assert num_solved == 1
     assert same(first, again)
     assert path.read_bytes() == data
+
+
+def test_the_oldest_heads_make_room_for_new_ones(ask, tmp_path, monkeypatch):
+    ask()
+    (first,) = tmp_path.glob("*.npz")
+    os.utime(first, (0, 0))
+    monkeypatch.setattr(tails, "ROOM_BYTES", 3 * first.stat().st_size)
+    ask("rates.broker_crash=0.5")
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+    monkeypatch.setattr(tails, "ROOM_BYTES", 2 * first.stat().st_size)
+    ask("rates.broker_crash=0.25")
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+    assert not first.exists()
+    assert ask("rates.broker_crash=0.5")[1] == 0
+
+
+def test_what_one_task_finishes_is_not_kept(ask, tmp_path):
+    given = ask.experiment()
+    tails._LATEST.clear()
+    for num_runs, kept in ((given.run.runs, 0), (given.run.runs - 1, 1)):
+        tails._LATEST.clear()
+        head = tails.run_tail(numba_engine, given.model, given.points[0], given.run, Job(0, 0, num_runs), MOST)
+        assert head["runs"] == [{"first_run": 0, "num_runs": num_runs}]
+        assert len(list(tmp_path.glob("*.npz"))) == kept
 
 
 def test_without_room_each_process_solves_it(ask, monkeypatch, tmp_path):
