@@ -1,6 +1,7 @@
 """This package, packed for executors that lack it."""
 
 import zipfile
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import quorisk
@@ -9,15 +10,16 @@ from quorisk.kernels.protocols import registry
 UNPACKED = "quorisk"
 """The folder that Spark unpacks the archive to, on Python's path there."""
 _PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
-_FOREIGN = "quorisk_protocols-0.dist-info"
-"""Where Python looks for entry points, in the archive."""
+_ABOUT = "quorisk-0.dist-info"
+"""Where Python looks for the version and for entry points, in the archive."""
 
 
 def packed(folder: Path) -> Path:
     """An archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
 
-    Other distributions' packages that have protocols come along, with the entry points by which they are found. Not a
-    .zip or .egg on Python's path: what is compiled is kept by the source files' content, which has to be there.
+    Other distributions' packages that have protocols come along, with the entry points by which they are found, and the
+    version, of which results tell. Not a .zip or .egg on Python's path: what is compiled is kept by the source files'
+    content, which has to be there.
     """
     root = Path(quorisk.__file__).parent
     folders = [(root / name, root.parent) for name in _PACKAGES]
@@ -29,6 +31,14 @@ def packed(folder: Path) -> Path:
         for sources, place in folders:
             for file in sorted(sources.rglob("*.py")):
                 archive.write(file, file.relative_to(place))
-        archive.writestr(f"{_FOREIGN}/METADATA", "Metadata-Version: 2.1\nName: quorisk-protocols\nVersion: 0\n")
-        archive.writestr(f"{_FOREIGN}/entry_points.txt", f"[{registry.GROUP}]\n{entry_points}")
+        archive.writestr(f"{_ABOUT}/METADATA", f"Metadata-Version: 2.1\nName: quorisk\nVersion: {_version()}\n")
+        archive.writestr(f"{_ABOUT}/entry_points.txt", f"[{registry.GROUP}]\n{entry_points}")
     return path
+
+
+def _version() -> str:
+    """As `results.versions` names it."""
+    try:
+        return version("quorisk")
+    except PackageNotFoundError:
+        return "unknown"

@@ -62,6 +62,7 @@ def test_what_travels_to_executors_is_all_that_a_task_needs(tmp_path):
     subprocess.run([sys.executable, "-m", "zipfile", "-e", str(packed(tmp_path)), str(folder)], check=True)
     program = f"""
 import sys
+from importlib.metadata import distribution
 sys.path[:] = [{str(folder)!r}, *(place for place in sys.path if place not in ("", {str(ROOT)!r}))]
 from quorisk.sparkjobs import run
 from quorisk.kernels.engines.job import Job
@@ -75,12 +76,14 @@ points = pack(model, [Point(values, {{}}, 0.0, 1000, 10.0)])
 done = run.run_piece(run.Work("compaction", "numba", 1, points), run.Piece(Job(0, 0, 100)), 0)
 assert all(module.__file__.startswith({str(folder)!r})
            for name, module in sys.modules.items() if name.split(".")[0] == "quorisk"), sys.modules
-print(done.job.num_runs)
+about = distribution("quorisk")
+assert str(about.locate_file("")) == {str(folder)!r}
+print(done.job.num_runs, about.version)
 """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("100\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == (f"100 {distribution('quorisk').version}\n", 0), done.stderr
 
 
 def test_an_editable_installation_is_one_line_that_every_tool_follows():
