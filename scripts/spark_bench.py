@@ -3,11 +3,13 @@
 
 .venv/bin/python scripts/spark_bench.py overhead     the demo grid through `quorisk run` and by the engine itself
 .venv/bin/python scripts/spark_bench.py executors    the same on one and on two executors with a core each
+.venv/bin/python scripts/spark_bench.py engines      a physical sweep and the demo grid, with kernels and without
 .venv/bin/python scripts/spark_bench.py memory       the most memory of the driver, for a grid of 10,000 points
 """
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -23,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 from scripts import cluster  # noqa: E402
 
 DEMO, MANY = ROOT / "configs" / "demo.toml", ROOT / "configs" / "ten_thousand.toml"
+PHYSICAL = ROOT / "configs" / "pulsar.toml"
 QUORISK = (sys.executable, "-c", "from quorisk.command.main import main; main()")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
 POLL_S = 0.2
@@ -62,6 +65,37 @@ def executors(runs: int, repetitions: int) -> None:
             print(f"{number} executors: {seconds:.1f} s, of these computing {computing[number][-1]:.1f} s", flush=True)
     for name, found in (("whole command", whole), ("computing", computing)):
         print(f"{name}: {min(found[1]) / min(found[2]):.2f} times as fast on two")
+
+
+def engines(runs: int, repetitions: int) -> None:
+    """Prints seconds with the generic engine alone and with kernels, in turn: of the whole command, of its processes'
+    time on processors, and from the plan to the last row.
+
+    The first round of each compiles, and is told apart.
+    """
+    for file in (PHYSICAL, DEMO):
+        found: dict[str, list[tuple[float, ...]]] = {"numba": [], "lanes": []}
+        for number in range(repetitions + 1):
+            for engine, its in found.items():
+                before = _processor_s()
+                options = ("--set", f"run.runs={runs}", "--set", "run.method=count", "--set", f"run.engine={engine}")
+                seconds, log = _run(file, *options, "--master", f"local[{_cores()}]")
+                measured = seconds, _processor_s() - before, _between(log, "to run: ", "computed")
+                which = "first" if number == 0 else "again"
+                print(f"{file.name}, {engine}, {which}: {seconds:.1f} s, ", end="")
+                print(f"{measured[1]:.1f} s of processors, computing {measured[2]:.1f} s", flush=True)
+                if number:
+                    its.append(measured)
+        for i, name in enumerate(("whole command", "processors", "computing")):
+            best = {engine: min(each[i] for each in its) for engine, its in found.items()}
+            print(f"{file.name}, {name}: {best['numba']:.1f} s and {best['lanes']:.1f} s, ", end="")
+            print(f"{best['numba'] / best['lanes']:.2f} times as fast with kernels", flush=True)
+
+
+def _processor_s() -> float:
+    """Seconds on processors of all processes that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def memory() -> None:
@@ -137,14 +171,14 @@ def _cores() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("overhead", "executors", "memory"))
-    parser.add_argument("--runs", type=int, default=2_500_000, help="of each of the demo's 40 points")
+    parser.add_argument("what", choices=("overhead", "executors", "engines", "memory"))
+    parser.add_argument("--runs", type=int, default=2_500_000, help="of each point")
     parser.add_argument("--repetitions", type=int, default=3)
     given = parser.parse_args()
     if given.what == "memory":
         memory()
     else:
-        {"overhead": overhead, "executors": executors}[given.what](given.runs, given.repetitions)
+        {"overhead": overhead, "executors": executors, "engines": engines}[given.what](given.runs, given.repetitions)
 
 
 if __name__ == "__main__":
