@@ -99,7 +99,7 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, la
         kept = _compile(model, params, weights, limits, lanes)
         _keep(path, *kept)
     description, code = kept
-    engine, address = _link(code)
+    engine, address = linked(code)
     function = _PROTOTYPE(address)
     function.engine = engine  # type: ignore[attr-defined]  # which owns the code
     return Kernel(function, lanes, description["row_words"], description["scratch_words"], timed)
@@ -128,6 +128,20 @@ def _limits(points: Points, point: int, timed: bool) -> Limits:
 def _compile(
     model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int
 ) -> tuple[dict[str, int], bytes]:
+    kernel = _emitted(model, params, weights, limits, lanes)
+    description = {"row_words": kernel.row_words, "scratch_words": kernel.scratch_words}
+    return description, object_code(kernel.text())
+
+
+def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> str:
+    """The kernel that `build` compiles, for people to read: comments name the blocks. Raises Unsupported."""
+    limits, machine = _limits(points, point, timed), _machine()
+    machine.set_asm_verbosity(True)
+    kernel = _emitted(model, params, _weights(points, point), limits, lanes)
+    return str(machine.emit_assembly(_optimized(kernel.text())))
+
+
+def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int) -> Any:
     try:
         bounds = _observed(model, params, weights, limits.loss * LOSS_UNIT)
         if lanes == SCALAR:  # every action may be taken, for its effect costs nothing until it is
@@ -141,8 +155,7 @@ def _compile(
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not kernel.traced.words:
         raise Unsupported("nothing is ever enabled")
-    description = {"row_words": kernel.row_words, "scratch_words": kernel.scratch_words}
-    return description, _object_code(kernel.text())
+    return kernel
 
 
 @lru_cache(maxsize=16)
@@ -162,22 +175,26 @@ def _machine() -> Any:
     return _target().create_target_machine(cpu=name, features=",".join(features), opt=_SPEED, jit=True)
 
 
-def _object_code(text: str) -> bytes:
-    machine = _machine()
-    module = llvm.parse_assembly(text)
-    module.verify()
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=_SPEED))
-    passes.getModulePassManager().run(module, passes)
-    code: bytes = machine.emit_object(module)
+def object_code(text: str) -> bytes:
+    """The machine code of a module's IR."""
+    code: bytes = _machine().emit_object(_optimized(text))
     return code
 
 
-def _link(code: bytes) -> tuple[Any, int]:
-    """The owner of the code in memory, and the kernel's address."""
+def _optimized(text: str) -> Any:
+    module = llvm.parse_assembly(text)
+    module.verify()
+    passes = llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=_SPEED))
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def linked(code: bytes, name: str = NAME) -> tuple[Any, int]:
+    """The owner of the code in memory, and the address of its function."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return engine, engine.get_function_address(NAME)
+    return engine, engine.get_function_address(name)
 
 
 def folder() -> Path:
