@@ -26,8 +26,8 @@ from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_param
 
 WORTH_COMPILING_S = 4.0
 WORTH_LOADING_S = 0.2
-"""Seconds of the generic engine on one thread from which on a kernel is compiled, or loaded from disk."""
-_BATCH_RUNS = 1 << 12
+"""Seconds of a thread on the generic engine from which on a kernel is compiled, or loaded from disk."""
+BATCH_RUNS = 1 << 12
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
 _TELLING_RUNS = 1 << 8
@@ -63,9 +63,9 @@ class Switch:
         """The tally of a chunk, after which about `left` runs of the configuration are to come."""
         kernel = self.kernel
         if kernel is None:
-            start = time.perf_counter()
+            start = time.thread_time()  # a busy machine takes longer for compiling, too
             tally = self._generic(seed, job)
-            self._consider(tally, time.perf_counter() - start, job.num_runs, left)
+            self._consider(tally, time.thread_time() - start, job.num_runs, left)
             return tally
         if not self._checked:
             return self._check(kernel, seed, job)
@@ -178,9 +178,9 @@ class Switch:
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
         """(first run, rows) of parts of a job. The rows are overwritten by the next ones."""
         scratch = np.empty(kernel.scratch_words, np.int64)
-        rows = np.empty((min(job.num_runs, _BATCH_RUNS), kernel.row_words), np.int64)
-        for start in range(job.first_run, job.first_run + job.num_runs, _BATCH_RUNS):
-            num = min(_BATCH_RUNS, job.first_run + job.num_runs - start)
+        rows = np.empty((min(job.num_runs, BATCH_RUNS), kernel.row_words), np.int64)
+        for start in range(job.first_run, job.first_run + job.num_runs, BATCH_RUNS):
+            num = min(BATCH_RUNS, job.first_run + job.num_runs - start)
             kernel.run(seed, start, num, scratch.ctypes.data, rows.ctypes.data)
             yield start, rows[:num]
 
@@ -188,7 +188,7 @@ class Switch:
         """Tally and records of a job by a kernel; the generic engine repeats what that leaves open."""
         tally = np.zeros(num_columns(self.model), np.int64)
         records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
-        redo = np.empty(_BATCH_RUNS, np.int64)
+        redo = np.empty(BATCH_RUNS, np.int64)
         repeated = 0
         for start, rows in self._rows(kernel, seed, job):
             there = records[start - job.first_run :][: len(rows)]

@@ -49,7 +49,7 @@ def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
     for i, output in enumerate(outputs):
         builder.store(emitter.get(output, 64), place(function.args[1], i), align=8)
     builder.ret_void()
-    engine, address = build._link(build._object_code(str(module)))
+    engine, address = build.linked(build.object_code(str(module)))
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
     call.engine = engine  # type: ignore[attr-defined]  # which owns the code
     return call
