@@ -85,8 +85,10 @@ def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits
     assert found.ratio_low < false / true < found.ratio_high
     alone = (variant.risk.high - variant.risk.low) + (baseline.risk.high - baseline.risk.low)
     assert found.difference_high - found.difference_low < 0.9 * alone
-    assert found.table.only_variant == 0
-    assert found.table.only_baseline > 0
+    both, only_variant, only_baseline, _ = found.table
+    assert (only_variant, only_baseline > 0) == (0, True)
+    assert both == variant.risk.losses  # the runs by which each was estimated alone
+    assert both + only_baseline == baseline.risk.losses
     told = io.StringIO()
     show.compare(result, Console(file=told, width=200))
     assert (
