@@ -189,7 +189,7 @@ def _seen(plan: Plan, counted: pairing.Counted) -> dict[str, compare_rare.Seen]:
     for (variant, baseline), (table, *_) in zip(plan.pairs, counted.by_event[0], strict=True):
         losses |= {variant: table.both + table.only_variant, baseline: table.both + table.only_baseline}
     return {
-        each.label: compare_rare.Seen(each.point_id, each.point, losses[place], counted.cut_off[place])
+        each.label: compare_rare.Seen(each.point, losses[place], counted.cut_off[place])
         for place, each in enumerate(plan.variants)
     }
 

@@ -25,7 +25,6 @@ from quorisk.kernels.engines.points import Point, pack
 class Seen(NamedTuple):
     """What the runs of a variant say of it."""
 
-    point_id: str
     point: Point
     losses: int
     hidden: int
@@ -64,7 +63,7 @@ def compared(
         is_rare = method.pilot_runs(seen.point, run) and method.is_rare(run, seen.losses, seen.hidden)
         if is_rare and (answer := _rare(given, seen.point, threads, solving)):
             digest = rare.digest(*answer.known) if answer.known.exits else ""
-            known.setdefault(digest, answer.known)
+            known[digest] = answer.known
             alone[label] = _alone(given, answer, digest)
     if not alone:
         return {}, [found for *_, found in pairs]
