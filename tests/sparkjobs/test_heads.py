@@ -109,7 +109,7 @@ def test_a_head_that_contradicts_itself_is_noticed(load, shallow, damage, said):
     assert said in heads.wrong(head, names)
 
 
-def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(load, tmp_path):
+def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, no_figures, load, tmp_path):
     given, out, console = load(), tmp_path / "out", Console(file=io.StringIO(), width=200)
     sweep(given, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
@@ -138,7 +138,7 @@ def agrees(out, experiment):
 
 
 @pytest.mark.parametrize("rule", ["precision=inf", "precision=0.008"])
-def test_a_sweep_samples_in_many_tasks_what_estimates_do(load, shallow, tmp_path, monkeypatch, rule):
+def test_a_sweep_samples_in_many_tasks_what_estimates_do(spark, no_figures, load, shallow, tmp_path, monkeypatch, rule):
     monkeypatch.setattr(plan, "LONGEST_S", 0.01)
     monkeypatch.setattr("quorisk.sparkjobs.sweep._pilot", lambda *_: np.full(3, 2e-5))
     given, out, console = load(rule), tmp_path / "out", Console(file=io.StringIO(), width=200)
@@ -155,7 +155,7 @@ def test_a_sweep_samples_in_many_tasks_what_estimates_do(load, shallow, tmp_path
     assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_more_runs_go_on_from_the_same_head_or_have_another(load, shallow, tmp_path, monkeypatch):
+def test_more_runs_go_on_from_the_same_head_or_have_another(spark, no_figures, load, shallow, tmp_path, monkeypatch):
     out, console = tmp_path / "out", Console(file=io.StringIO(), width=200)
     sweep(load(), out, Options(), console)
     for runs, most in ((3000, MOST), (4000, 60)):

@@ -12,13 +12,16 @@ from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
-from quorisk.sparkjobs import files, folder, session
+from quorisk.sparkjobs import files, folder
 from quorisk.sparkjobs.state import identities
 from quorisk.sparkjobs.sweep import work_of
 from tests.plots.tables import write
 from tests.support import SMALL_FILE
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.usefixtures("spark"),
+]
 
 FILE = f"""{SMALL_FILE}[run]
 runs = 200
@@ -29,12 +32,6 @@ seed = 5
 """
 PART = "--set=run.runs=100"
 REST = "--set=run.first_run=100"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def spark(tmp_path_factory):
-    with session.spark("local[2]", {}, tmp_path_factory.mktemp("spark") / folder.SPARK_LOG) as spark:
-        yield spark
 
 
 @pytest.fixture
@@ -97,7 +94,7 @@ def test_parts_of_a_job_merge_to_what_the_job_itself_gives(run, quorisk):
     assert seconds[0] == pytest.approx(seconds[1] + seconds[2])
 
 
-def test_points_of_several_grids_come_together_and_merged_results_merge_again(leave, quorisk):
+def test_points_of_several_grids_come_together_and_merged_results_merge_again(no_figures, leave, quorisk):
     whole = leave("whole")
     for name, rate in (("a", 0.1), ("b", 1.0)):
         leave(name, f"--set=rates.broker_crash={rate}", PART)
@@ -107,7 +104,7 @@ def test_points_of_several_grids_come_together_and_merged_results_merge_again(le
     assert rows(whole.with_name("all")) == rows(whole)
 
 
-def test_engines_may_differ(leave, quorisk, tmp_path):
+def test_engines_may_differ(no_figures, leave, quorisk, tmp_path):
     leave("a", PART)
     other = leave("b", PART, REST)
     table = results.read(other / folder.RESULTS)
@@ -174,7 +171,7 @@ def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 2 in a and 0 here\n")
 
 
-def test_folders_without_results_or_that_have_some_already_are_refused(leave, quorisk, tmp_path):
+def test_folders_without_results_or_that_have_some_already_are_refused(no_figures, leave, quorisk, tmp_path):
     out = leave("a", PART)
     (tmp_path / "empty").mkdir()
     assert quorisk("merge", "a", "empty", "--out", "b")[2].startswith("error: empty: has no results")

@@ -19,12 +19,15 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.errors import RunError
-from quorisk.sparkjobs import folder, session
+from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.run import run
 from quorisk.sparkjobs.sweep import Options, sweep
 from tests.support import ROOT, SMALL_FILE
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.usefixtures("spark"),
+]
 
 RUNS = 2_000_000
 FILE = f"""{SMALL_FILE}[run]
@@ -35,12 +38,6 @@ method = "count"
 "variant.persist_cursor_before_delete" = [true, false]
 "rates.broker_crash" = [0.1, 1.0]
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def spark(tmp_path_factory):
-    with session.spark("local[2]", {}, tmp_path_factory.mktemp("spark") / folder.SPARK_LOG) as spark:
-        yield spark
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +105,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing(experiment, whole, cons
 
 
 def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
-    experiment, whole, console, tmp_path, monkeypatch, time_is_up_after_the_first_rows
+    no_figures, experiment, whole, console, tmp_path, monkeypatch, time_is_up_after_the_first_rows
 ):
     out = tmp_path / "out"
     summary = sweep(experiment, out, Options(budget_s=1000.0), console)
@@ -127,7 +124,9 @@ def test_results_that_the_clock_ended_say_so_and_can_be_resumed(
     assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_a_budget_far_too_small_for_the_runs_reaches_every_point(experiment, console, tmp_path, monkeypatch):
+def test_a_budget_far_too_small_for_the_runs_reaches_every_point(
+    no_figures, experiment, console, tmp_path, monkeypatch
+):
     many, rounds = config.load(Path(experiment.path), ["run.runs=1_000_000_000_000"]), list[int]()
 
     def run_one_round(context, work, plan, deadline, take, description):

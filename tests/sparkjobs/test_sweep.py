@@ -28,7 +28,7 @@ from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
-from quorisk.sparkjobs import folder, screen, session
+from quorisk.sparkjobs import folder, screen
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, plan
 from quorisk.sparkjobs.run import Done, _compile_once, pieces_of, run
 from quorisk.sparkjobs.state import State, identities
@@ -47,14 +47,6 @@ seed = 5
 "variant.persist_cursor_before_delete" = [true, false]
 "rates.broker_crash" = [0.1, 1.0]
 """
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    log = tmp_path_factory.mktemp("spark") / folder.SPARK_LOG
-    with session.spark("local[2]", {}, log) as spark:
-        yield spark
-    assert log.stat().st_size > 0
 
 
 @pytest.fixture
@@ -182,7 +174,7 @@ def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_p
     assert not list(out.rglob("*.part"))
 
 
-def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, load, console, tmp_path):
+def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, no_figures, load, console, tmp_path):
     leak, out = "CompactedLedgerLeak", tmp_path / "out"
     experiment = load("run.runs=20000", "run.precision=0.02", f"run.precision_of={leak}")
     sweep(experiment, out, Options(), console)
@@ -204,7 +196,7 @@ def test_with_a_precision_each_point_reports_what_an_estimate_of_it_does(spark, 
     assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_a_precision_that_is_not_reached_is_told(spark, load, console, tmp_path):
+def test_a_precision_that_is_not_reached_is_told(spark, no_figures, load, console, tmp_path):
     out = tmp_path / "out"
     summary = sweep(load("run.runs=200", "run.precision=0.001"), out, Options(), console)
     assert summary.stopped == {"budget": 4}
@@ -214,7 +206,7 @@ def test_a_precision_that_is_not_reached_is_told(spark, load, console, tmp_path)
     assert "4 of 4 configurations used up all their runs before" in (out / folder.REPORT).read_text()
 
 
-def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
+def test_overrides_are_part_of_what_is_kept(spark, no_figures, load, console, tmp_path):
     out = tmp_path / "out"
     sweep(load("run.runs=10", "rates.broker_crash=0.5"), out, Options(), console)
     assert (out / folder.EXPERIMENT).read_text() == "# --set run.runs=10\n# --set rates.broker_crash=0.5\n" + FILE
@@ -222,7 +214,7 @@ def test_overrides_are_part_of_what_is_kept(spark, load, console, tmp_path):
     assert f"small.toml --out {out} --set run.runs=10 --set rates.broker_crash=0.5" in html
 
 
-def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypatch):
+def test_resuming_runs_what_is_missing(spark, no_figures, load, console, tmp_path, monkeypatch):
     experiment, out = load(), tmp_path / "out"
     monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
@@ -238,7 +230,7 @@ def test_resuming_runs_what_is_missing(spark, load, console, tmp_path, monkeypat
     assert sweep(experiment, out, RESUMED, console).stopped == {"runs": 4}
 
 
-def test_another_target_is_judged_without_running_again(spark, load, console, tmp_path, monkeypatch):
+def test_another_target_is_judged_without_running_again(spark, no_figures, load, console, tmp_path, monkeypatch):
     out = tmp_path / "out"
     sweep(load(), out, Options(), console)
     assert "No target was set" in (out / folder.REPORT).read_text()
@@ -249,7 +241,7 @@ def test_another_target_is_judged_without_running_again(spark, load, console, tm
 
 
 @pytest.mark.parametrize("rule", [(), ("run.relative_precision=0.05",)])
-def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, load, console, tmp_path, rule):
+def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, no_figures, load, console, tmp_path, rule):
     little_by_little, at_once = tmp_path / "a", tmp_path / "b"
     sweep(load(f"run.runs={RUNS // 3}", *rule), little_by_little, Options(), console)
     made = folder.tasks(little_by_little)
@@ -263,7 +255,7 @@ def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, load,
     assert folder.load(little_by_little).run.runs == 2 * RUNS
 
 
-def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_path):
+def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, console, tmp_path):
     out = tmp_path / "out"
     sweep(load("run.runs=10"), out, Options(), console)
     with pytest.raises(ConfigError, match="holds results of this experiment; `resume` keeps them"):
@@ -282,7 +274,7 @@ def test_results_that_are_there_are_not_overwritten(spark, load, console, tmp_pa
         sweep(load("run.runs=10"), out, RESUMED, console)
 
 
-def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, load, console, tmp_path):
+def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, no_figures, load, console, tmp_path):
     experiment, out = load("run.runs=10"), tmp_path / "out"
     sweep(experiment, out, Options(), console)
     later = experiment.model._replace(version=experiment.model.version + 1)
@@ -296,7 +288,9 @@ def test_another_engine_may_go_on(load):
     assert folder.differences(load("run.engine=numba"), load("run.engine=auto")) == ""
 
 
-def test_a_truncated_file_is_named_and_nothing_is_counted_twice(spark, load, console, tmp_path, monkeypatch):
+def test_a_truncated_file_is_named_and_nothing_is_counted_twice(
+    spark, no_figures, load, console, tmp_path, monkeypatch
+):
     experiment, out = load(), tmp_path / "out"
     monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)

@@ -1,0 +1,19 @@
+"""Spark for the tests of a file: sweeps use what is active, and starting it takes longer than most of them."""
+
+import pytest
+
+from quorisk.sparkjobs import folder, session
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    log = tmp_path_factory.mktemp("spark") / folder.SPARK_LOG
+    with session.spark("local[2]", {}, log) as spark:
+        yield spark
+    assert log.stat().st_size > 0
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Sweeps here draw no figures: a test that does not look at them need not wait for them."""
+    monkeypatch.setattr("quorisk.sparkjobs.draw.figures", lambda *_, **__: ())
