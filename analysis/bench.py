@@ -11,7 +11,7 @@ from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.build import SCALAR, lane_counts
+from quorisk.kernels.engines.lanes.build import SCALAR, shapes
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
@@ -119,10 +119,11 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
     """One thread: runs one after another, then as many at a time as the CPU's registers hold."""
     points = pack(model, [point])
-    for name, width in [("scalar", SCALAR), *(("lanes", width) for width in lane_counts())]:
+    for shape in (SCALAR, *shapes(), *(each.twice() for each in shapes())):
         runs = Switch(model, points, 0)
-        compile_s = _timed(partial(runs.prepare, lanes=width))[1]
-        how = f"{width} run{'s' * (width > 1)} at a time" if runs.kernel else f"as numba: {runs.why_not}"
+        compile_s = _timed(partial(runs.prepare, shape=shape))[1]
+        name, how = ("scalar", "1") if shape == SCALAR else ("lanes", f"{shape.lanes} of {shape.narrowest} bits")
+        how = how if runs.kernel else f"as numba: {runs.why_not}"
         yield _measured(model, name, 1, partial(runs.tally_all, 0), _FEWEST_RUNS, compile_s)._replace(device=how)
 
 

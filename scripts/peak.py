@@ -33,6 +33,7 @@ from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine, philox
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, vector
+from quorisk.kernels.engines.lanes.build import Shape
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS
 from quorisk.kernels.engines.lanes.rows import write_rows
 from quorisk.kernels.engines.lanes.switch import BATCH_RUNS, Switch, params_at
@@ -44,7 +45,7 @@ from quorisk.kernels.tracing.machine import Value
 STEPS = FIXED_COLUMNS.index("steps")
 RUNS = 1 << 14
 REPETITIONS = 12
-SELDOM = ("settle", "doubt", "pass", "write", "row", "refill", "entry", "done")
+SELDOM = ("drawn", "settle", "doubt", "pass", "write", "row", "refill", "entry", "done")
 """Blocks that are not part of every step of every lane."""
 WIDTH = 8
 """Instructions that the processor can begin a cycle: AMD's Zen 5. Its vector units begin 4."""
@@ -127,7 +128,7 @@ class Kernel(NamedTuple):
     assembly: str
 
 
-def made(model: Model, point: Point, lanes: int, part: Part) -> Kernel:
+def made(model: Model, point: Point, shape: Shape, part: Part) -> Kernel:
     """The kernel of a point without a part."""
     if not part.loss:
         point = point._replace(message_loss=0.0)
@@ -136,8 +137,8 @@ def made(model: Model, point: Point, lanes: int, part: Part) -> Kernel:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         stack.enter_context(mock.patch.object(build, "folder", return_value=Path(folder)))
         stack.enter_context(part.without())
-        kernel = build.build(model, points, 0, params, part.timed, lanes)
-        assembly = build.assembly(model, points, 0, params, part.timed, lanes)
+        kernel = build.build(model, points, 0, params, part.timed, shape)
+        assembly = build.assembly(model, points, 0, params, part.timed, shape)
     width = 1 if part.without is _short_rows else kernel.row_words
     scratch, rows = np.empty(kernel.scratch_words, np.int64), np.empty((BATCH_RUNS, width), np.int64)
 
@@ -235,10 +236,10 @@ def by_model(kernel: Kernel, mca: str, cpu: str) -> str:
     return f"{cycles:.0f} cycles a turn, {uops:.0f} micro-operations, {float(values['IPC']):.2f} instructions a cycle"
 
 
-def measure(model: Model, point: Point, lanes: int, mca: str | None, cpu: str) -> None:
+def measure(model: Model, point: Point, shape: Shape, mca: str | None, cpu: str) -> None:
     """Prints what a kernel's step costs, and its parts."""
     parts = [part for part in PARTS if part.loss or point.message_loss > 0.0]
-    kernels = [made(model, point, lanes, part) for part in parts]
+    kernels = [made(model, point, shape, part) for part in parts]
     multiply, best, steps, cycle_s = chain(), [float("inf")] * len(parts), [0.0] * len(parts), float("inf")
     for _ in range(REPETITIONS + 1):
         cycle_s = min(cycle_s, seconds(lambda: multiply(_MULTIPLICATIONS))[1] / (9 * _MULTIPLICATIONS))
@@ -246,6 +247,7 @@ def measure(model: Model, point: Point, lanes: int, mca: str | None, cpu: str) -
             steps[k], took = seconds(kernel.run)
             best[k] = min(best[k], took / steps[k])
     mean_steps = steps[0] / RUNS
+    lanes = shape.lanes
     turn, kinds = count(kernels[0], lanes, mean_steps)
     cycles = best[0] / cycle_s * lanes
     vector_ones = sum(number for name, number in kinds.items() if "vector" in name)
@@ -257,7 +259,7 @@ def measure(model: Model, point: Point, lanes: int, mca: str | None, cpu: str) -
         f"{turn / cycles:.2f} a cycle: {turn / cycles / WIDTH:.0%} of the {WIDTH} that can begin. Its vector "
         f"instructions take {vector_ones / cycles / VECTOR_WIDTH:.0%} of the {VECTOR_WIDTH} vector units.",
     )
-    print(f"\n### {model.name}, {lanes} lanes\n", *told, sep="\n")
+    print(f"\n### {model.name}, {lanes} lanes of {shape.narrowest} bits\n", *told, sep="\n")
     if mca:
         print(f"LLVM's model of {cpu}: {by_model(kernels[0], mca, cpu)}.")
     print("\n| instructions of every turn | number |\n|---|---|")
@@ -268,14 +270,14 @@ def measure(model: Model, point: Point, lanes: int, mca: str | None, cpu: str) -
         less = count(kernels[k], lanes, steps[k] / RUNS)[0]
         share = f"{1 - best[k] / best[0]:.0%}" if k else ""
         print(f"| {part.name} | {1e9 * best[k]:.1f} | {share} | {less:.0f} |")
-    whole(model, point, lanes, best[0])
+    whole(model, point, shape, best[0])
 
 
-def whole(model: Model, point: Point, lanes: int, kernel_s: float) -> None:
+def whole(model: Model, point: Point, shape: Shape, kernel_s: float) -> None:
     """Prints what a step takes with tallies and runs made again, and on the generic engine."""
     points, job = pack(model, [point]), Job(0, 0, RUNS)
     switch = Switch(model, points, 0)
-    switch.prepare(timed=True, lanes=lanes)
+    switch.prepare(timed=True, shape=shape)
     assert switch.kernel is not None
     ours = theirs = float("inf")
     for _ in range(REPETITIONS + 1):
@@ -300,8 +302,9 @@ def main() -> None:
     print(f"{llvm.get_host_cpu_name()}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}")
     for name in given.protocol or ("bookkeeper", "kafka", "compaction"):
         experiment = bench.random_runs(name)
-        for lanes in given.lanes or build.lane_counts():
-            measure(experiment.model, experiment.points[0].point, lanes, given.mca, given.cpu)
+        for shape in (*build.shapes(), *(each.twice() for each in build.shapes())):
+            if shape.lanes in (given.lanes or (shape.lanes,)):
+                measure(experiment.model, experiment.points[0].point, shape, given.mca, given.cpu)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """scripts/peak.py: that it counts what a kernel does, and that its parts can be left out."""
 
+from quorisk.kernels.engines.lanes.build import Shape
 from quorisk.kernels.protocols import registry
 from scripts import peak
 from tests.support import point_of
@@ -36,7 +37,7 @@ def test_a_kernel_without_a_part_has_fewer_instructions():
     parts = {part.name: part for part in peak.PARTS}
     turns = []
     for name in ("nothing", "Philox"):
-        kernel = peak.made(model, point_of(model), 8, parts[name])
+        kernel = peak.made(model, point_of(model), Shape(8, 32), parts[name])
         assert kernel.run() > peak.RUNS
         turns.append(peak.count(kernel, 8, 10.0)[0])
     assert 0 < turns[1] < turns[0]

@@ -76,18 +76,30 @@ class Arrays:
         condition, yes, no = node.args
         return lax.select(self.get(condition, 1), self.get(yes, width), self.get(no, width))
 
+    def _taken(self, node: Node, width: int) -> Any:
+        return self.get(node.args[0], width)
+
     def _when(self, node: Node, width: int) -> Any:
         condition, guarded = node.args
         return lax.select(self.get(condition, 1), self.get(guarded, width), self.get(0, width))
 
     def _shl(self, node: Node, width: int) -> Any:
-        return lax.shift_left(self.get(node.args[0], width), self.get(node.args[1], width))
+        value, amount = node.args
+        return self._shifted(lax.shift_left, self.get(value, width), amount, width)
 
     def _shr(self, node: Node, width: int) -> Any:
         value, amount = node.args
-        wide = self._wide(value)
-        shift = lax.shift_right_arithmetic if span(value)[0] < 0 else lax.shift_right_logical
-        return shift(self.get(value, wide), self.get(amount, wide)).astype(_TYPES[width])
+        wide, signed = self._wide(value), span(value)[0] < 0
+        wide = 64 if signed and span(amount)[1] >= wide else wide
+        shift = lax.shift_right_arithmetic if signed else lax.shift_right_logical
+        return self._shifted(shift, self.get(value, wide), amount, wide).astype(_TYPES[width])
+
+    def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
+        """A value of that width shifted: to 0 by amounts that only wider ones have room for."""
+        by = self.get(amount, width)
+        if span(amount)[1] < width or width == 64:
+            return shift(value, by)
+        return lax.select(lax.lt(by, self.get(width, width)), shift(value, by), self.get(0, width))
 
     def _popcount(self, node: Node, width: int) -> Any:
         (value,) = node.args

@@ -5,7 +5,7 @@ from typing import Any
 
 from quorisk.kernels.tracing.expressions import SIGN, WORD, Node, bits, span, trailing_zeros
 
-_LOW_BITS_OF_LOW_BITS = frozenset({"and", "or", "xor", "add", "sub", "mul", "shl", "select", "when"})
+_LOW_BITS_OF_LOW_BITS = frozenset({"and", "or", "xor", "add", "sub", "mul", "shl", "select", "taken", "when"})
 """Operations whose low bits depend on no higher bits of their arguments."""
 
 
@@ -52,8 +52,8 @@ def _asked(node: Node, wanted: int) -> list[tuple[Any, int]]:
             return []
         case "and":
             return [(args[0], wanted & bits(args[1])[1]), (args[1], wanted & bits(args[0])[1])]
-        case "or" | "xor":
-            return [(args[0], wanted), (args[1], wanted)]
+        case "or" | "xor" | "taken":
+            return [(arg, wanted) for arg in args]
         case "select" | "when":
             return [(args[0], 1), *((arm, wanted) for arm in args[1:])]
         case "add" | "sub" | "mul":
@@ -90,8 +90,5 @@ def widths(outputs: Iterable[Any], narrowest: int) -> dict[int, int]:
             while wanted.get(node.id, 0) >> asked:
                 asked *= 2
             lane = min(lane, asked)
-            if node.op == "shl" and isinstance(node.args[1], Node):
-                while lane < 64 and node.args[1].hi >= lane:
-                    lane *= 2
         lanes[node.id] = 1 if node.is_bool else lane
     return lanes

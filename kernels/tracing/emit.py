@@ -79,6 +79,8 @@ class Emitter:
             return builder.not_(self.flag(args[0]))
         if node.op == "int":
             return builder.zext(self.flag(args[0]), self.kind(width))
+        if node.op == "taken":
+            return self.get(args[0], width)
         if node.op == "select":
             return builder.select(self.flag(args[0]), self.get(args[1], width), self.get(args[2], width))
         return getattr(self, f"_{node.op}")(node, width)
@@ -123,7 +125,7 @@ class Emitter:
         amount = node.args[1]
         if not isinstance(amount, Node) and amount >= width:
             return constant(self.kind(width), 0)  # no bit of it matters
-        return self.builder.shl(self.get(node.args[0], width), self._amount(amount, width))
+        return self._shifted(self.builder.shl, self.get(node.args[0], width), amount, width)
 
     def _shr(self, node: Node, width: int) -> Any:
         value, amount = node.args
@@ -134,16 +136,19 @@ class Emitter:
                 amount = wide - 1
             shifted = shift(self.get(value, wide), constant(self.kind(wide), amount))
         else:
-            wide = max(wide, 64) if amount.hi >= wide else wide
-            shifted = shift(self.get(value, wide), self._amount(amount, wide))
+            wide = 64 if signed and amount.hi >= wide else wide
+            shifted = self._shifted(shift, self.get(value, wide), amount, wide)
         return self._resized(shifted, wide, width, signed)
 
-    def _amount(self, amount: Any, width: int) -> Any:
-        """By how much to shift lanes of `width` bits; what would have no meaning is made to have any."""
-        value = self.get(amount, width)
-        if span(amount)[0] >= 0 and span(amount)[1] < width:
-            return value
-        return self.builder.and_(value, constant(self.kind(width), width - 1))
+    def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
+        """Lanes of `width` bits shifted: to 0 by amounts that only wider ones have room for."""
+        by, (lowest, highest) = self.get(amount, width), span(amount)
+        if lowest >= 0 and highest < width:
+            return shift(value, by)
+        if width == 64:
+            return shift(value, self.builder.and_(by, constant(by.type, width - 1)))
+        fits = self.builder.icmp_unsigned("<", by, constant(by.type, width))
+        return self.builder.select(fits, shift(value, by), constant(by.type, 0))
 
     def _popcount(self, node: Node, width: int) -> Any:
         (value,) = node.args

@@ -3,14 +3,15 @@
 What is seen here is not all that can happen, and need not be: it decides how fast runs are stepped, never how they go.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Model, num_words
 from quorisk.kernels.tracing.evaluate import Evaluation
-from quorisk.kernels.tracing.expressions import same
+from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.general import CHOICE
 from quorisk.kernels.tracing.trace import LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
 
@@ -26,24 +27,36 @@ def observe(model: Model, params: Any, weights: Sequence[int], loss: float) -> B
     return _Watch(model, traced, loss).bounds()
 
 
+def highest(model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]]) -> list[dict[int, int]]:
+    """For each word: by their ids, the highest values of the expressions asked for, wherever the word was taken in runs
+    that show its bounds."""
+    watch = _Watch(model, traced, loss, asked)
+    watch.bounds()
+    return watch.highest
+
+
 class _Watch:
     """Runs in lockstep. One that ends is followed by another, until none goes on that was there at first."""
 
-    def __init__(self, model: Model, traced: TracedModel, loss: float) -> None:
-        self.traced, self.loss, self.max_sends = traced, loss, model.max_sends
+    def __init__(
+        self, model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]] | None = None
+    ) -> None:
+        self.traced, self.loss, self.max_sends, self.num_words = traced, loss, model.max_sends, sum(num_words(model))
         self.data_loss = [invariant.data_loss for invariant in model.invariants]
         self.random = np.random.Generator(np.random.Philox(0))
         self.weights = np.array([float(word.weight) for word in traced.words])[:, None]
         self.initial, self.look = Evaluation(traced.initial), Evaluation([*traced.now.masks, *traced.now.broken])
         self.changed, self.effects = list[list[int]](), list[Evaluation]()
-        for word in traced.words:
-            assert word.after is not None
-            after = [(i, leaf) for i, leaf in enumerate(word.after) if not same(leaf, traced.state[i])]
+        self.asked = asked or [()] * len(traced.words)
+        self.highest: list[dict[int, int]] = [{} for _ in traced.words]
+        for word, nodes in zip(traced.words, self.asked, strict=True):
+            after = [(i, leaf) for i, leaf in enumerate(word.after or ()) if not same(leaf, traced.state[i])]
             self.changed.append([i for i, _ in after])
-            self.effects.append(Evaluation(leaf for _, leaf in after))
+            self.effects.append(Evaluation([*(leaf for _, leaf in after), *nodes]))
         self.state = self._first(NUM_RUNS)
         self.seen = np.zeros(len(self.state), np.int64)
-        self.enabled, self.taken, self.broken = set[int](), set[int](), set[int]()
+        self.enabled, self.broken = set[int](), set[int]()
+        self.taken = Counter[int]()
 
     def bounds(self) -> Bounds:
         old = np.ones(NUM_RUNS, bool)
@@ -55,7 +68,9 @@ class _Watch:
             if not old.any():
                 break
         self.seen |= np.bitwise_or.reduce(self.state, axis=1)
-        return Bounds(tuple(map(int, self.seen)), *map(frozenset, (self.enabled, self.taken, self.broken)))
+        shares = tuple(self.taken[i] / max(1, self.taken.total()) for i in range(self.num_words))
+        seen = tuple(map(int, self.seen))
+        return Bounds(seen, frozenset(self.enabled), frozenset(self.taken), frozenset(self.broken), shares)
 
     def _first(self, num: int) -> np.ndarray:
         choices = self.random.integers(0, self.traced.num_choices, num)
@@ -77,7 +92,7 @@ class _Watch:
         for place, word in enumerate(words):
             (runs,) = np.nonzero(chosen == place)
             if len(runs):
-                self.taken.add(word.number)
+                self.taken[word.number] += len(runs)
                 self._take(place, runs, masks[place, runs], losses[runs])
         return ended
 
@@ -87,8 +102,11 @@ class _Watch:
         bit = np.argmax(np.where(enabled, self.random.random(enabled.shape), -1.0), axis=0)
         leaves: dict[Any, np.ndarray] = {("state", i): column for i, column in enumerate(self.state[:, runs])}
         leaves |= {LOSSES: losses, bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
-        for i, after in zip(self.changed[place], self.effects[place](leaves), strict=True):
+        found = self.effects[place](leaves)
+        for i, after in zip(self.changed[place], found, strict=False):
             self.state[i, runs] = after
+        for node, values in zip(self.asked[place], found[len(self.changed[place]) :], strict=True):
+            self.highest[place][node.id] = max(int(np.max(values)), self.highest[place].get(node.id, 0))
 
 
 def _columns(values: Sequence[Any], num: int) -> np.ndarray:

@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from quorisk.kernels.model import INSTANCE_BITS, Action, Model, fault_bits, leaves, num_words
-from quorisk.kernels.tracing.demand import leaf_names
-from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, signed, trailing_zeros
+from quorisk.kernels.tracing.demand import leaf_names, width
+from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, trailing_zeros
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 from quorisk.kernels.tracing.general import CHOICE, nested
 
 LOSSES = "losses"
 """Name of the leaf of which bit j is set if message j of a step is lost."""
+
+
+_NARROWEST = 16
+"""Bits of the narrowest lanes that there are."""
 
 
 class Bounds(NamedTuple):
@@ -28,6 +32,8 @@ class Bounds(NamedTuple):
     """The words of instances of which some may be taken."""
     broken: frozenset[int]
     """Places of the invariants that may be broken."""
+    shares: tuple[float, ...] = ()
+    """The share of steps that take each word; empty if nothing is known of it."""
 
 
 class Word(NamedTuple):
@@ -46,6 +52,10 @@ class Word(NamedTuple):
     """Messages that the instance `bit_leaf` sends."""
     after: tuple[Any, ...] | None
     """The leaves of the state after it, LOSSES being lost; None if the bounds rule out that it is taken."""
+    share: float = 1.0
+    """Of all steps, how many are thought to take it."""
+    doubt: Any = False
+    """Whether `after` need not be right; see `narrow`."""
 
 
 class Seen(NamedTuple):
@@ -112,10 +122,8 @@ class Together(NamedTuple):
     num_sent: Any
     met: Any
     """The bit of the kind of fault that it is."""
-    strays: Any
-    """Whether that state is out of bounds."""
-    untaken: Any
-    """Whether a word is drawn that the bounds rule out."""
+    redo: Any
+    """Whether that is not all certain: the bounds rule out that state or the word, or the word is in doubt."""
 
 
 def word_leaf(place: int) -> tuple[str, int]:
@@ -123,32 +131,37 @@ def word_leaf(place: int) -> tuple[str, int]:
     return "word", place
 
 
-def together(traced: TracedModel) -> Together:
-    """The effects of all words in one."""
+def together(traced: TracedModel, places: Sequence[int]) -> Together:
+    """The effects of the words at these places in one; of others, none."""
     after = list(traced.state)
     num_sent: Any = 0
     met: Any = 0
-    untaken: Any = False
-    for place, word in enumerate(traced.words):
+    redo: Any = False
+    for place in places:
+        word = traced.words[place]
         drawn = traced.graph.leaf(word_leaf(place), 1, is_bool=True)
-        if word.after is None:
-            untaken = make("or", untaken, drawn)
-            continue
-        for i, (leaf, new) in enumerate(zip(traced.state, word.after, strict=True)):
+        redo = make("or", redo, drawn if word.after is None else make("and", drawn, word.doubt))
+        for i, (leaf, new) in enumerate(zip(traced.state, word.after or traced.state, strict=True)):
             if not same(leaf, new):
                 after[i] = choose(drawn, new, after[i])
         num_sent = choose(drawn, make("popcount", word.sent), num_sent)
         met = choose(drawn, word.fault, met)
-    return Together(tuple(after), num_sent, met, strays(after, traced.bounds), untaken)
+    return Together(tuple(after), num_sent, met, make("or", redo, strays(after, traced.bounds)))
 
 
 def strays(after: Sequence[Any], bounds: Bounds) -> Any:
     """Whether a state with these leaves is out of bounds."""
-    beyond: Any = 0
+    astray: Any = False
+    beyond: dict[int, Any] = {}  # by the width of lanes: one wide leaf does not widen what is asked of all others
     for value, may in zip(after, bounds.state, strict=True):
         if bits(value)[1] & ~may:
-            beyond = make("or", beyond, make("and", value, signed(~may)))
-    return condition(beyond)
+            lane = width(value, _NARROWEST)
+            places = (1 << (lane - 1)) - 1
+            astray = make("or", astray, make("less", value, 0))
+            beyond[lane] = make("or", beyond.get(lane, 0), make("and", value, places & ~may))
+    for bits_beyond in beyond.values():
+        astray = make("or", astray, condition(bits_beyond))
+    return astray
 
 
 class _Tracer:
@@ -214,7 +227,8 @@ class _Tracer:
             if i in self.bounds.taken:
                 sent, after = self._taken(self.model.actions[number], whole, first + self._bit(place, masks[i]))
             fault = fault_bits(self.model)[number]
-            words.append(Word(i, number, fault, self.weights[i], masks[i], sent, after))
+            share = self.bounds.shares[i] if self.bounds.shares else 1.0
+            words.append(Word(i, number, fault, self.weights[i], masks[i], sent, after, share))
         return tuple(words)
 
     def _bit(self, place: int, mask: Any) -> Any:

@@ -19,11 +19,25 @@ from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
 from quorisk.kernels.model import Model
+from quorisk.kernels.tracing.demand import in_order
+from quorisk.kernels.tracing.narrow import narrowed
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Bounds, trace
 
-SCALAR = 1
-"""The number of lanes that stands for one run after another, by `scalar`."""
+
+class Shape(NamedTuple):
+    """How many runs at a time, each in lanes of that many bits or more."""
+
+    lanes: int
+    narrowest: int
+
+    def twice(self) -> "Shape":
+        """As many lanes in two registers as are here in one."""
+        return self._replace(lanes=2 * self.lanes)
+
+
+SCALAR = Shape(1, 64)
+"""One run after another, by `scalar`."""
 _MOST_STEPS = 1 << 30
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _SPEED = 3
@@ -35,9 +49,11 @@ class Kernel(NamedTuple):
 
     run: Callable[[int, int, int, int, int], None]
     """See `kernel.NAME`; the last two are addresses."""
-    lanes: int
+    shape: Shape
     row_words: int
     scratch_words: int
+    operations: int
+    """Operations of a step, as traced."""
     timed: bool
     """Whether its rows tell the time."""
 
@@ -71,43 +87,43 @@ def this_cpu() -> Cpu:
     return Cpu(llvm.get_host_cpu_name(), tuple(llvm.get_host_cpu_features().flatten().split(",")))
 
 
-def lane_counts() -> tuple[int, ...]:
-    """How many runs this machine's CPU may step at a time: as many as its registers have lanes of 32 and of 16 bits.
+def shapes() -> tuple[Shape, ...]:
+    """Those that fill a register of this machine's CPU, with lanes of 32 and of 16 bits.
 
     Empty if its registers are too narrow to gain by it.
     """
     size = this_cpu().register_bits
-    return (size // 32, size // 16) if size else ()
+    return (Shape(size // 32, 32), Shape(size // 16, 16)) if size else ()
 
 
-def build(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> Kernel:
-    """The kernel of a point with that many lanes: loaded, or compiled and kept. Raises Unsupported.
+def build(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> Kernel:
+    """The kernel of a point in that shape: loaded, or compiled and kept. Raises Unsupported.
 
     One that is not `timed` tells no time, which a run's row needs if the run loses data or if there is a horizon.
     """
     limits = _limits(points, point, timed)
     if not timed and limits.horizon != float("inf"):
         raise Unsupported("a run with a horizon needs the time")
-    if lanes > SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
+    if shape != SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
         raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
     weights = _weights(points, point)
     if not any(weights):
         raise Unsupported("all rates are 0")
-    path = _path(model, params, weights, limits, lanes)
+    path = _path(model, params, weights, limits, shape)
     kept = _load(path)
     if kept is None:
-        kept = _compile(model, params, weights, limits, lanes)
+        kept = _compile(model, params, weights, limits, shape)
         _keep(path, *kept)
     description, code = kept
     engine, address = linked(code)
     function = _PROTOTYPE(address)
     function.engine = engine  # type: ignore[attr-defined]  # which owns the code
-    return Kernel(function, lanes, description["row_words"], description["scratch_words"], timed)
+    return Kernel(function, shape, **description, timed=timed)
 
 
-def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> bool:
+def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> bool:
     """Whether the kernel was compiled before, so that `build` takes no time."""
-    return _path(model, params, _weights(points, point), _limits(points, point, timed), lanes).exists()
+    return _path(model, params, _weights(points, point), _limits(points, point, timed), shape).exists()
 
 
 def _weights(points: Points, point: int) -> tuple[int, ...]:
@@ -126,31 +142,37 @@ def _limits(points: Points, point: int, timed: bool) -> Limits:
 
 
 def _compile(
-    model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int
+    model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape
 ) -> tuple[dict[str, int], bytes]:
-    kernel = _emitted(model, params, weights, limits, lanes)
-    description = {"row_words": kernel.row_words, "scratch_words": kernel.scratch_words}
+    kernel = _emitted(model, params, weights, limits, shape)
+    seen, words = kernel.traced.now, kernel.traced.words
+    step = in_order([*seen.masks, *seen.broken, seen.unbounded, *(leaf for word in words for leaf in word.after or ())])
+    description = {
+        "row_words": kernel.row_words,
+        "scratch_words": kernel.scratch_words,
+        "operations": sum(node.op != "leaf" for node in step),
+    }
     return description, object_code(kernel.text())
 
 
-def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, lanes: int) -> str:
+def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> str:
     """The kernel that `build` compiles, for people to read: comments name the blocks. Raises Unsupported."""
     limits, machine = _limits(points, point, timed), _machine()
     machine.set_asm_verbosity(True)
-    kernel = _emitted(model, params, _weights(points, point), limits, lanes)
+    kernel = _emitted(model, params, _weights(points, point), limits, shape)
     return str(machine.emit_assembly(_optimized(kernel.text())))
 
 
-def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int) -> Any:
+def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Any:
+    loss = limits.loss * LOSS_UNIT
     try:
-        bounds = _observed(model, params, weights, limits.loss * LOSS_UNIT)
-        if lanes == SCALAR:  # every action may be taken, for its effect costs nothing until it is
+        bounds = _observed(model, params, weights, loss)
+        if shape == SCALAR:  # every action may be taken, for its effect costs nothing until it is
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
             kernel: Any = ScalarKernel(model, traced, limits, this_cpu().has_pdep)
         else:
-            traced = trace(model, params, weights, bounds)
-            narrowest = 32 if 32 * lanes <= this_cpu().register_bits else 16
-            kernel = VectorKernel(model, traced, limits, lanes, narrowest)
+            traced = narrowed(model, trace(model, params, weights, bounds), loss, shape.narrowest)
+            kernel = VectorKernel(model, traced, limits, shape.lanes, shape.narrowest)
     except (TypeError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not kernel.traced.words:
@@ -202,9 +224,9 @@ def folder() -> Path:
     return Path(numba.config.CACHE_DIR) / "lanes"
 
 
-def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, lanes: int) -> Path:
+def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Path:
     """Where the code is kept."""
-    key = repr((model.name, tuple(params), weights, limits, lanes, this_cpu(), llvmlite.__version__))
+    key = repr((model.name, tuple(params), weights, limits, shape, this_cpu(), llvmlite.__version__))
     return folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

@@ -20,7 +20,7 @@ def add_rows() -> Any:
     return bind(_add_rows, "lanes", cached=True, redo_outcome=REDO, lost_outcome=LOST, fixed=FIXED)
 
 
-def shape(model: Model) -> tuple[int, int]:
+def model_shape(model: Model) -> tuple[int, int]:
     """What `add_rows` has to know of a model: its number of invariants, and the mask of its exposures."""
     return len(model.invariants), exposure_mask(model)
 

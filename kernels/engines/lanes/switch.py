@@ -18,8 +18,8 @@ import numpy as np
 
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Unsupported, build, is_kept, lane_counts
-from quorisk.kernels.engines.lanes.rows import add_rows, shape
+from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape, Unsupported, build, is_kept, shapes
+from quorisk.kernels.engines.lanes.rows import add_rows, model_shape
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
@@ -34,6 +34,8 @@ _TELLING_RUNS = 1 << 8
 """Runs of a chunk from which on it tells how long the others will take."""
 _GAIN = 2.0
 """How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
+_FEW_OPERATIONS = 800
+"""Operations of a step up to which twice as many lanes are tried."""
 _ASKING = 1 / 64
 """Share of runs that lose data or stand exposed from which on a kernel tells the time; below it they are run again to
 tell it."""
@@ -83,13 +85,13 @@ class Switch:
             return numba_engine.record(self.model, self.points, job._replace(point=self.point), seed)
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
-    def prepare(self, timed: bool | None = None, lanes: int | None = None) -> None:
-        """Gets the kernel now; sets `why_not` if there is none. `lanes` says how many lanes it is to have."""
+    def prepare(self, timed: bool | None = None, shape: Shape | None = None) -> None:
+        """Gets the kernel now, the fastest or that of a shape; sets `why_not` if there is none."""
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
             timed = self._needs_time(self._asking(tally) / _TRIAL_RUNS)
         try:
-            self.kernel = self._build(timed, lanes)
+            self.kernel = self._build(timed, shape)
         except Unsupported as reason:
             self.why_not = str(reason)
 
@@ -111,7 +113,7 @@ class Switch:
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
             timed = self._needs_time(self._seen[1] / self._seen[0])
-            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, (*lane_counts(), SCALAR)[0])
+            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, (*shapes(), SCALAR)[0])
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
             self._begun = True
@@ -125,22 +127,28 @@ class Switch:
             self.why_not = f"{type(error).__name__}: {error}"
             warnings.warn(f"{self.model.name}: no kernel was compiled: {self.why_not}", RuntimeWarning, stacklevel=2)
 
-    def _build(self, timed: bool, lanes: int | None) -> Kernel:
-        """The fastest kernel of those that there are. The scalar one takes longest to compile, so it has to wait until
-        the others turn out not to gain much."""
-        if lanes:
-            return self._with(timed, lanes)
+    def _build(self, timed: bool, shape: Shape | None) -> Kernel:
+        """The fastest kernel of those that there are.
+
+        Twice as many lanes as a register holds leave a processor less to wait for, but only where the values of a step
+        do not fill its registers anyway. The scalar kernel takes longest to compile, so it has to wait until the others
+        turn out not to gain much.
+        """
+        if shape:
+            return self._with(timed, shape)
         found: list[tuple[float, Kernel]] = []
-        for width in lane_counts():
+        for each in shapes():
             with contextlib.suppress(Unsupported):
-                found.append(self._tried(self._with(timed, width)))
+                found.append(self._tried(self._with(timed, each)))
+        if found and (best := max(found, key=itemgetter(0))[1]).operations <= _FEW_OPERATIONS:
+            found.append(self._tried(self._with(timed, best.shape.twice())))
         fastest = max((speed for speed, _ in found), default=0.0)
         if not found or fastest < _GAIN * self._speed(partial(self._generic, 0)):
             found.append(self._tried(self._with(timed, SCALAR)))
         return max(found, key=itemgetter(0))[1]
 
-    def _with(self, timed: bool, lanes: int) -> Kernel:
-        return build(self.model, self.points, self.point, self.params, timed, lanes)
+    def _with(self, timed: bool, shape: Shape) -> Kernel:
+        return build(self.model, self.points, self.point, self.params, timed, shape)
 
     def _tried(self, kernel: Kernel) -> tuple[float, Kernel]:
         def step(job: Job) -> None:
@@ -193,7 +201,7 @@ class Switch:
         for start, rows in self._rows(kernel, seed, job):
             there = records[start - job.first_run :][: len(rows)]
             unit = self.points.time_units[self.point]
-            given = kernel.timed, unit, shape(self.model)
+            given = kernel.timed, unit, model_shape(self.model)
             num_redo = add_rows()(rows, rows.view(np.float64), *given, tally, there, redo)
             if num_redo:
                 again = start + redo[:num_redo]

@@ -4,11 +4,13 @@ A lane whose run has ended gets the next one, so that none waits for the longest
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.draws import draw, draw_bit, draw_choice, draw_later, draw_rejected, losses
+from quorisk.kernels.engines.lanes.effects import effects
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
 from quorisk.kernels.engines.lanes.rows import write_rows
 from quorisk.kernels.engines.philox import highest_place, lowest_place
@@ -30,7 +32,7 @@ from quorisk.kernels.tracing.machine import (
     splat,
     with_wide_registers,
 )
-from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, together, word_leaf
+from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, word_leaf
 
 
 class VectorKernel:
@@ -245,8 +247,8 @@ class VectorKernel:
 
     def _step(self) -> None:
         """The states after the step, and what is to be known of them."""
-        builder, step = self.builder, together(self.traced)
-        bit, kind = only_bit(builder, self.hot), self.hot.type
+        builder, bit, kind = self.builder, only_bit(self.builder, self.hot), self.hot.type
+        drawn = [self._is_drawn(place) for place in range(len(self.traced.words))]
 
         def before(name: Any, width: int) -> Any:
             if name == LOSSES:
@@ -255,7 +257,7 @@ class VectorKernel:
             if what == "state":
                 return self._sized(self.now[name], width)
             if name == word_leaf(place):
-                return self._is_drawn(place)
+                return drawn[place]
             shift = self.fields[place].lowest - self.fields[place].offset
             if name == bit_leaf(place):
                 return self._sized(builder.add(bit, constant(kind, shift)), width)
@@ -264,16 +266,14 @@ class VectorKernel:
             amount = constant(wide.type, abs(shift))
             return self._sized(builder.shl(wide, amount) if shift >= 0 else builder.lshr(wide, amount), width)
 
-        emitter = self._emitter(before, [*step.after, step.num_sent, step.met, step.strays, step.untaken])
-        self.next: dict[Any, Any] = {("state", i): emitter.get(step.after[i], self.widths[i]) for i in self.leaves}
-        self.next |= {"step": self.step}
-        sent = emitter.get(step.num_sent, 32)
-        self.next["messages"] = builder.add(self.now["messages"], sent)
-        self.next["met"] = builder.or_(self.now["met"], emitter.get(step.met, 32))
+        state = {i: self.now["state", i] for i in self.leaves}
+        found = effects(builder, self.traced, state, drawn, partial(self._emitter, before))
+        self.next: dict[Any, Any] = {("state", i): leaf for i, leaf in found.leaves.items()}
+        self.next |= {"step": self.step, "messages": builder.add(self.now["messages"], found.num_sent)}
+        self.next["met"] = builder.or_(self.now["met"], found.met)
         if self.draws.fates is not None:
-            self.next["met"] = builder.or_(self.next["met"], self._is_lost(sent))
-        self.redo = builder.or_(emitter.flag(step.strays), emitter.flag(step.untaken))
-        self.redo = builder.or_(self.redo, builder.or_(self.is_open, self.rejected))
+            self.next["met"] = builder.or_(self.next["met"], self._is_lost(found.num_sent))
+        self.redo = builder.or_(found.redo, builder.or_(self.is_open, self.rejected))
         if "doomed" in self.now:
             self.redo = builder.or_(self.redo, self.now["doomed"])
             self.next["doomed"] = self.now["doomed"]

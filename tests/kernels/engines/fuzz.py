@@ -14,6 +14,7 @@ import numpy as np
 from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes import build
+from quorisk.kernels.engines.lanes.build import Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, Points, RateError, pack
 from quorisk.kernels.model import LOST, Model
@@ -72,22 +73,22 @@ def make(model: Model, point: Point, seed: int, runs: int) -> Made:
     return Made(model, point, points, seed, job, records, numba_engine.tally_of(model, points, seed, job))
 
 
-def compare(model: Model, point: Point, lanes: int, timed: bool, seed: int, runs: int) -> Compared:
+def compare(model: Model, point: Point, shape: Shape, timed: bool, seed: int, runs: int) -> Compared:
     """Runs a point both ways. Raises Unsupported's reason as a RuntimeError, and AssertionError where they differ."""
     try:
-        return by_kernel(make(model, point, seed, runs), lanes, timed)
+        return by_kernel(make(model, point, seed, runs), shape, timed)
     except RateError:
         return Compared(0, 0, 0)
 
 
-def by_kernel(made: Made, lanes: int, timed: bool) -> Compared:
-    """Repeats runs by a kernel of so many lanes; raises as `compare`."""
+def by_kernel(made: Made, shape: Shape, timed: bool) -> Compared:
+    """Repeats runs by a kernel of that shape; raises as `compare`."""
     switch = Switch(made.model, made.points, 0)
-    switch.prepare(timed=timed, lanes=lanes)
+    switch.prepare(timed=timed, shape=shape)
     if switch.kernel is None:
         raise RuntimeError(switch.why_not)
     tally, records = switch.by_kernel(switch.kernel, made.seed, made.job, recording=timed)
-    told = made.point, f"lanes={lanes} timed={timed} seed={made.seed}"
+    told = made.point, f"{shape} timed={timed} seed={made.seed}"
     assert np.array_equal(made.tally, tally), told
     if timed:
         assert np.array_equal(made.records, records), told
@@ -124,9 +125,9 @@ def avx2_alone() -> Iterator[None]:
         yield
 
 
-def _with_avx2(made: Made, lanes: int, timed: bool) -> Compared:
+def _with_avx2(made: Made, shape: Shape, timed: bool) -> Compared:
     with avx2_alone():
-        return by_kernel(made, lanes, timed)
+        return by_kernel(made, shape, timed)
 
 
 Engine = Callable[[Made, bool], Compared]
@@ -137,14 +138,15 @@ def engines() -> dict[str, Engine]:
     found: dict[str, Engine] = {"traced scalar loop": partial(_of_lanes, by_kernel, build.SCALAR)}
     bits = build.this_cpu().register_bits
     for register, name, by in ((512, "AVX-512", by_kernel), (256, "AVX2", _with_avx2)):
-        for width in (32, 16) if bits >= register else ():
-            lanes = register // width
-            found[f"{lanes} lanes of {width} bits, {name}"] = partial(_of_lanes, by, lanes)
+        for narrowest in (32, 16) if bits >= register else ():
+            one = Shape(register // narrowest, narrowest)
+            for shape in (one, one.twice()):
+                found[f"{shape.lanes} lanes of {narrowest} bits, {name}"] = partial(_of_lanes, by, shape)
     return found | {"JAX": lambda made, timed: by_jax(made)}
 
 
-def _of_lanes(by: Callable[[Made, int, bool], Compared], lanes: int, made: Made, timed: bool) -> Compared:
-    return by(made, lanes, timed)
+def _of_lanes(by: Callable[[Made, Shape, bool], Compared], shape: Shape, made: Made, timed: bool) -> Compared:
+    return by(made, shape, timed)
 
 
 class Findings:

@@ -7,6 +7,7 @@ import pytest
 
 from quorisk.kernels.engines import jax_engine, numba_engine, tally
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.lanes.build import SCALAR, Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.model import OUTCOMES, fault_kinds
@@ -48,10 +49,10 @@ def test_all_engines_count_the_same(name):
     sums, records = numba_engine.tally_of(MODEL, packed, SEED, job), numba_engine.record(MODEL, packed, job, SEED)
     assert (jax_engine.simulate(MODEL, packed, [job], SEED)[0] == sums).all()
     assert (jax_engine.record(MODEL, packed, job, SEED) == records).all()
-    for lanes in (1, 8):
+    for shape in (SCALAR, Shape(8, 32)):
         for timed in (True, False):
             if fuzz.supports(point, timed):
-                fuzz.compare(MODEL, point, lanes, timed, SEED, job.num_runs)
+                fuzz.compare(MODEL, point, shape, timed, SEED, job.num_runs)
     lasted = [0, 0]
     for i in range(100):
         ran = rerun(MODEL, point, SEED, job.first_run + i)
@@ -65,7 +66,7 @@ def test_all_engines_count_the_same(name):
 
 def test_a_kernel_that_tells_no_time_leaves_exposed_runs_to_the_generic_engine():
     found = Switch(MODEL, pack(MODEL, [POINT]), 0)
-    found.prepare(timed=False, lanes=8)
+    found.prepare(timed=False, shape=Shape(8, 32))
     assert found.kernel is not None
     sums, _ = found.by_kernel(found.kernel, SEED, Job(0, 0, 1000))
     assert found.num_repeated >= sums[tally.BROKEN] > 500

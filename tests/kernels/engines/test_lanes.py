@@ -7,19 +7,23 @@ import threading
 import numpy as np
 import pytest
 
+from quorisk.analysis import bench
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes import build, switch
+from quorisk.kernels.engines.lanes import build, effects, switch
+from quorisk.kernels.engines.lanes.build import SCALAR, Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import ALWAYS, Point, pack
 from quorisk.kernels.model import LOST, Model
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.tracing import narrow
 from quorisk.kernels.tracing.observe import observe
 from tests.kernels.engines import fuzz
 from tests.support import ROOT, point_of
 
 RUNS = 3000
+OF_32_BITS, OF_16_BITS = Shape(16, 32), Shape(32, 16)
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +37,9 @@ def _no_kernels_at_hand(monkeypatch, tmp_path):
 def test_kernels_give_the_generic_engines_results(name):
     model = registry.load(name)
     [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
-    fuzz.compare(model, point, 32, not fuzz.supports(point, False), seed, RUNS)
+    fuzz.compare(model, point, OF_16_BITS, not fuzz.supports(point, False), seed, RUNS)
     small = point_of(model, **registry.cases(name).small)  # the scalar kernel of a large one takes a minute to compile
-    fuzz.compare(model, small, build.SCALAR, True, seed, RUNS)
+    fuzz.compare(model, small, SCALAR, True, seed, RUNS)
 
 
 def losing() -> tuple[Model, Point]:
@@ -44,60 +48,77 @@ def losing() -> tuple[Model, Point]:
     return model, point_of(model, publish_context_before_horizon=False, model_producer=False)
 
 
-@pytest.mark.parametrize("width", [build.SCALAR, 16, 32])
-def test_runs_that_lose_data_and_start_in_several_states(width):
+@pytest.mark.parametrize("shape", [SCALAR, OF_32_BITS, OF_16_BITS, OF_32_BITS.twice(), OF_16_BITS.twice()])
+def test_runs_that_lose_data_and_start_in_several_states(shape):
     model, point = losing()
-    assert fuzz.compare(model, point, width, True, 3, RUNS).lost > RUNS / 20
-    at_times = fuzz.compare(model, point, width, False, 3, RUNS)
+    assert fuzz.compare(model, point, shape, True, 3, RUNS).lost > RUNS / 20
+    at_times = fuzz.compare(model, point, shape, False, 3, RUNS)
     assert at_times.repeated >= at_times.lost  # as the rows tell no time
 
 
-@pytest.mark.parametrize("width", [build.SCALAR, 32])
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
 @pytest.mark.parametrize(
     "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
 )
-def test_what_ends_a_run_besides_the_model(width, limits):
+def test_what_ends_a_run_besides_the_model(shape, limits):
     model = registry.load("kafka")
     point = point_of(model)._replace(**limits)
-    fuzz.compare(model, point, width, True, 4, RUNS)
+    fuzz.compare(model, point, shape, True, 4, RUNS)
 
 
 def test_rates_as_far_apart_as_they_may_lie():
     model = registry.load("compaction")
     point = point_of(model, rates={"broker_crash": 1e-15, "producer": 1 / 3})
-    for width in (build.SCALAR, 8):
-        fuzz.compare(model, point, width, True, 5, RUNS)
+    for shape in (SCALAR, Shape(8, 32)):
+        fuzz.compare(model, point, shape, True, 5, RUNS)
 
 
-@pytest.mark.parametrize("width", [build.SCALAR, 32])
-def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, width):
+@pytest.mark.parametrize(("shape", "worth"), [(SCALAR, 1e9), (OF_16_BITS, 1e9), (OF_16_BITS, 0.0)])
+def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, shape, worth):
     """Two runs are observed for two steps: most others are repeated by the generic engine."""
     model = registry.load("kafka")
+    monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
     build._observed.cache_clear()
-    compared = fuzz.compare(model, point_of(model), width, True, 6, RUNS)
+    compared = fuzz.compare(model, point_of(model), shape, True, 6, RUNS)
     build._observed.cache_clear()
     assert 0 < compared.repeated <= RUNS
 
 
+def test_shifts_by_more_than_was_seen_change_no_result(monkeypatch):
+    """Nothing is seen to be shifted at all, so runs in which something is are repeated."""
+    model = registry.load("kafka")
+    monkeypatch.setattr(narrow, "highest", lambda *given: [dict.fromkeys((n.id for n in ns), 0) for ns in given[-1]])
+    compared = fuzz.compare(model, bench.random_runs("kafka").points[0].point, OF_16_BITS, True, 6, RUNS)
+    assert 0 < compared.repeated <= RUNS
+
+
+@pytest.mark.parametrize("worth", [0.0, 1e9])
+def test_effects_skipped_where_no_lane_takes_them_are_those_of_all_at_once(monkeypatch, worth):
+    monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)
+    model = registry.load("bookkeeper")
+    point = point_of(model, message_loss=0.2, **registry.cases("bookkeeper").small)
+    assert fuzz.compare(model, point, OF_32_BITS, True, 8, RUNS).repeated < RUNS / 50
+
+
 @pytest.mark.skipif(build.this_cpu().register_bits < 512, reason="no AVX-512 here")
-@pytest.mark.parametrize("width", [8, 16])
-def test_kernels_for_a_cpu_without_avx512(monkeypatch, width):
+@pytest.mark.parametrize("shape", [Shape(8, 32), Shape(16, 16)])
+def test_kernels_for_a_cpu_without_avx512(monkeypatch, shape):
     model, point = losing()
     codes = list[bytes]()
     monkeypatch.setattr(build, "_keep", lambda path, description, code: codes.append(code))
     with fuzz.avx2_alone():
-        assert build.lane_counts() == (8, 16)
-        fuzz.compare(model, point, width, True, 7, RUNS)
-    fuzz.compare(model, point, width, True, 7, RUNS)
+        assert build.shapes() == (Shape(8, 32), Shape(16, 16))
+        fuzz.compare(model, point, shape, True, 7, RUNS)
+    fuzz.compare(model, point, shape, True, 7, RUNS)
     assert codes[0] != codes[1]
 
 
-def prepared(width: int = build.SCALAR) -> Switch:
+def prepared(shape: Shape = SCALAR) -> Switch:
     model, point = losing()
     found = Switch(model, pack(model, [point]), 0)
-    found.prepare(timed=True, lanes=width)
+    found.prepare(timed=True, shape=shape)
     assert found.kernel is not None, found.why_not
     return found
 
@@ -179,14 +200,14 @@ def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path)
 def test_why_there_is_no_kernel(monkeypatch):
     model, point = losing()
 
-    def why(timed=True, width=build.SCALAR, **changed) -> str | None:
+    def why(timed=True, shape=SCALAR, **changed) -> str | None:
         found = Switch(model, pack(model, [point._replace(**changed)]), 0)
-        found.prepare(timed=timed, lanes=width)
+        found.prepare(timed=timed, shape=shape)
         assert found.kernel is None
         return found.why_not
 
     assert why(timed=False, horizon=1.0) == "a run with a horizon needs the time"
-    assert why(width=8, max_steps=1 << 40) == "max_steps of lanes: 1 to 1073741824"
+    assert why(shape=Shape(8, 32), max_steps=1 << 40) == "max_steps of lanes: 1 to 1073741824"
     assert why(rates={action.name: 0.0 for action in model.actions}) == "all rates are 0"
 
     def untraceable(*given):
@@ -214,12 +235,12 @@ def test_losing_runs_are_timed_where_there_are_many():
     assert math.isinf(found.points.horizons[0])
 
 
-@pytest.mark.parametrize("width", [build.SCALAR, 32])
-def test_rates_thirteen_decades_apart_leave_few_runs_to_the_generic_engine(width):
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+def test_rates_thirteen_decades_apart_leave_few_runs_to_the_generic_engine(shape):
     """Which accept what they draw, or not: the end of a lifetime among them."""
     experiment = config.load(ROOT / "configs" / "pulsar.toml")
     point = experiment.points[0].point
     weights = pack(experiment.model, [point])
     assert (weights.accepts[0] < ALWAYS).sum() > 3
-    compared = fuzz.compare(experiment.model, point, width, False, 1, RUNS)
+    compared = fuzz.compare(experiment.model, point, shape, False, 1, RUNS)
     assert compared.repeated < RUNS / 50

@@ -209,6 +209,13 @@ def test_a_state_beyond_the_bounds_is_found(name):
             break
 
 
+def test_a_value_below_0_is_out_of_bounds():
+    leaf = new_graph().leaf("leaf", 7)
+    bounds = Bounds((7, 1 << 40), frozenset(), frozenset(), frozenset())
+    found = strays([leaf - 5, (leaf << 38) - 5 * 2**38], bounds)
+    assert evaluate([found], {"leaf": np.arange(8)})[0].tolist() == [True] * 5 + [False, True, True]
+
+
 def test_of_another_variant_and_of_rates_of_0_nothing_is_left():
     model = registry.load("kafka")
     values = any_values(model, random.Random(4)) | {"truncation": "kip279"}

@@ -1,0 +1,99 @@
+"""What a step does to runs in lanes. Effects that lanes draw often are computed all at once, others where one does."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from quorisk.kernels.tracing.demand import in_order
+from quorisk.kernels.tracing.emit import Emitter
+from quorisk.kernels.tracing.expressions import is_constant, same
+from quorisk.kernels.tracing.folding import make
+from quorisk.kernels.tracing.machine import any_lane, constant
+from quorisk.kernels.tracing.trace import TracedModel, Word, strays, together
+
+_WORTH_A_BRANCH = 20
+"""Operations from which on, on average over the steps that could do without them, an effect is skipped by a branch."""
+
+
+class Effects(NamedTuple):
+    """Values of LLVM, in lanes."""
+
+    leaves: dict[int, Any]
+    """The leaves of the state after the step, by their places."""
+    num_sent: Any
+    met: Any
+    """The bit of the kind of fault that it is; in 32 bits, as `num_sent`."""
+    redo: Any
+    """Whether the generic engine is to repeat the run."""
+
+
+def effects(
+    builder: ir.IRBuilder,
+    traced: TracedModel,
+    before: dict[int, Any],
+    drawn: Sequence[Any],
+    emitter: Callable[[Sequence[Any]], Emitter],
+) -> Effects:
+    """The effects of the words that are drawn: `drawn` says of each in which lanes.
+
+    `before` are the leaves of the state, by their places, and `emitter(outputs)` emits expressions of the state before
+    the step. Leaves the builder in another block.
+    """
+    lanes = drawn[0].type.count
+    seldom = [place for place, word in enumerate(traced.words) if _is_worth_a_branch(word, lanes)]
+    step = together(traced, [place for place in range(len(traced.words)) if place not in seldom])
+    emit = emitter([*step.after, step.num_sent, step.met, step.redo])
+    leaves = {i: emit.get(step.after[i], leaf.type.element.width) for i, leaf in before.items()}
+    found = Effects(leaves, emit.get(step.num_sent, 32), emit.get(step.met, 32), emit.flag(step.redo))
+    for place in seldom:
+        found = _if_drawn(builder, traced, traced.words[place], drawn[place], found, emitter)
+    return found
+
+
+def _is_worth_a_branch(word: Word, lanes: int) -> bool:
+    """Whether the word's effect is so large, and so seldom drawn, that it is skipped if no lane draws it."""
+    if word.after is None:
+        return False
+    operations = sum(node.op != "leaf" for node in in_order(word.after))
+    return operations * (1.0 - word.share) ** lanes >= _WORTH_A_BRANCH
+
+
+def _if_drawn(
+    builder: ir.IRBuilder,
+    traced: TracedModel,
+    word: Word,
+    drawn: Any,
+    found: Effects,
+    emitter: Callable[[Sequence[Any]], Emitter],
+) -> Effects:
+    """The effects found so far, and where the word is drawn its own."""
+    assert word.after is not None
+    changed = [i for i in found.leaves if not same(word.after[i], traced.state[i])]
+    num_sent, redo = make("popcount", word.sent), make("or", word.doubt, strays(word.after, traced.bounds))
+    start, inside, after = builder.block, builder.append_basic_block("drawn"), builder.append_basic_block("drawn_not")
+    builder.cbranch(any_lane(builder, drawn), inside, after)
+    builder.position_at_end(inside)
+    emit = emitter([*(word.after[i] for i in changed), num_sent, redo])
+
+    def chosen(value: Any, otherwise: Any) -> Any:
+        return builder.select(drawn, emit.get(value, otherwise.type.element.width), otherwise)
+
+    its = {i: chosen(word.after[i], found.leaves[i]) for i in changed}
+    sent = found.num_sent if is_constant(num_sent, 0) else chosen(num_sent, found.num_sent)
+    met = builder.select(drawn, constant(found.met.type, word.fault), found.met) if word.fault else found.met
+    doubtful = found.redo if is_constant(redo, 0) else chosen(redo, found.redo)
+    end = builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+
+    def joined(new: Any, old: Any) -> Any:
+        if new is old:
+            return old
+        value = builder.phi(old.type)
+        value.add_incoming(new, end)
+        value.add_incoming(old, start)
+        return value
+
+    leaves = found.leaves | {i: joined(new, found.leaves[i]) for i, new in its.items()}
+    return Effects(leaves, *(joined(a, b) for a, b in zip((sent, met, doubtful), found[1:], strict=True)))
