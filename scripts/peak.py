@@ -97,8 +97,8 @@ def _no_search_for_a_bit() -> Iterator[None]:
 def _short_rows() -> Iterator[None]:
     """A row has the number of steps alone: LLVM leaves out whatever only the others ask for."""
 
-    def short(builder: Any, scratch: Any, rows: Any, columns: list[Any], ended: Any, following: Any) -> Any:
-        return write_rows(builder, scratch, rows, [columns[STEPS], columns[-1]], ended, following)
+    def short(builder: Any, scratch: Any, rows: Any, columns: list[Any], run: Any, ended: Any, following: Any) -> Any:
+        return write_rows(builder, scratch, rows, [columns[STEPS]], run, ended, following)
 
     with mock.patch.object(vector, "write_rows", short):
         yield

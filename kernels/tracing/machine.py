@@ -35,6 +35,14 @@ def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(first, undefined, constant(ir.VectorType(I32, lanes), 0))
 
 
+def resized(builder: ir.IRBuilder, value: Any, width: int) -> Any:
+    """An unsigned integer in lanes of `width` bits."""
+    have = value.type.element.width
+    if have == width:
+        return value
+    return (builder.trunc if have > width else builder.zext)(value, lanes_of(ir.IntType(width), value.type.count))
+
+
 def intrinsic(builder: ir.IRBuilder, name: str, result: Any, args: Sequence[Any], overload: Any = None) -> Any:
     """A call of LLVM's intrinsic of that name, overloaded on the type `overload`, if given."""
     full = f"{name}.{_suffix(overload)}" if overload is not None else name
@@ -53,7 +61,7 @@ def any_lane(builder: ir.IRBuilder, flags: Any) -> Any:
 def only_bit(builder: ir.IRBuilder, hot: Any) -> Any:
     """The place of the only bit that is set in each lane."""
     kind, lanes = hot.type, hot.type.count
-    if kind.element == I64:
+    if kind.element != I32:
         below = builder.sub(hot, constant(kind, 1))
         return intrinsic(builder, "llvm.ctpop", kind, [below], kind)
     # the exponent of a floating-point number, which takes fewer instructions than counting bits

@@ -23,7 +23,7 @@ class Effects(NamedTuple):
     """The leaves of the state after the step, by their places."""
     num_sent: Any
     met: Any
-    """The bit of the kind of fault that it is; in 32 bits, as `num_sent`."""
+    """The bit of the kind of fault that it is."""
     redo: Any
     """Whether the generic engine is to repeat the run."""
 
@@ -33,19 +33,21 @@ def effects(
     traced: TracedModel,
     before: dict[int, Any],
     drawn: Sequence[Any],
+    number_bits: int,
     emitter: Callable[[Sequence[Any]], Emitter],
 ) -> Effects:
     """The effects of the words that are drawn: `drawn` says of each in which lanes.
 
-    `before` are the leaves of the state, by their places, and `emitter(outputs)` emits expressions of the state before
-    the step. Leaves the builder in another block.
+    `before` are the leaves of the state, by their places; other numbers have `number_bits`. `emitter(outputs)` emits
+    expressions of the state before the step. Leaves the builder in another block.
     """
     lanes = drawn[0].type.count
     seldom = [place for place, word in enumerate(traced.words) if _is_worth_a_branch(word, lanes)]
     step = together(traced, [place for place in range(len(traced.words)) if place not in seldom])
     emit = emitter([*step.after, step.num_sent, step.met, step.redo])
     leaves = {i: emit.get(step.after[i], leaf.type.element.width) for i, leaf in before.items()}
-    found = Effects(leaves, emit.get(step.num_sent, 32), emit.get(step.met, 32), emit.flag(step.redo))
+    num_sent, met = emit.get(step.num_sent, number_bits), emit.get(step.met, number_bits)
+    found = Effects(leaves, num_sent, met, emit.flag(step.redo))
     for place in seldom:
         found = _if_drawn(builder, traced, traced.words[place], drawn[place], found, emitter)
     return found

@@ -1,15 +1,17 @@
 """Rows of kernels: written by lanes whose runs have ended, added up to tallies by the rule of the generic engine."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS, REDO
 from quorisk.kernels.engines.tally import add_run, write_record
 from quorisk.kernels.model import LOST, Model, exposure_mask
-from quorisk.kernels.tracing.machine import I1, I64, constant, intrinsic
+from quorisk.kernels.tracing.machine import DOUBLE, I1, I64, constant, intrinsic
 
 FIXED = len(FIXED_COLUMNS)
 
@@ -26,32 +28,34 @@ def model_shape(model: Model) -> tuple[int, int]:
 
 
 def write_rows(
-    builder: Any, scratch: Any, rows: Any, columns: list[Any], ended: Any, following: Any
+    builder: Any, scratch: Any, rows: Any, columns: Sequence[Any], run: Any, ended: Any, following: Any
 ) -> tuple[Any, Any]:
     """Writes the rows of the lanes whose bits are set in `ended`, and gives these lanes the runs from `following` on.
 
-    `columns` are a row's values and last the number of each lane's run, 64 bits in each lane; `rows` has a row for each
-    run. Returns the numbers of all lanes' runs now, and that of the next run. Leaves the builder in another block.
+    `columns` are a row's values and `run` the number of each lane's run; `rows` has a row for each run. Returns the
+    numbers of all lanes' runs now, and that of the next run. Leaves the builder in another block.
     """
-    *values, run = columns
-    lanes, row_words = run.type.count, len(values)
-
-    def place(pointer: Any, word: Any) -> Any:
-        return builder.gep(pointer, [word], source_etype=I64)
-
-    for i, column in enumerate(columns):
-        builder.store(column, place(scratch, constant(I64, i * lanes)), align=8)
+    lanes, kept = run.type.count, dict[int, Any]()
+    for value in (*columns, run):  # many columns are one value, or the same for all runs
+        if not isinstance(value, ir.Constant) and id(value) not in kept:
+            kept[id(value)] = builder.gep(scratch, [constant(I64, len(kept) * lanes)], source_etype=I64)
+            builder.store(value, kept[id(value)], align=8)
     start, loop, after = builder.block, builder.append_basic_block("row"), builder.append_basic_block("refill")
     builder.branch(loop)
     builder.position_at_end(loop)
     left, number = builder.phi(I64), builder.phi(I64)
     lane = intrinsic(builder, "llvm.cttz", I64, [left, constant(I1, 1)], I64)
-    run_place = place(scratch, builder.add(lane, constant(I64, row_words * lanes)))
-    first = builder.mul(builder.load(run_place, typ=I64), constant(I64, row_words))
-    for i in range(row_words):
-        value = builder.load(place(scratch, builder.add(lane, constant(I64, i * lanes))), typ=I64)
-        builder.store(value, place(rows, builder.add(first, constant(I64, i))))
-    builder.store(number, run_place)
+
+    def of_lane(value: Any) -> Any:
+        return builder.gep(kept[id(value)], [lane], source_etype=value.type.element)
+
+    first = builder.mul(_word(builder, builder.load(of_lane(run), typ=run.type.element)), constant(I64, len(columns)))
+    for i, value in enumerate(columns):
+        element = value.type.element
+        one = value if isinstance(value, ir.Constant) else builder.load(of_lane(value), typ=element)
+        one = builder.extract_element(one, lane) if isinstance(value, ir.Constant) else one
+        builder.store(_word(builder, one), builder.gep(rows, [builder.add(first, constant(I64, i))], source_etype=I64))
+    builder.store(builder.trunc(number, run.type.element), of_lane(run))
     remaining = builder.and_(left, builder.sub(left, constant(I64, 1)))
     next_number = builder.add(number, constant(I64, 1))
     for phi, at_first, on in ((left, ended, remaining), (number, following, next_number)):
@@ -59,7 +63,12 @@ def write_rows(
         phi.add_incoming(on, builder.block)
     builder.cbranch(builder.icmp_unsigned("!=", remaining, constant(I64, 0)), loop, after)
     builder.position_at_end(after)
-    return builder.load(place(scratch, constant(I64, row_words * lanes)), typ=run.type, align=8), next_number
+    return builder.load(kept[id(run)], typ=run.type, align=8), next_number
+
+
+def _word(builder: Any, value: Any) -> Any:
+    """A column's value in a row's 64 bits."""
+    return builder.bitcast(value, I64) if value.type == DOUBLE else builder.sext(value, I64)
 
 
 # A template, with the names that are bound by `add_rows`

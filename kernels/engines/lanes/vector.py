@@ -1,4 +1,4 @@
-"""Many runs at once, one in each lane of a SIMD register: every action's effect is computed, the one drawn is kept.
+"""Many runs at once, one in each lane of a SIMD register: effects are computed for all lanes, and kept where drawn.
 
 A lane whose run has ended gets the next one, so that none waits for the longest run.
 """
@@ -9,13 +9,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_bit, draw_choice, draw_later, draw_rejected, losses
+from quorisk.kernels.engines.lanes.choice import Choice
+from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses
 from quorisk.kernels.engines.lanes.effects import effects
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
 from quorisk.kernels.engines.lanes.rows import write_rows
-from quorisk.kernels.engines.philox import highest_place, lowest_place
-from quorisk.kernels.engines.points import ALWAYS
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures, fault_kinds
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
@@ -25,10 +24,10 @@ from quorisk.kernels.tracing.machine import (
     I32,
     I64,
     POINTER,
-    Value,
     constant,
     lanes_of,
     only_bit,
+    resized,
     splat,
     with_wide_registers,
 )
@@ -46,11 +45,15 @@ class VectorKernel:
         self.watched = [i for i in broken if not model.invariants[i].data_loss]
         self.exposed = [i for i in exposures(model) if i in self.watched and limits.timed]
         masks = [bits(word.mask)[1] for word in traced.words]
-        self.mask_bits = 32 if all(mask.bit_length() - trailing_zeros(mask) <= 32 for mask in masks) else 64
+        self.mask_bits = _lane(max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0), narrowest)
         self.groups, self.fields = pack_masks(traced.words, self.mask_bits)
         most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
         most += limits.lifetime_weight
-        self.share_bits = 32 if most < 1 << 31 else 64
+        self.share_bits = _lane(most.bit_length() + 1, narrowest)
+        self.most_sent = max((bits(word.sent)[1].bit_count() for word in traced.words), default=0)
+        kinds = max(len(model.invariants), len(fault_kinds(model)), self.most_sent)
+        self.number_bits = _lane(max(limits.max_steps.bit_length(), kinds) + 1, narrowest)
+        self.message_bits = _lane((limits.max_steps * self.most_sent).bit_length() + 1, narrowest)
         self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
         self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
         self.module = ir.Module("lanes")
@@ -120,11 +123,7 @@ class VectorKernel:
         return splat(self.builder, self.builder.trunc(value, I32), self.lanes)
 
     def _sized(self, value: Any, width: int) -> Any:
-        """An unsigned integer in lanes of `width` bits."""
-        have = value.type.element.width
-        if have == width:
-            return value
-        return (self.builder.trunc if have > width else self.builder.zext)(value, self._kind(width))
+        return resized(self.builder, value, width)
 
     def _absolute(self, run: Any) -> Any:
         return self.builder.add(splat(self.builder, self.first_run, self.lanes), self._sized(run, 64))
@@ -153,12 +152,12 @@ class VectorKernel:
         doomed = make("or", doomed, make("equal", enabled, 0))
         outputs = [*self.traced.initial, *masks, doomed]
         emitter = self._emitter(lambda name, width: self._sized(choice, width), outputs)
-        zero = constant(self._kind(32), 0)
+        zero = self._number(0)
         values: dict[Any, Any] = {
             ("state", i): emitter.get(self.traced.initial[i], self.widths[i]) for i in self.leaves
         }
         values |= {("group", i): emitter.get(mask, self.mask_bits) for i, mask in enumerate(masks)}
-        values |= {"step": zero, "messages": zero, "met": zero}
+        values |= {"step": zero, "messages": constant(self._kind(self.message_bits), 0), "met": zero}
         if not is_constant(doomed, 0):
             values["doomed"] = emitter.flag(doomed)
         if self.limits.timed:
@@ -174,81 +173,20 @@ class VectorKernel:
     def _draw(self) -> None:
         """The random numbers of the step, and the instance that they choose."""
         builder, now = self.builder, self.now
-        self.step = builder.add(now["step"], constant(self._kind(32), 1))
-        most_sent = max((bits(word.sent)[1].bit_count() for word in self.traced.words), default=0)
+        self.step = builder.add(now["step"], self._number(1))
         seed, run = splat(builder, self.seed, self.lanes), self._absolute(now["run"])
         step = self._sized(self.step, 64)
         self.draws = draw(builder, seed, run, step, self.limits.loss)
-        self.later_fates = draw_later(builder, seed, run, step, self.limits.loss, most_sent)
-        groups = [now["group", i] for i in range(len(self.groups))]
-        share = self._kind(self.share_bits)
-        sums: list[Any] = []
-        for mask, group in zip(groups, self.groups, strict=True):
-            part = self._sized(Value(builder, mask).popcount().value, self.share_bits)
-            if group.weight != 1:
-                part = builder.mul(part, constant(share, group.weight))
-            sums.append(builder.add(sums[-1], part) if sums else part)
-        self.total = sums[-1]
-        if self.limits.lifetime_weight:
-            self.total = builder.add(sums[-1], constant(share, self.limits.lifetime_weight))
-        lowest, unsure = self._places()
-        mask, rest, weight = groups[0], lowest, constant(share, self.groups[0].weight)
-        further: list[Any] = []
-        for i in range(1, len(groups)):
-            further.append(builder.icmp_unsigned(">=", lowest, sums[i - 1]))
-            mask = builder.select(further[-1], groups[i], mask)
-            weight = builder.select(further[-1], constant(share, self.groups[i].weight), weight)
-        for i, beyond in enumerate(further):
-            rest = builder.select(beyond, builder.sub(lowest, sums[i]), rest)
-        if self.limits.lifetime_weight:
-            self.expired = builder.icmp_unsigned(">=", lowest, sums[-1])
-            rest = builder.select(self.expired, constant(share, 0), rest)
-        self.hot, rest = draw_bit(builder, self.now["live"], mask, rest, weight)
-        # whether the bits drawn leave it open which instance they lead to
-        self.is_open = builder.icmp_unsigned(">=", builder.add(rest, unsure), weight)
-        self.in_group = [
-            [*further[i - 1 : i], *(builder.not_(beyond) for beyond in further[i : i + 1])] for i in range(len(groups))
-        ]
-        self.rejected = self._rejected(seed, run, step)
-
-    def _is_drawn(self, place: int) -> Any:
-        """Whether an instance of the word at that place is drawn."""
-        builder, field, kind = self.builder, self.fields[place], self.hot.type
-        inside = builder.and_(self.hot, constant(kind, ((1 << field.size) - 1) << field.offset))
-        flag = builder.icmp_unsigned("!=", inside, constant(kind, 0))
-        for other in self.in_group[field.group]:
-            flag = builder.and_(flag, other)
-        return flag
-
-    def _rejected(self, seed: Any, run: Any, step: Any) -> Any:
-        """Whether what is drawn is not accepted."""
-        builder, (*accepts, of_lifetime) = self.builder, self.limits.accepts
-        here = [accepts[word.number] for word in self.traced.words]
-        if all(each == ALWAYS for each in (*here, of_lifetime)):
-            return constant(self._kind(1), 0)
-        accept = constant(self._kind(64), ALWAYS)
-        for place, each in enumerate(here):
-            if each != ALWAYS:
-                accept = builder.select(self._is_drawn(place), constant(self._kind(64), each), accept)
-        if self.limits.lifetime_weight:
-            accept = builder.select(self.expired, constant(self._kind(64), of_lifetime), accept)
-        return draw_rejected(builder, self.now["live"], seed, run, step, accept)
-
-    def _places(self) -> tuple[Any, Any]:
-        """The first place below the total that the bits drawn lead to, and how far the last one is from it."""
-        builder, word = self.builder, Value(self.builder, self.draws.choose)
-        total = Value(builder, self._sized(self.total, 64))
-        if self.share_bits == 64:
-            lowest = lowest_place(word, total)
-            return lowest.value, (highest_place(word, total) - lowest).value
-        product = word * total
-        lowest, highest = product >> 32, product + total - 1 >> 32
-        return self._sized(lowest.value, 32), self._sized((highest - lowest).value, 32)
+        self.later_fates = draw_later(builder, seed, run, step, self.limits.loss, self.most_sent)
+        masks = [now["group", i] for i in range(len(self.groups))]
+        weights = self.limits.lifetime_weight, self.share_bits
+        self.choice = Choice(builder, masks, self.groups, self.fields, *weights, now["live"], self.draws.choose)
+        self.rejected = self.choice.is_rejected(self.traced.words, self.limits, seed, run, step)
 
     def _step(self) -> None:
         """The states after the step, and what is to be known of them."""
-        builder, bit, kind = self.builder, only_bit(self.builder, self.hot), self.hot.type
-        drawn = [self._is_drawn(place) for place in range(len(self.traced.words))]
+        builder, hot, kind = self.builder, self.choice.hot, self.choice.hot.type
+        bit, drawn = only_bit(builder, hot), [self.choice.is_drawn(place) for place in range(len(self.traced.words))]
 
         def before(name: Any, width: int) -> Any:
             if name == LOSSES:
@@ -262,27 +200,30 @@ class VectorKernel:
             if name == bit_leaf(place):
                 return self._sized(builder.add(bit, constant(kind, shift)), width)
             assert name == mask_leaf(place)
-            wide = self._sized(self.hot, max(width, self.mask_bits))
+            wide = self._sized(hot, max(width, self.mask_bits))
             amount = constant(wide.type, abs(shift))
             return self._sized(builder.shl(wide, amount) if shift >= 0 else builder.lshr(wide, amount), width)
 
         state = {i: self.now["state", i] for i in self.leaves}
-        found = effects(builder, self.traced, state, drawn, partial(self._emitter, before))
+        found = effects(builder, self.traced, state, drawn, self.number_bits, partial(self._emitter, before))
         self.next: dict[Any, Any] = {("state", i): leaf for i, leaf in found.leaves.items()}
-        self.next |= {"step": self.step, "messages": builder.add(self.now["messages"], found.num_sent)}
+        self.next |= {"step": self.step, "messages": self._more_messages(found.num_sent)}
         self.next["met"] = builder.or_(self.now["met"], found.met)
         if self.draws.fates is not None:
             self.next["met"] = builder.or_(self.next["met"], self._is_lost(found.num_sent))
-        self.redo = builder.or_(found.redo, builder.or_(self.is_open, self.rejected))
+        self.redo = builder.or_(found.redo, builder.or_(self.choice.is_open, self.rejected))
         if "doomed" in self.now:
             self.redo = builder.or_(self.redo, self.now["doomed"])
             self.next["doomed"] = self.now["doomed"]
 
+    def _more_messages(self, sent: Any) -> Any:
+        return self.builder.add(self.now["messages"], self._sized(sent, self.message_bits))
+
     def _is_lost(self, sent: Any) -> Any:
         """1 if any of so many messages is lost, else 0."""
         builder, one = self.builder, self._number(1)
-        among = builder.and_(self._sized(self._losses(), 32), builder.sub(builder.shl(one, sent), one))
-        return builder.zext(builder.icmp_unsigned("!=", among, self._number(0)), self._kind(32))
+        among = builder.and_(self._sized(self._losses(), self.number_bits), builder.sub(builder.shl(one, sent), one))
+        return builder.zext(builder.icmp_unsigned("!=", among, self._number(0)), one.type)
 
     def _losses(self) -> Any:
         """LOSSES, in 64 bits."""
@@ -307,7 +248,7 @@ class VectorKernel:
             next_["time"] = self._later()
         row, broken_here, lost = self._invariants(emitter)
         redo = builder.or_(builder.or_(self.redo, emitter.flag(seen.unbounded)), broken_here)
-        outcome = builder.select(dead, emitter.get(seen.outcome, 32), self._number(UNFINISHED))
+        outcome = builder.select(dead, emitter.get(seen.outcome, self.number_bits), self._number(UNFINISHED))
         outcome = builder.select(lost, self._number(LOST), outcome)
         outcome = builder.select(redo, self._number(REDO), outcome)
         ended = builder.or_(builder.or_(dead, late), builder.or_(redo, lost))
@@ -354,7 +295,7 @@ class VectorKernel:
         self.next["exposing"] = builder.select(changed, builder.xor(exposing, bit), exposing)
 
     def _number(self, value: int) -> Any:
-        return constant(self._kind(32), value)
+        return constant(self._kind(self.number_bits), value)
 
     def _ends_early(self, row: dict[Any, Any], outcome: Any, ended: Any) -> tuple[dict[Any, Any], Any]:
         """Does what `_ends` does, for runs that the horizon or their lifetime ends before the step."""
@@ -362,7 +303,7 @@ class VectorKernel:
         early: list[tuple[Any, dict[Any, Any]]] = []
         before = {name: now.get(name, self._number(0)) for name in row if name != "time"}
         if self.limits.lifetime_weight:
-            expired = builder.and_(self.expired, builder.not_(self.rejected))
+            expired = builder.and_(self.choice.expired, builder.not_(self.rejected))
             early.append((expired, before | ({"time": row["time"]} if self.limits.timed else {})))
         if self.limits.horizon != float("inf"):
             horizon = constant(lanes_of(DOUBLE, self.lanes), self.limits.horizon)
@@ -377,12 +318,12 @@ class VectorKernel:
     def _later(self) -> Any:
         """The time after the wait for the step."""
         double = lanes_of(DOUBLE, self.lanes)
-        wait, total = (self.builder.sitofp(value, double) for value in (self.draws.wait, self.total))
+        wait, total = (self.builder.sitofp(value, double) for value in (self.draws.wait, self.choice.total))
         return self.builder.fadd(self.now["time"], self.builder.fdiv(wait, total))
 
     def _write(self, row: dict[Any, Any], ended: Any, following: Any) -> tuple[Any, Any]:
         """Writes the rows of runs that ended, and puts the following ones in their places; returns all lanes' runs."""
-        builder, zero, wide = self.builder, self._number(0), self._kind(64)
+        builder, zero = self.builder, self._number(0)
         columns = [row[name] for name in ("outcome", "broken", "met", "step", "messages")]
         columns.append(row.get("time", zero))
         columns += [
@@ -390,13 +331,7 @@ class VectorKernel:
             for i, invariant in enumerate(self.model.invariants)
         ]
         columns += [self._lasted(i, row) if i in self.exposed else zero for i in exposures(self.model)]
-
-        values = [
-            builder.bitcast(column, wide) if column.type.element == DOUBLE else builder.sext(column, wide)
-            for column in [*columns, self.now["run"]]
-        ]
-        run, following = write_rows(builder, self.scratch, self.rows, values, ended, following)
-        return builder.trunc(run, self._kind(32)), following
+        return write_rows(builder, self.scratch, self.rows, columns, self.now["run"], ended, following)
 
     def _lasted(self, invariant: int, row: dict[Any, Any]) -> Any:
         """For how long an exposure lasted of a run that ends with this row."""
@@ -404,3 +339,8 @@ class VectorKernel:
         lasts = builder.and_(row["exposing"], self._number(1 << invariant))
         still = builder.icmp_unsigned("!=", lasts, self._number(0))
         return builder.select(still, builder.fadd(before, row["time"]), before)
+
+
+def _lane(bits: int, narrowest: int) -> int:
+    """Bits of the narrowest lane that holds so many."""
+    return next(lane for lane in (narrowest, 32, 64) if lane >= bits)
