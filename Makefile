@@ -82,5 +82,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 # Spark starts a second sooner with it.
-$(CLASSES): $(STAMP)
+$(CLASSES): $(STAMP) scripts/spark_classes.py
 	@$(WITH_JAVA) $(BIN)/python scripts/spark_classes.py
