@@ -13,13 +13,13 @@ from tests.plots.drawn import all_axes, xy
 from tests.plots.tables import frame, sweep
 
 
-@pytest.mark.parametrize("num_points", [1, 2, 10_000])
+@pytest.mark.parametrize("num_points", [1, 2, 3000])
 def test_figures_of_any_grid_are_of_bounded_size(num_points):
     given = sweep([i % 30 for i in range(num_points)], model__keys=range(num_points))
     for name, figure in figures(*given):
         assert len(save(figure, "svg")) < 150_000, name
         if num_points > MOST_ROWS:
-            assert "of 10,000; all of them are in results.parquet" in canvas.caption_of(figure)
+            assert "of 3,000; all of them are in results.parquet" in canvas.caption_of(figure)
 
 
 def test_figures_of_a_large_cross_are_of_bounded_size():

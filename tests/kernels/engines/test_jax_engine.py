@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+from functools import cache
 
 import jax
 import numpy as np
@@ -96,15 +97,21 @@ def test_more_records_than_a_batch_keeps(monkeypatch):
     assert jax_engine.record(TOPIC, packed, Job(0, 0, 0), SEED).shape == (0, len(RECORD))
 
 
+@pytest.fixture
+def advance(monkeypatch):
+    """`jax_batch.advance` that has compiled nothing yet; other tests keep the programs that they have."""
+    found = cache(jax_batch.advance.__wrapped__)
+    monkeypatch.setattr(jax_engine, "advance", found)
+    return found
+
+
 @pytest.mark.parametrize(("lanes", "steps"), [(256, 3), (1 << 15, 8)])
-def test_results_do_not_depend_on_the_size_of_batches_and_rounds(monkeypatch, lanes, steps):
+def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkeypatch, lanes, steps):
     """From 2**15 lanes on, there are several copies of the sums."""
     monkeypatch.setattr(jax_engine, "num_lanes", lambda model, device: lanes)
-    monkeypatch.setattr(jax_batch, "STEPS", steps)
-    jax_batch.advance.cache_clear()  # STEPS is part of the compiled program
+    monkeypatch.setattr(jax_batch, "STEPS", steps)  # a part of the compiled program
     assert (by_jax(JOBS) == by_numba(JOBS)).all()
     assert (by_jax(JOBS[::-1]) == by_numba(JOBS[::-1])).all()
-    jax_batch.advance.cache_clear()
 
 
 def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
@@ -126,10 +133,9 @@ def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
     assert len(narrowed) > 1
 
 
-def test_one_compiled_program_serves_every_queue(caplog):
-    jax_batch.advance.cache_clear()
+def test_one_compiled_program_serves_every_queue(advance, caplog):
     by_jax(JOBS)
-    assert jax_batch.advance(TOPIC, Mesh(np.array(jax_engine.devices()), ("devices",)))._cache_size() == 1
+    assert advance(TOPIC, Mesh(np.array(jax_engine.devices()), ("devices",)))._cache_size() == 1
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         by_jax([Job(0, 0, 50)] * 40, 1, CRASHES[:1])
         by_jax([Job(2, 2**50, 20_000)], 7, [*CRASHES, point_of(TOPIC, keys=3, messages=5, max_steps=9, horizon=2.0)])
