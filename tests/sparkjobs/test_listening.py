@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
+from quorisk.sparkjobs.settings import SETTINGS
 from scripts.robustness.listening import addresses, beyond
 from tests.support import ROOT, SMALL_FILE
 
@@ -29,7 +30,7 @@ def test_spark_submit_runs_a_sweep_that_only_this_machine_reaches(tmp_path):
     file, out = tmp_path / "small.toml", tmp_path / "out"
     file.write_text(f"{SMALL_FILE}[run]\nruns = 1000\n")
     submit = [str(Path(_find_spark_home(), "bin", "spark-submit")), "--master", "local[1]"]
-    submit += ["--driver-java-options", "-XX:TieredStopAtLevel=1"]  # as a sweep's own Java: less to compile
+    submit += ["--driver-java-options", SETTINGS["spark.driver.extraJavaOptions"]]  # with which Java starts sooner
     sweep = ["scripts/submit.py", "run", str(file), "--out", str(out)]
     watch = [sys.executable, "scripts/robustness/listening.py"]
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}

@@ -281,9 +281,10 @@ def successors(state, params):
     """Multiset of (action, number of lost subsets, successors)."""
     found: Counter[tuple[str, int, frozenset[SpecState]]] = Counter()
     for action, instance in instances(MODEL, state, params):
-        subsets = [lost for lost in range(64) if lost & ~action.sends(state, params, instance) == 0]
-        after = frozenset(spec_state(action.apply(state, params, instance, s), params) for s in subsets)
-        found[action.name, len(subsets), after] += 1
+        sent = action.sends(state, params, instance)
+        lost = [subset for subset in range(64) if subset & ~sent == 0]
+        after = frozenset(spec_state(action.apply(state, params, instance, subset), params) for subset in lost)
+        found[action.name, len(lost), after] += 1
     return found
 
 
