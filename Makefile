@@ -37,11 +37,12 @@ demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep eight designs and 
 	@echo "The report: $(CURDIR)/results/pulsar/report.html"
 
 # A cluster mostly waits, so its tests run beside the others; lint comes first, while those compile what all need.
+# tests/conftest.py says in which order files are shared out.
 test: $(CLASSES) ## run the tests, lint, and type-check
 	@$(MAKE) --no-print-directory -j2 test-here test-cluster
 
 test-here: $(CLASSES)
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile -m "not cluster"
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
 test-cluster: $(CLASSES) lint
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster

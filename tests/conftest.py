@@ -1,10 +1,21 @@
 """Fixtures that several tests share, and what makes all of them faster."""
 
 import gc
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from quorisk.command import main
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Puts files first that run sweeps or whole commands, and otherwise those with many tests: each of the former has
+    few tests, which take long and wait for other programs, and one that came last would keep all cores but one idle."""
+    num_tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.parent not in (HERE, HERE / "sparkjobs"), -num_tests[item.path]))
 
 
 def pytest_collection_finish():
