@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from pyspark.find_spark_home import _find_spark_home
 
+from quorisk.sparkjobs.settings import SETTINGS
+
 LOOPBACK = "127.0.0.1"
 START_S = 90.0
 """Seconds in which a master or a worker has to have started."""
@@ -59,7 +61,7 @@ def _started(command: Sequence[str], log: Path, pattern: str, host: str = LOOPBA
     place = ["--host", host, "--webui-port", "0"]
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # as on other machines
     environment = inherited | {"SPARK_LOCAL_IP": host, "SPARK_NO_DAEMONIZE": "1"}
-    environment["SPARK_DAEMON_JAVA_OPTS"] = "-XX:TieredStopAtLevel=1"  # it has little to do
+    environment["SPARK_DAEMON_JAVA_OPTS"] = SETTINGS["spark.driver.extraJavaOptions"]  # it has as little to do
     environment["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"  # a second port for jobs, unauthenticated
     with log.open("wb") as file:
         process = subprocess.Popen(
