@@ -4,7 +4,7 @@ What bits a state can have says little of where a shift puts others. Three bits 
 seven, and seven places of six bits take a lane of 64 where four take one of 32. `Word.doubt` finds what was not seen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quorisk.kernels.model import Model
@@ -17,15 +17,17 @@ from quorisk.kernels.tracing.trace import TracedModel, Word
 _MADE_BY = {"both": "and", "either": "or", "differ": "xor"}
 
 
-def narrowed(model: Model, traced: TracedModel, loss: float, narrowest: int) -> TracedModel:
-    """The same model, for runs that leave no word in doubt; lanes have `narrowest` bits or more.
+def farthest(model: Model, traced: TracedModel, loss: float, narrowest: int) -> list[dict[int, int]]:
+    """For each word: the highest amounts by which its effect shifts what may not fit lanes of `narrowest` bits, by ids.
 
-    `loss` is the probability of a loss. What is observed are the runs by which `observe` found the bounds.
+    What is observed are the runs by which `observe` found the bounds. `loss` is the probability of a loss.
     """
     asked = [_amounts(word, narrowest) for word in traced.words]
-    if not any(asked):
-        return traced
-    seen = highest(model, traced, loss, asked)
+    return highest(model, traced, loss, asked) if any(asked) else [{} for _ in asked]
+
+
+def narrowed(traced: TracedModel, seen: Sequence[Mapping[int, int]], narrowest: int) -> TracedModel:
+    """The same model in lanes of `narrowest` bits or more, right unless a word is in doubt; `seen` is `farthest`."""
     words = tuple(_with(word, most, narrowest) for word, most in zip(traced.words, seen, strict=True))
     return traced._replace(words=words)
 

@@ -15,7 +15,7 @@ from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.general import CHOICE
 from quorisk.kernels.tracing.trace import LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
 
-NUM_RUNS = 1 << 12
+NUM_RUNS = 1 << 10
 """Runs that go on at a time."""
 MAX_ROUNDS = 1 << 9
 """Steps that each of them takes at most."""

@@ -17,7 +17,7 @@ LOSSES = "losses"
 """Name of the leaf of which bit j is set if message j of a step is lost."""
 
 
-_NARROWEST = 16
+NARROWEST = 16
 """Bits of the narrowest lanes that there are."""
 
 
@@ -155,7 +155,7 @@ def strays(after: Sequence[Any], bounds: Bounds) -> Any:
     beyond: dict[int, Any] = {}  # by the width of lanes: one wide leaf does not widen what is asked of all others
     for value, may in zip(after, bounds.state, strict=True):
         if bits(value)[1] & ~may:
-            lane = width(value, _NARROWEST)
+            lane = width(value, NARROWEST)
             places = (1 << (lane - 1)) - 1
             astray = make("or", astray, make("less", value, 0))
             beyond[lane] = make("or", beyond.get(lane, 0), make("and", value, places & ~may))

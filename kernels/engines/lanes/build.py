@@ -20,9 +20,9 @@ from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.demand import in_order
-from quorisk.kernels.tracing.narrow import narrowed
+from quorisk.kernels.tracing.narrow import farthest, narrowed
 from quorisk.kernels.tracing.observe import observe
-from quorisk.kernels.tracing.trace import Bounds, trace
+from quorisk.kernels.tracing.trace import NARROWEST, Bounds, TracedModel, trace
 
 
 class Shape(NamedTuple):
@@ -93,7 +93,7 @@ def shapes() -> tuple[Shape, ...]:
     Empty if its registers are too narrow to gain by it.
     """
     size = this_cpu().register_bits
-    return (Shape(size // 32, 32), Shape(size // 16, 16)) if size else ()
+    return (Shape(size // 32, 32), Shape(size // NARROWEST, NARROWEST)) if size else ()
 
 
 def build(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> Kernel:
@@ -166,12 +166,12 @@ def assembly(model: Model, points: Points, point: int, params: Any, timed: bool,
 def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Any:
     loss = limits.loss * LOSS_UNIT
     try:
-        bounds = _observed(model, params, weights, loss)
         if shape == SCALAR:  # every action may be taken, for its effect costs nothing until it is
+            bounds = _observed(model, params, weights, loss)
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
             kernel: Any = ScalarKernel(model, traced, limits, this_cpu().has_pdep)
         else:
-            traced = narrowed(model, trace(model, params, weights, bounds), loss, shape.narrowest)
+            traced = narrowed(*_traced(model, params, weights, loss), shape.narrowest)
             kernel = VectorKernel(model, traced, limits, shape.lanes, shape.narrowest)
     except (TypeError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
@@ -183,6 +183,15 @@ def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits
 @lru_cache(maxsize=16)
 def _observed(model: Model, params: Any, weights: tuple[int, ...], loss: float) -> Bounds:
     return observe(model, params, weights, loss)
+
+
+@lru_cache(maxsize=16)
+def _traced(
+    model: Model, params: Any, weights: tuple[int, ...], loss: float
+) -> tuple[TracedModel, list[dict[int, int]]]:
+    """The model for lanes of any width, and how far its effects were seen to shift bits."""
+    traced = trace(model, params, weights, _observed(model, params, weights, loss))
+    return traced, farthest(model, traced, loss, NARROWEST)
 
 
 @cache

@@ -3,6 +3,7 @@
 import math
 import random
 import threading
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -28,9 +29,11 @@ OF_32_BITS, OF_16_BITS = Shape(16, 32), Shape(32, 16)
 
 @pytest.fixture(autouse=True)
 def _no_kernels_at_hand(monkeypatch, tmp_path):
-    """Kernels are compiled anew, and none is left for other tests."""
+    """Kernels are observed and compiled anew, and nothing is left for other tests."""
     monkeypatch.setattr(build, "folder", lambda: tmp_path)
     monkeypatch.setattr(lanes, "_switches", {})
+    monkeypatch.setattr(build, "_observed", lru_cache(build._observed.__wrapped__))
+    monkeypatch.setattr(build, "_traced", lru_cache(build._traced.__wrapped__))
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -80,9 +83,7 @@ def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, shape, wor
     monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
-    build._observed.cache_clear()
     compared = fuzz.compare(model, point_of(model), shape, True, 6, RUNS)
-    build._observed.cache_clear()
     assert 0 < compared.repeated <= RUNS
 
 
