@@ -43,7 +43,7 @@ def evaluate(outputs: Iterable[Any], leaves: Mapping[Any, np.ndarray]) -> list[A
 
 def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A shift that gives anything where the amount has no meaning."""
-    return lambda a, b: shift(np.asarray(a, np.int64), np.asarray(b, np.int64) & 63)
+    return lambda a, b: shift(a, b & 63)
 
 
 def _deposit(spread: Any, mask: Any) -> Any:

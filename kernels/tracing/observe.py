@@ -19,6 +19,8 @@ NUM_RUNS = 1 << 10
 """Runs that go on at a time."""
 MAX_ROUNDS = 1 << 9
 """Steps that each of them takes at most."""
+_PATIENCE = 1 << 7
+"""Steps in which nothing new is seen after which there is no more to expect."""
 
 
 def observe(model: Model, params: Any, weights: Sequence[int], loss: float) -> Bounds:
@@ -36,7 +38,8 @@ def highest(model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequ
 
 
 class _Watch:
-    """Runs in lockstep. One that ends is followed by another, until none goes on that was there at first."""
+    """Runs in lockstep. One that ends is followed by another, until none of the first ones goes on or nothing new is
+    seen any more."""
 
     def __init__(
         self, model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]] | None = None
@@ -60,12 +63,16 @@ class _Watch:
 
     def bounds(self) -> Bounds:
         old = np.ones(NUM_RUNS, bool)
-        for _ in range(MAX_ROUNDS):
+        known = last = 0
+        for number in range(MAX_ROUNDS):
             self.seen |= np.bitwise_or.reduce(self.state, axis=1)
             ended = self._step()
             self.state[:, ended] = self._first(int(ended.sum()))
             old &= ~ended
-            if not old.any():
+            seen = int(np.bitwise_count(self.seen).sum()) + len(self.enabled) + len(self.taken) + len(self.broken)
+            if seen > known:
+                known, last = seen, number
+            if not old.any() or number - last >= _PATIENCE:
                 break
         self.seen |= np.bitwise_or.reduce(self.state, axis=1)
         shares = tuple(self.taken[i] / max(1, self.taken.total()) for i in range(self.num_words))
@@ -110,4 +117,7 @@ class _Watch:
 
 
 def _columns(values: Sequence[Any], num: int) -> np.ndarray:
-    return np.array([np.broadcast_to(value, num) for value in values], np.int64).reshape(len(values), num)
+    columns = np.empty((len(values), num), np.int64)
+    for column, value in zip(columns, values, strict=True):
+        column[:] = value
+    return columns
