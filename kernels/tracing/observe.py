@@ -69,9 +69,9 @@ class _Watch:
             ended = self._step()
             self.state[:, ended] = self._first(int(ended.sum()))
             old &= ~ended
-            seen = int(np.bitwise_count(self.seen).sum()) + len(self.enabled) + len(self.taken) + len(self.broken)
-            if seen > known:
-                known, last = seen, number
+            found = int(np.bitwise_count(self.seen).sum()) + len(self.enabled) + len(self.taken) + len(self.broken)
+            if found > known:
+                known, last = found, number
             if not old.any() or number - last >= _PATIENCE:
                 break
         self.seen |= np.bitwise_or.reduce(self.state, axis=1)
