@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine, philox
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes import build, vector
+from quorisk.kernels.engines.lanes import build, choice, vector
 from quorisk.kernels.engines.lanes.build import Shape
 from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS
 from quorisk.kernels.engines.lanes.rows import write_rows
@@ -89,7 +89,7 @@ def _no_search_for_a_bit() -> Iterator[None]:
         value = Value(builder, mask)
         return (value & (0 - value)).value, ir.Constant(rest.type, [0] * rest.type.count)
 
-    with mock.patch.object(vector, "draw_bit", lowest):
+    with mock.patch.object(choice, "draw_bit", lowest):
         yield
 
 
