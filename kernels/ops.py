@@ -97,7 +97,9 @@ def leading_zeros(mask: Any) -> Any:
         return mask.leading_zeros()
     import jax
 
-    return as_int64(jax.lax.clz(mask))
+    # in halves, as some backends have no such instruction for 64 bits
+    high, low = (half.astype(np.int32) for half in (mask >> np.uint64(32), mask))
+    return as_int64(where(high != 0, jax.lax.clz(high), 32 + jax.lax.clz(low)))
 
 
 def as_int64(value: Any) -> Any:

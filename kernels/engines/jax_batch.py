@@ -226,18 +226,40 @@ def _jobs_from(starts: Any, place: Any, num: int) -> Any:
 def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     """Adds up the runs that ended, as `numba_engine._batch` does, and leaves their lanes idle."""
     lanes = batch.lanes
-    ended = (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
+    ended = _have_ended(lanes)
     unit = _look_up(queue.time_units, lanes.job)
-    high, low = parts(lanes.time * unit)
-    tallies = _add(model, batch.tallies, lanes, ended, (high, low), _exposed(model, lanes, unit))
+    time = parts(lanes.time * unit)
+    tallies = _add(model, batch.tallies, lanes, ended, time, _exposed(model, lanes, unit))
     place = jnp.where(ended, lanes.run - _look_up(queue.first_runs, lanes.job), MAX_RECORDS)
-    rows = jnp.stack([lanes.outcome, lanes.broken_mask, lanes.met_mask, lanes.steps, lanes.messages, high, low], 1)
     records = jax.lax.cond(
-        queue.recording, lambda: batch.records.at[place].set(rows, mode="drop"), lambda: batch.records
+        queue.recording,
+        lambda: batch.records.at[place].set(_records(lanes, time), mode="drop"),
+        lambda: batch.records,
     )
     lanes = lanes._replace(outcome=jnp.where(ended, IDLE, lanes.outcome))
     running = jnp.sum(lanes.outcome == RUNNING, keepdims=True)
     return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
+
+
+def summed(model: Model, lanes: Lane, unit: Any) -> tuple[Any, Any]:
+    """The tally of the lanes whose runs have ended, all of them of one job, and a row of RECORD for each lane."""
+    ended, time = _have_ended(lanes), parts(lanes.time * unit)
+    tally = jnp.zeros(num_columns(model), np.int64)
+    for first, columns in _sums(lanes, time, _exposed(model, lanes, unit)):
+        sums = [jnp.sum(jnp.where(ended, column.astype(np.int64), 0)) for column in columns]
+        tally = tally.at[first : first + len(sums)].set(jnp.stack(sums))
+    for among, column in _bins(model, lanes, time):
+        tally = tally.at[jnp.where(ended & among, column, len(tally))].add(1, mode="drop")
+    return tally, _records(lanes, time)
+
+
+def _have_ended(lanes: Lane) -> Any:
+    return (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
+
+
+def _records(lanes: Lane, time: tuple[Any, Any]) -> Any:
+    """A row of RECORD for each lane."""
+    return jnp.stack([lanes.outcome, lanes.broken_mask, lanes.met_mask, lanes.steps, lanes.messages, *time], 1)
 
 
 def _exposed(model: Model, lanes: Lane, unit: Any) -> list[Any]:
@@ -250,23 +272,36 @@ def _exposed(model: Model, lanes: Lane, unit: Any) -> list[Any]:
 
 
 def _add(model: Model, tallies: Any, lanes: Lane, ended: Any, time: tuple[Any, Any], exposed: list[Any]) -> Any:
+    copies = len(tallies) // MAX_JOBS
+    row = lanes.job + MAX_JOBS * (jnp.arange(len(lanes.job)) % copies)
+    row = jnp.where(ended, row, len(tallies))  # out of bounds, so nothing is added
+    for first, columns in _sums(lanes, time, exposed):
+        added = jnp.stack([column.astype(np.int64) for column in columns], 1)
+        tallies = tallies.at[row, first : first + len(columns)].add(added, mode="drop")
+    for among, column in _bins(model, lanes, time):
+        tallies = tallies.at[jnp.where(among, row, len(tallies)), column].add(1, mode="drop")
+    return tallies
+
+
+def _sums(lanes: Lane, time: tuple[Any, Any], exposed: list[Any]) -> list[tuple[int, list[Any]]]:
+    """What each lane adds to a tally, as columns side by side from one on."""
     steps = lanes.steps.astype(np.int64)
     lost = lanes.outcome == LOST
     sums = [lanes.outcome == outcome for outcome in range(len(OUTCOMES))]
     sums += [steps, steps * steps, lanes.messages, *(jnp.where(lost, each, 0) for each in (steps, *time))]
     broken = [lanes.broken_mask >> i & 1 for i in range(len(lanes.first_steps))]
     broken += [bit * first for bit, first in zip(broken, lanes.first_steps, strict=True)]
+    return [(0, sums), (BROKEN, [*broken, *exposed])]
 
-    copies = len(tallies) // MAX_JOBS
-    row = lanes.job + MAX_JOBS * (jnp.arange(len(steps)) % copies)
-    row = jnp.where(ended, row, len(tallies))  # out of bounds, so nothing is added
-    for first, columns in ((0, sums), (BROKEN, [*broken, *exposed])):
-        added = jnp.stack([column.astype(np.int64) for column in columns], 1)
-        tallies = tallies.at[row, first : first + len(columns)].add(added, mode="drop")
-    tallies = tallies.at[row, STEP_HISTOGRAM + _bin(steps, STEP_BINS)].add(1, mode="drop")
-    lost_row = jnp.where(lost, row, len(tallies))
-    tallies = tallies.at[lost_row, TIME_HISTOGRAM + time_bin(*time)].add(1, mode="drop")
-    return tallies.at[lost_row, first_met(model) + lanes.met_mask].add(1, mode="drop")
+
+def _bins(model: Model, lanes: Lane, time: tuple[Any, Any]) -> list[tuple[Any, Any]]:
+    """Which lanes count one in a histogram, and in which column."""
+    lost = lanes.outcome == LOST
+    return [
+        (jnp.ones_like(lost), STEP_HISTOGRAM + _bin(lanes.steps, STEP_BINS)),
+        (lost, TIME_HISTOGRAM + time_bin(*time)),
+        (lost, first_met(model) + lanes.met_mask),
+    ]
 
 
 def _bin(values: Any, bins: int) -> Any:

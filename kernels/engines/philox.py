@@ -46,7 +46,7 @@ _REST_BITS = np.uint64(48)
 """Bits of a loss, in units of 2**-63, that the leading 15 leave over."""
 _REST = np.uint64((1 << 48) - 1)
 _MOST = (1 << 15) - 1
-_ONES, _GUARDS = np.uint64(0x0001000100010001), np.uint64(0x8000800080008000)
+_ONES, _GUARDS = np.uint64(0x0001000100010001), np.uint64(0x80008000)
 
 
 @jitable
@@ -108,10 +108,10 @@ def first_draws(source):
     seed, run, step, block, loss = source
     choose, wait, w2, w3 = philox(run & _LOW, run >> _32, step, block, seed & _LOW, seed >> _32)
     # four 15-bit numbers, each with a one above from which a borrow is taken if it is below the loss
-    guarded = (w2 | w3 << _32) | _GUARDS
+    guarded = (w2 | _GUARDS) | (w3 | _GUARDS) << _32
     above = guarded - _leading(loss) * _ONES
-    lost, decided = ~above & _GUARDS, above - _ONES & _GUARDS
-    bits = lost >> np.uint64(15) | (_GUARDS - lost - decided) >> np.uint64(15 - OPEN)
+    kept, decided = above >> np.uint64(15) & _ONES, above - _ONES >> np.uint64(15) & _ONES
+    bits = kept ^ _ONES | kept - decided << np.uint64(OPEN)
     bits |= bits >> np.uint64(15)
     bits |= bits >> np.uint64(30)
     return choose, minus_log2(wait << _32 | np.uint64(1 << 31)), as_int64(bits & np.uint64(255))
@@ -128,6 +128,11 @@ def again(source):
 def _leading(loss):
     """The bits of a loss that are compared first; all ones also for probability 1."""
     return where(loss >> _REST_BITS > np.uint64(_MOST), np.uint64(_MOST), loss >> _REST_BITS)
+
+
+def leaves_open(loss: int) -> bool:
+    """Whether block 0 may leave it open if a message is lost, of this loss in units of 2**-63."""
+    return loss & int(_REST) != 0 or loss == 1 << 63
 
 
 @jitable_apart

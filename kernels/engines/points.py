@@ -51,6 +51,17 @@ class Points(NamedTuple):
     starts: Starts = NO_STARTS  # where the runs of all of them start
 
 
+def alone(points: Points, point: int) -> Points:
+    """One point, as place 0; its runs start at the beginning."""
+    columns = {name: getattr(points, name)[point : point + 1] for name in Points._fields if name != "starts"}
+    return Points(**columns)
+
+
+def key(points: Points, point: int) -> tuple[bytes, ...]:
+    """What tells a point from others: points that have the same make the same runs, if they start at the beginning."""
+    return tuple(np.asarray(column).tobytes() for column in alone(points, point)[: Points._fields.index("starts")])
+
+
 class RateError(ValueError):
     """Rates that lie too far apart."""
 

@@ -104,7 +104,11 @@ class Arrays:
     def _popcount(self, node: Node, width: int) -> Any:
         (value,) = node.args
         wide = self._wide(value) if value.lo >= 0 else 64
-        return lax.population_count(self.get(value, wide)).astype(_TYPES[width])
+        return self._counted(self.get(value, wide)).astype(_TYPES[width])
+
+    def _counted(self, value: Any) -> Any:
+        """The number of bits set."""
+        return lax.population_count(value)
 
     def _div(self, node: Node, width: int) -> Any:
         value, divisor = node.args

@@ -13,7 +13,7 @@ import numpy as np
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes.switch import Switch
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import Points, alone, key
 from quorisk.kernels.model import Model
 
 NAME = "lanes"
@@ -60,12 +60,10 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
 
 def switch_of(model: Model, points: Points, point: int) -> Switch:
     """What runs a point in this process."""
-    columns = points[: Points._fields.index("starts")]
-    key = model.name, *(np.asarray(column[point]).tobytes() for column in columns)
+    configuration = model.name, *key(points, point)
     with _lock:
-        if key not in _switches:
+        if configuration not in _switches:
             if len(_switches) >= _MOST_SWITCHES:
                 _switches.pop(next(iter(_switches)))
-            own = Points(**{name: getattr(points, name)[point : point + 1] for name in Points._fields[: len(columns)]})
-            _switches[key] = Switch(model, own, 0)
-        return _switches[key]
+            _switches[configuration] = Switch(model, alone(points, point), 0)
+        return _switches[configuration]

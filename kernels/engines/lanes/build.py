@@ -14,7 +14,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
-from quorisk.kernels.engines.lanes.kernel import NAME, Limits
+from quorisk.kernels.engines.lanes.kernel import NAME, Limits, limits_of, weights_of
 from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
@@ -101,14 +101,10 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
 
     One that is not `timed` tells no time, which a run's row needs if the run loses data or if there is a horizon.
     """
-    limits = _limits(points, point, timed)
+    limits = limits_of(points, point, timed)
     if not timed and limits.horizon != float("inf"):
         raise Unsupported("a run with a horizon needs the time")
-    if shape != SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
-        raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
-    weights = _weights(points, point)
-    if not any(weights):
-        raise Unsupported("all rates are 0")
+    weights = weights_of(points, point)
     path = _path(model, params, weights, limits, shape)
     kept = _load(path)
     if kept is None:
@@ -123,22 +119,7 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
 
 def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> bool:
     """Whether the kernel was compiled before, so that `build` takes no time."""
-    return _path(model, params, _weights(points, point), _limits(points, point, timed), shape).exists()
-
-
-def _weights(points: Points, point: int) -> tuple[int, ...]:
-    return tuple(points.weights[point, :-1].tolist())
-
-
-def _limits(points: Points, point: int, timed: bool) -> Limits:
-    return Limits(
-        loss=int(points.losses[point]),
-        lifetime_weight=int(points.weights[point, -1]),
-        accepts=tuple(points.accepts[point].tolist()),
-        max_steps=int(points.max_steps[point]),
-        horizon=float(points.horizons[point]),
-        timed=timed,
-    )
+    return _path(model, params, weights_of(points, point), limits_of(points, point, timed), shape).exists()
 
 
 def _compile(
@@ -157,27 +138,40 @@ def _compile(
 
 def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> str:
     """The kernel that `build` compiles, for people to read: comments name the blocks. Raises Unsupported."""
-    limits, machine = _limits(points, point, timed), _machine()
+    limits, machine = limits_of(points, point, timed), _machine()
     machine.set_asm_verbosity(True)
-    kernel = _emitted(model, params, _weights(points, point), limits, shape)
+    kernel = _emitted(model, params, weights_of(points, point), limits, shape)
     return str(machine.emit_assembly(_optimized(kernel.text())))
 
 
 def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Any:
+    traced = traced_for(model, params, weights, limits, shape)
+    try:
+        if shape == SCALAR:
+            return ScalarKernel(model, traced, limits, this_cpu().has_pdep)
+        return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest)
+    except RecursionError as error:
+        raise Unsupported(f"{model.name} cannot be compiled: {error}") from error
+
+
+def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> TracedModel:
+    """The model as a kernel of that shape steps it, within the bounds that are observed. Raises Unsupported."""
+    if shape != SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
+        raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
+    if not any(weights):
+        raise Unsupported("all rates are 0")
     loss = limits.loss * LOSS_UNIT
     try:
         if shape == SCALAR:  # every action may be taken, for its effect costs nothing until it is
             bounds = _observed(model, params, weights, loss)
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
-            kernel: Any = ScalarKernel(model, traced, limits, this_cpu().has_pdep)
         else:
             traced = narrowed(*_traced(model, params, weights, loss), shape.narrowest)
-            kernel = VectorKernel(model, traced, limits, shape.lanes, shape.narrowest)
     except (TypeError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
-    if not kernel.traced.words:
+    if not traced.words:
         raise Unsupported("nothing is ever enabled")
-    return kernel
+    return traced
 
 
 @lru_cache(maxsize=16)

@@ -7,8 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.draws import draw_bit, draw_rejected
-from quorisk.kernels.engines.lanes.kernel import Field, Group, Limits
-from quorisk.kernels.engines.philox import highest_place, lowest_place
+from quorisk.kernels.engines.lanes.kernel import Field, Group, Limits, places
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.tracing.machine import Value, constant, lanes_of, resized
 from quorisk.kernels.tracing.trace import Word
@@ -94,12 +93,8 @@ class Choice:
         """The first place below the total that the bits drawn lead to, and how far the last one is from it."""
         builder, width = self.builder, self._share.element.width
         drawn, total = Value(builder, word), Value(builder, resized(builder, self.total, 64))
-        if width == 64:
-            lowest = lowest_place(drawn, total)
-            return lowest.value, (highest_place(drawn, total) - lowest).value
-        product = drawn * total
-        lowest, highest = product >> 32, product + total - 1 >> 32
-        return resized(builder, lowest.value, width), resized(builder, (highest - lowest).value, width)
+        lowest, unsure = places(drawn, total, width)
+        return resized(builder, lowest.value, width), resized(builder, unsure.value, width)
 
     def _if_inside(self, group: int, further: Sequence[Any]) -> Any:
         """The bit drawn where it is one of that group's, else 0."""

@@ -12,15 +12,13 @@ from quorisk.kernels.engines.philox import (
     first_draws,
     is_accepted,
     later_fates,
+    leaves_open,
     multiply_high,
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.ops import as_int64, nth_bit
 from quorisk.kernels.tracing.machine import I1, I64, Value, any_lane, constant, intrinsic
-
-_LEFT_OVER = (1 << 48) - 1
-"""The bits of a loss that block 0 does not see: if none is set it leaves nothing open, unless all messages are lost."""
 
 _UNROLLED = 6
 """Bits of a mask that are passed over without a branch on the way to the one drawn."""
@@ -46,7 +44,7 @@ def draw(builder: Any, seed: Any, run: Any, step: Any, loss: int) -> Draws:
     choose, wait, fates = first_draws(source)
     if not loss:
         return Draws(choose.value, wait.value, None)
-    if loss & _LEFT_OVER or loss == ALWAYS:
+    if leaves_open(loss):
         is_open = any_lane(builder, (fates >> OPEN >= 1).value)
         decided = _only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
         fates = Value(builder, decided)

@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from quorisk.kernels.engines.philox import highest_place, lowest_place
+from quorisk.kernels.engines.points import Points
 from quorisk.kernels.model import Model, exposures
-from quorisk.kernels.tracing.expressions import bits, trailing_zeros
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
 from quorisk.kernels.tracing.folding import make
-from quorisk.kernels.tracing.trace import Word
+from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
 NAME = "kernel"
 """`kernel(seed, first_run, num_runs, scratch, rows)`: writes row i for run `first_run` + i. All are 64-bit words."""
@@ -50,6 +54,89 @@ class Group(NamedTuple):
 
     weight: int
     places: tuple[int, ...]
+
+
+class Plan(NamedTuple):
+    """What a kernel of many runs at once keeps of each, and in how many bits."""
+
+    leaves: tuple[int, ...]
+    """Places of the leaves of the state that are no constants."""
+    watched: tuple[int, ...]
+    """Places of the invariants that may be broken without an end of the run."""
+    exposed: tuple[int, ...]
+    """Those of them whose breach is exposure, if times are asked for."""
+    mask_bits: int
+    groups: tuple[Group, ...]
+    fields: tuple[Field, ...]
+    share_bits: int
+    """Of a number below the sum of all rates."""
+    most_sent: int
+    """Messages that a step sends at most."""
+
+
+def limits_of(points: Points, point: int, timed: bool) -> Limits:
+    """The limits of a point."""
+    return Limits(
+        loss=int(points.losses[point]),
+        lifetime_weight=int(points.weights[point, -1]),
+        accepts=tuple(points.accepts[point].tolist()),
+        max_steps=int(points.max_steps[point]),
+        horizon=float(points.horizons[point]),
+        timed=timed,
+    )
+
+
+def weights_of(points: Points, point: int) -> tuple[int, ...]:
+    """The rates of a point's words of instances."""
+    return tuple(points.weights[point, :-1].tolist())
+
+
+def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int) -> Plan:
+    """What a kernel of many runs keeps, in lanes of `narrowest` bits or more."""
+    broken = [i for i, flag in enumerate(traced.now.broken) if i in traced.bounds.broken and not is_constant(flag, 0)]
+    watched = tuple(i for i in broken if not model.invariants[i].data_loss)
+    masks = [bits(word.mask)[1] for word in traced.words]
+    mask_bits = lane(max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0), narrowest)
+    groups, fields = pack_masks(traced.words, mask_bits)
+    most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
+    return Plan(
+        leaves=tuple(i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)),
+        watched=watched,
+        exposed=tuple(i for i in exposures(model) if i in watched and limits.timed),
+        mask_bits=mask_bits,
+        groups=tuple(groups),
+        fields=tuple(fields),
+        share_bits=lane((most + limits.lifetime_weight).bit_length() + 1, narrowest),
+        most_sent=max((bits(word.sent)[1].bit_count() for word in traced.words), default=0),
+    )
+
+
+def lane(bits: int, narrowest: int) -> int:
+    """Bits of the narrowest lane that holds so many."""
+    return next(lane for lane in (narrowest, 32, 64) if lane >= bits)
+
+
+def doom(first: Seen) -> Any:
+    """Whether a first state is out of bounds, broken or the last one: that is left to the generic engine."""
+    doomed, enabled = first.unbounded, 0
+    for broken in first.broken:
+        doomed = make("or", doomed, broken)
+    for mask in first.masks:
+        enabled = make("or", enabled, mask)
+    return make("or", doomed, make("equal", enabled, 0))
+
+
+def places(word: Any, total: Any, share_bits: int) -> tuple[Any, Any]:
+    """The first place below the total that `word`, 32 bits of a fraction, leads to, and how far the last is from it.
+
+    All of them are 64-bit values of one language; the total is below 2 ** `share_bits`.
+    """
+    if share_bits == 64:
+        lowest = lowest_place(word, total)
+        return lowest, highest_place(word, total) - lowest
+    product = word * total
+    lowest = product >> np.uint64(32)
+    return lowest, (product + total - np.uint64(1) >> np.uint64(32)) - lowest
 
 
 def row_words(model: Model) -> int:

@@ -12,13 +12,12 @@ from llvmlite import ir
 from quorisk.kernels.engines.lanes.choice import Choice
 from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses
 from quorisk.kernels.engines.lanes.effects import effects
-from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, row_words
+from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, doom, lane, packed, plan, row_words
 from quorisk.kernels.engines.lanes.rows import write_rows
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures, fault_kinds
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
-from quorisk.kernels.tracing.folding import make
+from quorisk.kernels.tracing.expressions import is_constant
 from quorisk.kernels.tracing.machine import (
     DOUBLE,
     I32,
@@ -39,22 +38,13 @@ class VectorKernel:
 
     def __init__(self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int) -> None:
         self.model, self.traced, self.limits, self.lanes, self.narrowest = model, traced, limits, lanes, narrowest
-        broken = [
-            i for i, flag in enumerate(traced.now.broken) if i in traced.bounds.broken and not is_constant(flag, 0)
-        ]
-        self.watched = [i for i in broken if not model.invariants[i].data_loss]
-        self.exposed = [i for i in exposures(model) if i in self.watched and limits.timed]
-        masks = [bits(word.mask)[1] for word in traced.words]
-        self.mask_bits = _lane(max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0), narrowest)
-        self.groups, self.fields = pack_masks(traced.words, self.mask_bits)
-        most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
-        most += limits.lifetime_weight
-        self.share_bits = _lane(most.bit_length() + 1, narrowest)
-        self.most_sent = max((bits(word.sent)[1].bit_count() for word in traced.words), default=0)
+        self.plan = plan(model, traced, limits, narrowest)
+        self.leaves, self.watched, self.exposed = self.plan.leaves, self.plan.watched, self.plan.exposed
+        self.groups, self.fields, self.most_sent = self.plan.groups, self.plan.fields, self.plan.most_sent
+        self.mask_bits, self.share_bits = self.plan.mask_bits, self.plan.share_bits
         kinds = max(len(model.invariants), len(fault_kinds(model)), self.most_sent)
-        self.number_bits = _lane(max(limits.max_steps.bit_length(), kinds) + 1, narrowest)
-        self.message_bits = _lane((limits.max_steps * self.most_sent).bit_length() + 1, narrowest)
-        self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
+        self.number_bits = lane(max(limits.max_steps.bit_length(), kinds) + 1, narrowest)
+        self.message_bits = lane((limits.max_steps * self.most_sent).bit_length() + 1, narrowest)
         self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
         self.module = ir.Module("lanes")
         kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
@@ -71,10 +61,10 @@ class VectorKernel:
         builder = self.builder
         entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
         fresh, _ = self._fresh(constant(self._kind(64), 0))
-        lane = ir.Constant(self._kind(32), list(range(self.lanes)))
-        here = {**fresh, "run": lane, "live": builder.icmp_unsigned("<", lane, self._splat32(self.num_runs))}
+        first = ir.Constant(self._kind(32), list(range(self.lanes)))
+        here = {**fresh, "run": first, "live": builder.icmp_unsigned("<", first, self._splat32(self.num_runs))}
         if self.traced.num_choices > 1:
-            here |= self._fresh(self._absolute(lane))[0]
+            here |= self._fresh(self._absolute(first))[0]
         entry = builder.block
         builder.branch(loop)
         builder.position_at_end(loop)
@@ -142,14 +132,7 @@ class VectorKernel:
         if self.traced.num_choices > 1:
             choice = draw_choice(builder, splat(builder, self.seed, self.lanes), run, self.traced.num_choices)
         masks = self._masks(first.masks)
-        # a first state that is out of bounds, broken or the last one is left to the generic engine
-        doomed: Any = first.unbounded
-        for broken in first.broken:
-            doomed = make("or", doomed, broken)
-        enabled: Any = 0
-        for mask in masks:
-            enabled = make("or", enabled, mask)
-        doomed = make("or", doomed, make("equal", enabled, 0))
+        doomed = doom(first)
         outputs = [*self.traced.initial, *masks, doomed]
         emitter = self._emitter(lambda name, width: self._sized(choice, width), outputs)
         zero = self._number(0)
@@ -339,8 +322,3 @@ class VectorKernel:
         lasts = builder.and_(row["exposing"], self._number(1 << invariant))
         still = builder.icmp_unsigned("!=", lasts, self._number(0))
         return builder.select(still, builder.fadd(before, row["time"]), before)
-
-
-def _lane(bits: int, narrowest: int) -> int:
-    """Bits of the narrowest lane that holds so many."""
-    return next(lane for lane in (narrowest, 32, 64) if lane >= bits)
