@@ -1,6 +1,7 @@
 """How fast the engines are on this machine."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -145,6 +146,23 @@ def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
         steps_per_s_by_bytes=limits and num_devices * limits.bytes_per_s / num_bytes,
         steps_per_s_by_operations=limits and num_devices * limits.operations_per_s / operations,
     )
+    if device.platform == "gpu":
+        yield from _by_gpu_kernel(model, point, jax_engine.devices())
+
+
+def _by_gpu_kernel(model: Model, point: Point, devices: Sequence[Any]) -> Iterator[Speed]:
+    """What long points go over to, if they may."""
+    from quorisk.kernels.engines.gpu.switch import SIZE, Switch
+
+    runs = Switch(model, pack(model, [point]))
+    try:
+        prepare_s = _timed(runs.prepare)[1]
+        compile_s = prepare_s + _timed(lambda: runs.by_kernel(0, Job(0, 0, 1), devices))[1]
+    except Exception as error:  # the engine would do without as well
+        warnings.warn(f"{model.name}: no GPU kernel: {error}", RuntimeWarning, stacklevel=2)
+        return
+    speed = _measured(model, "jax", 1, lambda job: runs.by_kernel(0, job, devices), SIZE.total, compile_s)
+    yield speed._replace(device=f"{len(devices)} x {devices[0].device_kind}, a kernel of its own")
 
 
 def _random_runs(engine: Engine, model: Model, point: Point, threads: int, fewest_runs: int) -> Speed:

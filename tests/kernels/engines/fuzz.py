@@ -12,6 +12,8 @@ from unittest import mock
 import numpy as np
 
 from quorisk.kernels.engines import jax_engine, numba_engine
+from quorisk.kernels.engines.gpu import switch as gpu_switch
+from quorisk.kernels.engines.gpu.kernel import How, Size
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.build import Shape
@@ -24,6 +26,8 @@ MOST_RUNS, MOST_STEPS = 100_000, 20_000_000
 """Of one configuration, on the generic engine."""
 JAX_STEPS = 2_000_000
 """Of one configuration: more would take longer than all the rest."""
+GPU_STEPS, _GPU_SIZE = 50_000, Size(programs=4, runs=128)
+"""Of one configuration, by the interpreter."""
 _TRIAL_RUNS = 1000
 
 
@@ -107,6 +111,25 @@ def by_jax(made: Made) -> Compared:
     return Compared(job.num_runs, 0, _num_lost(there))
 
 
+def by_gpu_kernel(made: Made) -> Compared:
+    """Repeats runs, as many as make GPU_STEPS steps, by the kernel of a GPU in Pallas's interpreter; raises as
+    `compare`."""
+    steps = np.cumsum(made.records[:, RECORD.index("steps")])
+    job = made.job._replace(num_runs=min(_GPU_SIZE.total, max(1, int((steps <= GPU_STEPS).sum()))))
+    runs = gpu_switch.Switch(made.model, made.points, _GPU_SIZE, How(recording=True, interpret=True))
+    try:
+        runs.prepare()
+    except build.Unsupported as reason:
+        raise RuntimeError(str(reason)) from reason
+    call = runs.call(made.seed, job.first_run, job.num_runs, jax_engine.devices()[0])
+    redo, have = np.asarray(call.redo)[: job.num_runs], np.asarray(call.records)[: job.num_runs]
+    there, told = made.records[: job.num_runs], (made.point, f"GPU kernel seed={made.seed}")
+    assert np.array_equal(there[~redo], have[~redo]), told
+    tally = numba_engine.tally_of(made.model, made.points, made.seed, job)
+    assert np.array_equal(tally, runs.by_kernel(made.seed, job, jax_engine.devices()[:1])), told
+    return Compared(job.num_runs, int(redo.sum()), _num_lost(there))
+
+
 def _num_lost(records: np.ndarray) -> int:
     return int((records[:, 0] == LOST).sum())
 
@@ -142,6 +165,7 @@ def engines() -> dict[str, Engine]:
             one = Shape(register // narrowest, narrowest)
             for shape in (one, one.twice()):
                 found[f"{shape.lanes} lanes of {narrowest} bits, {name}"] = partial(_of_lanes, by, shape)
+    found["GPU kernel, interpreted"] = lambda made, timed: by_gpu_kernel(made)
     return found | {"JAX": lambda made, timed: by_jax(made)}
 
 
