@@ -1,6 +1,7 @@
 """Fixtures that several tests share, and what makes all of them faster."""
 
 import gc
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,12 @@ import pytest
 from quorisk.command import main
 
 HERE = Path(__file__).parent
+
+
+def pytest_configure():
+    """Has Ctrl-C end commands that tests start, even if these run in the background of a script, where it would not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
