@@ -24,7 +24,7 @@ from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
 
-WORTH_COMPILING_S = 4.0
+WORTH_COMPILING_S = 3.0
 WORTH_LOADING_S = 0.2
 """Seconds of a thread on the generic engine from which on a kernel is compiled, or loaded from disk."""
 BATCH_RUNS = 1 << 12
