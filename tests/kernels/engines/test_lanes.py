@@ -3,6 +3,7 @@
 import math
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from quorisk.analysis.experiment import config
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, effects, switch
-from quorisk.kernels.engines.lanes.build import SCALAR, Shape
+from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import ALWAYS, Point, pack
 from quorisk.kernels.model import LOST, Model
@@ -43,6 +44,26 @@ def test_kernels_give_the_generic_engines_results(name):
     fuzz.compare(model, point, OF_16_BITS, not fuzz.supports(point, False), seed, RUNS)
     small = point_of(model, **registry.cases(name).small)  # the scalar kernel of a large one takes a minute to compile
     fuzz.compare(model, small, SCALAR, True, seed, RUNS)
+
+
+def test_of_all_that_need_a_kernel_at_one_time_one_compiles_it(monkeypatch, tmp_path):
+    compiled, compile_, together = list[bytes](), build._compile, threading.Barrier(3)
+
+    def slow(*given):
+        made = compile_(*given)
+        compiled.append(made[1])
+        return made
+
+    def need() -> Kernel | None:
+        together.wait()
+        return prepared(OF_32_BITS).kernel
+
+    monkeypatch.setattr(build, "_compile", slow)
+    with ThreadPoolExecutor(3) as threads:
+        kernels = [each.result() for each in [threads.submit(need) for _ in range(3)]]
+    assert len(compiled) == 1
+    assert len({id(kernel) for kernel in kernels}) == 3
+    assert [path.suffix for path in tmp_path.iterdir()] == [""]
 
 
 def losing() -> tuple[Model, Point]:
