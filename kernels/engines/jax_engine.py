@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from quorisk.kernels import packing
 from quorisk.kernels.compiled import cache_folder
 from quorisk.kernels.engines import jax_batch
-from quorisk.kernels.engines.gpu.switch import LONG_RUNS, switch_of
+from quorisk.kernels.engines.gpu.switch import LONG_RUNS, switches
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
 from quorisk.kernels.engines.jax_step import Settings, Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
@@ -70,7 +70,7 @@ def simulate(
             return _by_batch(model, points, [job], seed, progress)[0]
 
         given = seed, jobs[i], devices(), by_batch, progress or (lambda runs: None)
-        tallies[i] = switch_of(model, points, jobs[i].point).tally(*given)
+        tallies[i] = switches.get(model, points, jobs[i].point).tally(*given)
     return tallies
 
 

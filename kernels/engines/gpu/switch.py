@@ -4,18 +4,17 @@ They begin in the batch. Once that has taken long enough, a kernel is compiled a
 over if the results are the same and came sooner. Whatever goes wrong, the batch goes on.
 """
 
-import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
 
 from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.by_configuration import ByConfiguration
 from quorisk.kernels.engines.gpu.kernel import WARP, Found, How, Size, found
 from quorisk.kernels.engines.gpu.lane import Stepper
 from quorisk.kernels.engines.jax_batch import OPTIONS
@@ -23,7 +22,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes.build import Shape, Unsupported, traced_for
 from quorisk.kernels.engines.lanes.kernel import limits_of, weights_of
 from quorisk.kernels.engines.lanes.switch import params_at
-from quorisk.kernels.engines.points import Points, alone, key
+from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.model import Model
 
@@ -37,23 +36,6 @@ _TOO_MANY = 1 / 64
 """Share of runs to be repeated from which on a kernel is given up."""
 _AHEAD = 2
 """Calls that a device is given before their results are looked at."""
-
-
-_MOST_SWITCHES = 1 << 8
-_switches: dict[Any, "Switch"] = {}
-"""By configuration, so that a kernel serves all calls of a process."""
-_lock = threading.Lock()
-
-
-def switch_of(model: Model, points: Points, point: int) -> "Switch":
-    """What runs a point in this process."""
-    configuration = model.name, *key(points, point)
-    with _lock:
-        if configuration not in _switches:
-            if len(_switches) >= _MOST_SWITCHES:
-                _switches.pop(next(iter(_switches)))
-            _switches[configuration] = Switch(model, alone(points, point))
-        return _switches[configuration]
 
 
 class Switch:
@@ -166,6 +148,10 @@ class Switch:
             warnings.warn(
                 f"{self.model.name}: the XLA batch goes on without a GPU kernel: {reason}", category, stacklevel=2
             )
+
+
+switches = ByConfiguration(Switch, 1 << 8)
+"""What makes the runs of a configuration in this process."""
 
 
 def _told(error: Exception) -> str:

@@ -12,6 +12,7 @@ import pytest
 from quorisk.analysis import bench
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines import lanes, numba_engine
+from quorisk.kernels.engines.by_configuration import ByConfiguration
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, effects, switch
 from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape
@@ -32,7 +33,7 @@ OF_32_BITS, OF_16_BITS = Shape(16, 32), Shape(32, 16)
 def _no_kernels_at_hand(monkeypatch, tmp_path):
     """Kernels are observed and compiled anew, and nothing is left for other tests."""
     monkeypatch.setattr(build, "folder", lambda: tmp_path)
-    monkeypatch.setattr(lanes, "_switches", {})
+    monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
     monkeypatch.setattr(build, "_observed", lru_cache(build._observed.__wrapped__))
     monkeypatch.setattr(build, "_traced", lru_cache(build._traced.__wrapped__))
 
@@ -193,7 +194,7 @@ def test_a_sweep_goes_over_to_kernels_and_nobody_sees_it(monkeypatch):
         for thread in threading.enumerate():
             if thread.name == "compile":
                 thread.join()
-    assert lanes.switch_of(model, points, 0).kernel is not None
+    assert lanes.switches.get(model, points, 0).kernel is not None
     records = lanes.record(model, points, Job(0, 3, 500), 8)
     assert np.array_equal(records, numba_engine.record(model, points, Job(0, 3, 500), 8))
 
@@ -202,7 +203,7 @@ def test_short_runs_stay_with_the_generic_engine():
     model, point = losing()
     points, jobs = pack(model, [point]), [Job(0, 0, 1000)]
     assert np.array_equal(lanes.simulate(model, points, jobs, 8), numba_engine.simulate(model, points, jobs, 8))
-    assert lanes.switch_of(model, points, 0).kernel is None
+    assert lanes.switches.get(model, points, 0).kernel is None
 
 
 def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path):

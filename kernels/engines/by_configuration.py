@@ -1,0 +1,29 @@
+"""What a process makes for a configuration and keeps for all calls that come to it."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from quorisk.kernels.engines.points import Points, alone, key
+from quorisk.kernels.model import Model
+
+_T = TypeVar("_T")
+
+
+class ByConfiguration(Generic[_T]):
+    """Made by `make(model, points)`; `points` has the configuration alone. Of more than `most` the oldest goes."""
+
+    def __init__(self, make: Callable[[Model, Points], _T], most: int) -> None:
+        self._make, self._most = make, most
+        self._made: dict[Any, _T] = {}
+        self._lock = threading.Lock()
+
+    def get(self, model: Model, points: Points, point: int) -> _T:
+        """What there is for a point, made if it is not there yet."""
+        configuration = model.name, *key(points, point)
+        with self._lock:
+            if configuration not in self._made:
+                if len(self._made) >= self._most:
+                    self._made.pop(next(iter(self._made)))
+                self._made[configuration] = self._make(model, alone(points, point))
+            return self._made[configuration]
