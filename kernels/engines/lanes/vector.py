@@ -60,11 +60,11 @@ class VectorKernel:
         """The module's IR."""
         builder = self.builder
         entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
-        fresh, _ = self._fresh(constant(self._kind(64), 0))
+        fresh = self._fresh(constant(self._kind(64), 0))
         first = ir.Constant(self._kind(32), list(range(self.lanes)))
         here = {**fresh, "run": first, "live": builder.icmp_unsigned("<", first, self._splat32(self.num_runs))}
         if self.traced.num_choices > 1:
-            here |= self._fresh(self._absolute(first))[0]
+            here |= self._fresh(self._absolute(first))
         entry = builder.block
         builder.branch(loop)
         builder.position_at_end(loop)
@@ -83,7 +83,7 @@ class VectorKernel:
         builder.position_at_end(write)
         run, after = self._write(row, builder.zext(out_bits, I64) if self.lanes < 64 else out_bits, following)
         live = builder.and_(self.now["live"], builder.icmp_unsigned("<", run, self._splat32(self.num_runs)))
-        fresh, _ = self._fresh(self._absolute(run))
+        fresh = self._fresh(self._absolute(run))
         replaced = {name: builder.select(ended, value, self.next[name]) for name, value in fresh.items()}
         replaced |= {"run": run, "live": live}
         written = builder.block
@@ -125,7 +125,7 @@ class VectorKernel:
         everywhere = range(len(self.traced.words))
         return [packed(masks, self.fields, group, everywhere) for group in range(len(self.groups))]
 
-    def _fresh(self, run: Any) -> tuple[dict[Any, Any], Any]:
+    def _fresh(self, run: Any) -> dict[Any, Any]:
         """Runs before their first step: `run` are their indices."""
         builder, first = self.builder, self.traced.at_first
         choice = None
@@ -151,7 +151,7 @@ class VectorKernel:
         if self.exposed:
             no_time = constant(lanes_of(DOUBLE, self.lanes), 0.0)
             values |= {"exposing": zero} | {("exposed", i): no_time for i in self.exposed}
-        return values, choice
+        return values
 
     def _draw(self) -> None:
         """The random numbers of the step, and the instance that they choose."""
