@@ -118,12 +118,14 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 
 
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
-    """One thread: runs one after another, then as many at a time as the CPU's registers hold."""
+    """One thread: runs one after another, then in lanes of one register and of two."""
     points = pack(model, [point])
     for shape in (SCALAR, *shapes(), *(each.twice() for each in shapes())):
         runs = Switch(model, points, 0)
         compile_s = _timed(partial(runs.prepare, shape=shape))[1]
-        name, how = ("scalar", "1") if shape == SCALAR else ("lanes", f"{shape.lanes} of {shape.narrowest} bits")
+        name, how = "lanes", f"{shape.lanes} lanes of {shape.narrowest} bits"
+        if shape == SCALAR:
+            name, how = "scalar", "1 run at a time"
         how = how if runs.kernel else f"as numba: {runs.why_not}"
         yield _measured(model, name, 1, partial(runs.tally_all, 0), _FEWEST_RUNS, compile_s)._replace(device=how)
 

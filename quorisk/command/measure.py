@@ -52,10 +52,10 @@ def bench_verb(
     """Measure the engines on this machine.
 
     Measures random runs of every protocol and the search of all states. Numba runs on one thread and on all. Code
-    compiled for one configuration makes one run after another ("scalar"), or as many at a time as the CPU's registers
-    hold ("lanes"). JAX runs on GPUs or on the CPU; for it, the bytes and operations of a step are counted as well, and
-    the most steps that the device could do. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty
-    folder to measure it with nothing compiled.
+    compiled for one configuration makes one run after another ("scalar"), or as many at a time as one of the CPU's
+    registers holds, or two ("lanes"). JAX runs on GPUs or on the CPU; for it, the bytes and operations of a step are
+    counted as well, and the most steps that the device could do. compile_s is the time of a first call: set
+    QUORISK_CACHE_DIR to an empty folder to measure it with nothing compiled.
 
     Example: quorisk bench --threads 2 --json
     """
