@@ -103,9 +103,7 @@ def start(model: Model, settings: Settings, table: Table | None, seed: Any, job:
         arrays = Answers(model, settings.params, (), given)
         choices = as_uint64(arrays.get(arrays.model.initial_choices, 64))
         given[CHOICE] = as_int64(multiply_high(to_choose, choices))  # 0 if there is but one
-        state = tuple(
-            arrays.get(leaf).astype(kind) for leaf, kind in zip(arrays.model.initial, state_types(model), strict=True)
-        )
+        state = tuple(map(arrays.of_type, arrays.model.initial, state_types(model)))
     zero = jnp.int32(0)
     return Lane(
         job=job,
@@ -201,6 +199,10 @@ class Answers(Arrays):
             _outputs(self.model), lambda name: given[name] if isinstance(name, str) else leaves[name[0]][name[1]]
         )
 
+    def of_type(self, leaf: Any, kind: Any) -> Any:
+        """A leaf of the state as a lane holds it; see `state_types`."""
+        return self.get(leaf, max(32, np.dtype(kind).itemsize * 8)).astype(kind)
+
 
 def _outputs(model: GeneralModel) -> list[Any]:
     """All that a run is asked for."""
@@ -240,7 +242,7 @@ def applied(arrays: Answers, state: Sequence[Any], action: Any) -> tuple[Any, ..
     """The state after an action; leaves that an action leaves alone are not selected for it."""
     after = zip(arrays.model.state, state, zip(*arrays.model.after, strict=True), strict=True)
     return tuple(
-        _select(action, before, [before if same(new, leaf) else arrays.get(new).astype(before.dtype) for new in news])
+        _select(action, before, [before if same(new, leaf) else arrays.of_type(new, before.dtype) for new in news])
         for leaf, before, news in after
     )
 

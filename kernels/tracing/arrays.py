@@ -44,7 +44,7 @@ class Arrays:
         if width in (None, have):
             return self._values[value.id]
         if (value.id, width) not in self._converted:
-            self._converted[value.id, width] = self._values[value.id].astype(_TYPES[width])
+            self._converted[value.id, width] = _resized(self._values[value.id], width, value.lo < 0)
         return self._converted[value.id, width]
 
     def _computed(self, node: Node, width: int) -> Any:
@@ -92,7 +92,7 @@ class Arrays:
         wide, signed = self._wide(value), span(value)[0] < 0
         wide = 64 if signed and span(amount)[1] >= wide else wide
         shift = lax.shift_right_arithmetic if signed else lax.shift_right_logical
-        return self._shifted(shift, self.get(value, wide), amount, wide).astype(_TYPES[width])
+        return _resized(self._shifted(shift, self.get(value, wide), amount, wide), width, signed)
 
     def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
         """A value of that width shifted: to 0 by amounts that only wider ones have room for."""
@@ -133,3 +133,10 @@ class Arrays:
             result = lax.bitwise_or(result, lax.shift_left(bit, at))
             below = lax.add(below, is_set)
         return result
+
+
+def _resized(value: Any, width: int, signed: bool) -> Any:
+    """A value in so many bits. The highest bit of its lane is a sign only if it is `signed`."""
+    if value.dtype == jnp.int32 and width == 64 and not signed:
+        value = value.astype(jnp.uint32)
+    return value.astype(_TYPES[width])

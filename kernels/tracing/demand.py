@@ -66,7 +66,10 @@ def _asked(node: Node, wanted: int) -> list[tuple[Any, int]]:
             return [(args[0], wanted << args[1] | (SIGN if span(args[0])[0] < 0 else 0))]
         case "shr":
             return [(args[0], WORD & ~((1 << trailing_zeros(wanted)) - 1) if wanted else 0), (args[1], 63)]
-    return [(argument, argument.may if argument.lo >= 0 else WORD) for argument in nodes(args)]
+        case "less" | "div" | "equal" | "unequal" if node.op in ("less", "div") or min(span(a)[0] for a in args) < 0:
+            # numbers with a sign, which the highest bit of a lane is taken for
+            return [(arg, arg.may | 1 << arg.may.bit_length() if arg.lo >= 0 else WORD) for arg in nodes(args)]
+    return [(arg, arg.may if arg.lo >= 0 else WORD) for arg in nodes(args)]
 
 
 def width(value: Any, narrowest: int) -> int:

@@ -114,7 +114,7 @@ class Stepper:
             drawn, _ = draw_pair(seed, as_uint64(first_run + number), np.uint64(0), np.uint64(0))
             choice = as_int64(multiply_high(drawn, np.uint64(self.traced.num_choices)))
         masks, doomed = self._masks(first.masks), doom(first)
-        values = _Numbers([*self.traced.initial, *masks, doomed], lambda name: choice)
+        values = Numbers([*self.traced.initial, *masks, doomed], lambda name: choice)
         zero, no_time = jnp.int32(0), jnp.float64(0.0)
         return Run(
             number=number,
@@ -244,7 +244,7 @@ class Stepper:
             assert name == mask_leaf(place)
             return self._lone(drawn.hot, place)
 
-        values = _Numbers([*step.after, step.num_sent, step.met, step.redo], before)
+        values = Numbers([*step.after, step.num_sent, step.met, step.redo], before)
         sent = values.get(step.num_sent, 32)
         met = run.met | values.get(step.met, 32)
         if self.limits.loss:
@@ -271,7 +271,7 @@ class Stepper:
         """What `step` returns, of the run after the step but for its masks and breaches."""
         seen, state = self.traced.now, dict(zip(self.plan.leaves, after.state, strict=True))
         masks = self._masks(seen.masks)
-        values = _Numbers([*masks, *seen.broken, seen.unbounded, seen.outcome], lambda name: state[name[1]])
+        values = Numbers([*masks, *seen.broken, seen.unbounded, seen.outcome], lambda name: state[name[1]])
         after = after._replace(masks=tuple(jnp.asarray(values.get(mask, self.plan.mask_bits)) for mask in masks))
         dead = jnp.bool_(True)
         for mask in after.masks:
@@ -361,7 +361,7 @@ def _nth_bit(mask: Any, nth: Any) -> Any:
     return position + place
 
 
-class _Numbers(Arrays):
+class Numbers(Arrays):
     """Expressions, made of what the backend compiles."""
 
     def _counted(self, value: Any) -> Any:

@@ -10,6 +10,7 @@ from quorisk.kernels.engines.tally import TICKS, ticks
 from quorisk.kernels.model import HORIZON, OUTCOMES
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
+from quorisk.kernels.protocols.kraft import MODEL as KRAFT
 from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of
 
@@ -34,6 +35,7 @@ POINTS = {
     "physical": (BOOKKEEPER, point_of(BOOKKEEPER, 1e-3, PHYSICAL, lifetime=86400.0)),
     "refused": (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, PHYSICAL | SELDOM)),
     "six messages": (BOOKKEEPER, point_of(BOOKKEEPER, 0.5, bookies=6, write_quorum=6, ack_quorum=2, clients=2)),
+    "the 32nd instance of a word": (KRAFT, point_of(KRAFT, brokers=5, max_reassignments=1, max_steps=40)),
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
+from quorisk.kernels.engines.gpu import lane
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.kernel import NAME
 from quorisk.kernels.tracing.arrays import Arrays
@@ -27,7 +28,9 @@ PDEP = pytest.param(
 )
 ARRAYS = (0, 32, False)
 """Stands for JAX's arrays."""
-SHAPES = ((8, 32, False), (16, 16, False), SCALAR, PDEP, ARRAYS)
+OF_GPUS = (0, 32, True)
+"""Stands for the arrays of the kernel for GPUs."""
+SHAPES = ((8, 32, False), (16, 16, False), SCALAR, PDEP, ARRAYS, OF_GPUS)
 
 
 def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
@@ -55,11 +58,11 @@ def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
     return call
 
 
-def as_arrays(outputs: list[Any], columns: dict[int, np.ndarray]) -> np.ndarray:
+def as_arrays(kind: type[Arrays], outputs: list[Any], columns: dict[int, np.ndarray]) -> np.ndarray:
     """int64 by output and value, by JAX."""
 
     def of_one(leaves: dict[int, Any]) -> list[Any]:
-        arrays = Arrays(outputs, leaves.__getitem__)
+        arrays = kind(outputs, leaves.__getitem__)
         return [arrays.get(output, 64) for output in outputs]
 
     with jax.enable_x64(True):
@@ -68,8 +71,8 @@ def as_arrays(outputs: list[Any], columns: dict[int, np.ndarray]) -> np.ndarray:
 
 def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[int, int, bool]) -> np.ndarray:
     """int64 by output and value; lanes of machine code beyond the values repeat them."""
-    if shape == ARRAYS:
-        return as_arrays(outputs, columns)
+    if shape in (ARRAYS, OF_GPUS):
+        return as_arrays(Arrays if shape == ARRAYS else lane.Numbers, outputs, columns)
     lanes, call = shape[0], machine_code(outputs, shape)
     size = -(-NUM_VALUES // lanes) * lanes
     found = np.empty((len(outputs), size), np.int64)
@@ -83,11 +86,11 @@ def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[in
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(24))
 def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     chance = random.Random(seed)
     graph = new_graph()
-    mays = [chance.getrandbits(chance.choice([1, 3, 6, 24, 60])) | 1 for _ in range(4)]
+    mays = [chance.getrandbits(chance.choice([1, 3, 6, 16, 24, 32, 60])) | 1 for _ in range(4)]
     nodes = [graph.leaf(i, may) for i, may in enumerate(mays)]
     outputs = [
         each for each in (random_expression(graph, nodes, chance, 4) for _ in range(12)) if isinstance(each, Node)
