@@ -3,9 +3,10 @@
 What is seen here is not all that can happen, and need not be: it decides how fast runs are stepped, never how they go.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,12 +30,36 @@ def observe(model: Model, params: Any, weights: Sequence[int], loss: float) -> B
     return _Watch(model, traced, loss).bounds()
 
 
-def highest(model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]]) -> list[dict[int, int]]:
-    """For each word: by their ids, the highest values of the expressions asked for, wherever the word was taken in runs
-    that show its bounds."""
+@dataclass
+class Shown:
+    """The values that an expression was seen to have."""
+
+    times: int = 0
+    total: int = 0
+    highest: int = 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Takes note of more of them."""
+        self.times += values.size
+        self.total += int(values.sum())
+        self.highest = max(self.highest, int(values.max()))
+
+
+class Observed(NamedTuple):
+    """What runs show of expressions."""
+
+    shown: list[dict[int, Shown]]
+    """By their ids, if they were ever evaluated."""
+    runs: int
+    """How many were seen, from their beginning."""
+
+
+def values(model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]]) -> Observed:
+    """What the runs that show the bounds show of expressions: of each word's wherever it is taken, and of the last ones
+    in every state."""
     watch = _Watch(model, traced, loss, asked)
     watch.bounds()
-    return watch.highest
+    return Observed(watch.shown, watch.runs)
 
 
 class _Watch:
@@ -48,11 +73,13 @@ class _Watch:
         self.data_loss = [invariant.data_loss for invariant in model.invariants]
         self.random = np.random.Generator(np.random.Philox(0))
         self.weights = np.array([float(word.weight) for word in traced.words])[:, None]
-        self.initial, self.look = Evaluation(traced.initial), Evaluation([*traced.now.masks, *traced.now.broken])
+        self.asked = asked or [[] for _ in (*traced.words, "state")]
+        self.shown: list[dict[int, Shown]] = [defaultdict(Shown) for _ in self.asked]
+        self.runs = 0
+        self.initial = Evaluation(traced.initial)
+        self.look = Evaluation([*traced.now.masks, *traced.now.broken, *self.asked[-1]])
         self.changed, self.effects = list[list[int]](), list[Evaluation]()
-        self.asked = asked or [()] * len(traced.words)
-        self.highest: list[dict[int, int]] = [{} for _ in traced.words]
-        for word, nodes in zip(traced.words, self.asked, strict=True):
+        for word, nodes in zip(traced.words, self.asked, strict=False):
             after = [(i, leaf) for i, leaf in enumerate(word.after or ()) if not same(leaf, traced.state[i])]
             self.changed.append([i for i, _ in after])
             self.effects.append(Evaluation([*(leaf for _, leaf in after), *nodes]))
@@ -80,6 +107,7 @@ class _Watch:
         return Bounds(seen, frozenset(self.enabled), frozenset(self.taken), frozenset(self.broken), shares)
 
     def _first(self, num: int) -> np.ndarray:
+        self.runs += num
         choices = self.random.integers(0, self.traced.num_choices, num)
         return _columns(self.initial({CHOICE: choices}), num)
 
@@ -87,7 +115,9 @@ class _Watch:
         """Every run a step on; returns which of them have ended instead."""
         num, words = self.state.shape[1], self.traced.words
         seen = self.look({("state", i): column for i, column in enumerate(self.state)})
-        masks, broken = _columns(seen[: len(words)], num), _columns(seen[len(words) :], num).astype(bool)
+        num_seen = len(words) + len(self.data_loss)
+        masks, broken = _columns(seen[: len(words)], num), _columns(seen[len(words) : num_seen], num).astype(bool)
+        self._note(-1, seen[num_seen:])
         self.enabled |= {word.number for word, mask in zip(words, masks, strict=True) if mask.any()}
         self.broken |= set(np.flatnonzero(broken.any(axis=1)).tolist())
         sums = np.cumsum(self.weights * np.bitwise_count(masks.view(np.uint64)), axis=0)
@@ -112,8 +142,11 @@ class _Watch:
         found = self.effects[place](leaves)
         for i, after in zip(self.changed[place], found, strict=False):
             self.state[i, runs] = after
-        for node, values in zip(self.asked[place], found[len(self.changed[place]) :], strict=True):
-            self.highest[place][node.id] = max(int(np.max(values)), self.highest[place].get(node.id, 0))
+        self._note(place, found[len(self.changed[place]) :])
+
+    def _note(self, place: int, values: Sequence[np.ndarray]) -> None:
+        for node, each in zip(self.asked[place], values, strict=True):
+            self.shown[place][node.id].add(each)
 
 
 def _columns(values: Sequence[Any], num: int) -> np.ndarray:

@@ -55,7 +55,7 @@ class Word(NamedTuple):
     share: float = 1.0
     """Of all steps, how many are thought to take it."""
     doubt: Any = False
-    """Whether `after` need not be right; see `narrow`."""
+    """Whether `after` need not be right; see `assume`."""
 
 
 class Seen(NamedTuple):
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
     masks: tuple[Any, ...]
     """The enabled instances of each of `TracedModel.words`."""
     unbounded: Any
-    """Whether an instance is enabled that the bounds rule out."""
+    """Whether an instance is enabled that the bounds rule out, or the rest need not be right; see `assume`."""
     broken: tuple[Any, ...]
     """By invariant: whether it is broken."""
     outcome: Any

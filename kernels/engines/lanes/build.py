@@ -20,8 +20,8 @@ from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
 from quorisk.kernels.model import Model
+from quorisk.kernels.tracing.assume import Habits, assumed, habits
 from quorisk.kernels.tracing.demand import in_order
-from quorisk.kernels.tracing.narrow import farthest, narrowed
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import NARROWEST, Bounds, TracedModel, trace
 
@@ -170,7 +170,7 @@ def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limi
             bounds = _observed(model, params, weights, loss)
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
         else:
-            traced = narrowed(*_traced(model, params, weights, loss), shape.narrowest)
+            traced = assumed(*_traced(model, params, weights, loss), shape.narrowest)
     except (TypeError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not traced.words:
@@ -184,12 +184,10 @@ def _observed(model: Model, params: Any, weights: tuple[int, ...], loss: float) 
 
 
 @lru_cache(maxsize=16)
-def _traced(
-    model: Model, params: Any, weights: tuple[int, ...], loss: float
-) -> tuple[TracedModel, list[dict[int, int]]]:
-    """The model for lanes of any width, and how far its effects were seen to shift bits."""
+def _traced(model: Model, params: Any, weights: tuple[int, ...], loss: float) -> tuple[TracedModel, Habits]:
+    """The model for lanes of any width, and what its runs were seen to do."""
     traced = trace(model, params, weights, _observed(model, params, weights, loss))
-    return traced, farthest(model, traced, loss, NARROWEST)
+    return traced, habits(model, traced, loss, NARROWEST)
 
 
 @cache

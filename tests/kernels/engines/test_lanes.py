@@ -20,7 +20,7 @@ from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import ALWAYS, Point, pack
 from quorisk.kernels.model import LOST, Model
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.tracing import narrow
+from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.observe import observe
 from tests.kernels.engines import fuzz
 from tests.support import ROOT, point_of
@@ -110,11 +110,24 @@ def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, shape, wor
 
 
 def test_shifts_by_more_than_was_seen_change_no_result(monkeypatch):
-    """Nothing is seen to be shifted at all, so runs in which something is are repeated."""
+    """Nothing is taken to be shifted at all, so runs in which something is are repeated."""
     model = registry.load("kafka")
-    monkeypatch.setattr(narrow, "highest", lambda *given: [dict.fromkeys((n.id for n in ns), 0) for ns in given[-1]])
+
+    def no_shifts(*given):
+        seen = assume.habits(*given)
+        return seen._replace(farthest=[dict.fromkeys(amounts, 0) for amounts in seen.farthest])
+
+    monkeypatch.setattr(build, "habits", no_shifts)
     compared = fuzz.compare(model, bench.random_runs("kafka").points[0].point, OF_16_BITS, True, 6, RUNS)
     assert 0 < compared.repeated <= RUNS
+
+
+@pytest.mark.parametrize("name", ["bookkeeper", "kraft"])
+def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name):
+    """Each is taken to have the value that it has more often than not, so most runs are repeated."""
+    monkeypatch.setattr(assume, "_MAY_BREAK", 1e9)
+    compared = fuzz.compare(registry.load(name), bench.random_runs(name).points[0].point, OF_32_BITS, True, 7, RUNS)
+    assert RUNS / 2 < compared.repeated <= RUNS
 
 
 @pytest.mark.parametrize("worth", [0.0, 1e9])

@@ -1,0 +1,136 @@
+"""What runs were seen to do is taken for granted where that makes less to compute: how far an effect shifts bits of the
+state, and which conditions hold always or never.
+
+Known bits cannot tell that a log of three records never reaches beyond bit 30, nor that no operation is ever sent again
+where an ensemble has no bookie to spare. `Word.doubt` and `Seen.unbounded` find what was not seen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quorisk.kernels.model import Model
+from quorisk.kernels.tracing.demand import in_order, width
+from quorisk.kernels.tracing.expressions import Node, bits, span
+from quorisk.kernels.tracing.folding import condition, integer, make, negation
+from quorisk.kernels.tracing.observe import Observed, values
+from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
+
+_MAY_BREAK = 1 / 250
+"""Of all runs, as many as may break a condition that is taken to hold, by what was seen. Each is repeated."""
+_MADE_BY = {"both": "and", "either": "or", "differ": "xor"}
+
+
+class Habits(NamedTuple):
+    """What runs were seen to do, by the ids of expressions."""
+
+    farthest: list[dict[int, int]]
+    """For each word: the highest amounts by which its effect shifts bits."""
+    settled: list[dict[int, bool]]
+    """For each word, and last for guards and invariants: the conditions that have one value."""
+
+
+def habits(model: Model, traced: TracedModel, loss: float, narrowest: int) -> Habits:
+    """What the runs show by which `observe` found the bounds; of shifts, what may not fit lanes of `narrowest` bits.
+
+    `loss` is the probability of a loss.
+    """
+    effects = [[*(word.after or ()), word.sent] for word in traced.words]
+    amounts = [_amounts(effect, narrowest) for effect in effects]
+    conditions = [_conditions(values) for values in (*effects, _of_state(traced))]
+    asked = [[*some, *others] for some, others in zip([*amounts, []], conditions, strict=True)]
+    if not any(asked):
+        return Habits([{} for _ in effects], [{} for _ in conditions])
+    seen = values(model, traced, loss, asked)
+    farthest = [
+        {node.id: shown[node.id].highest for node in nodes if node.id in shown}
+        for nodes, shown in zip(amounts, seen.shown, strict=False)
+    ]
+    return Habits(farthest, _settled(conditions, seen))
+
+
+def assumed(traced: TracedModel, habits: Habits, narrowest: int) -> TracedModel:
+    """The model in lanes of `narrowest` bits or more as far as it keeps to its habits; doubt says where it does not."""
+    words = tuple(map(_with, traced.words, habits.farthest, habits.settled, [narrowest] * len(traced.words)))
+    (unbounded, outcome, *others), doubt = _taking(_of_state(traced), {}, habits.settled[-1], narrowest)
+    masks, broken = tuple(others[: len(words)]), tuple(others[len(words) :])
+    return traced._replace(words=words, now=Seen(masks, make("or", unbounded, doubt), broken, outcome))
+
+
+def _of_state(traced: TracedModel) -> list[Any]:
+    now = traced.now
+    return [now.unbounded, now.outcome, *now.masks, *now.broken]
+
+
+def _amounts(effect: Iterable[Any], narrowest: int) -> list[Node]:
+    """By how much an effect shifts what may not fit a lane then."""
+    shifts = [node for node in in_order(effect) if node.op == "shl" and width(node, narrowest) > narrowest]
+    return list({node.args[1].id: node.args[1] for node in shifts if isinstance(node.args[1], Node)}.values())
+
+
+def _conditions(outputs: Iterable[Any]) -> list[Node]:
+    """Those that decide which of two values is meant."""
+    decided = [node.args[0] for node in in_order(outputs) if node.op in ("select", "when")]
+    return list({node.id: node for node in decided if isinstance(node, Node)}.values())
+
+
+def _settled(conditions: Sequence[Sequence[Node]], seen: Observed) -> list[dict[int, bool]]:
+    """The conditions that have one value, but for as many runs as may break one."""
+    found: list[tuple[int, int, int, bool]] = []
+    for place, nodes in enumerate(conditions):
+        for node in nodes:
+            if node.id in seen.shown[place]:
+                shown = seen.shown[place][node.id]
+                exceptions = min(shown.total, shown.times - shown.total)
+                found.append((exceptions, place, node.id, shown.total > exceptions))
+    settled: list[dict[int, bool]] = [{} for _ in conditions]
+    left = seen.runs * _MAY_BREAK
+    for exceptions, place, number, value in sorted(found):
+        left -= exceptions
+        if left < 0:
+            break
+        settled[place][number] = value
+    return settled
+
+
+def _with(word: Word, farthest: Mapping[int, int], settled: Mapping[int, bool], narrowest: int) -> Word:
+    """The word as far as it keeps to its habits."""
+    if word.after is None:
+        return word
+    (sent, *after), doubt = _taking([word.sent, *word.after], farthest, settled, narrowest)
+    return word._replace(sent=sent, after=tuple(after), doubt=doubt)
+
+
+def _taking(
+    outputs: Sequence[Any], farthest: Mapping[int, int], settled: Mapping[int, bool], narrowest: int
+) -> tuple[list[Any], Any]:
+    """The outputs with these conditions, and with shifts by no more than so far where that makes lanes narrower; and
+    whether either does not hold."""
+    doubt: Any = False
+    made: dict[int, Any] = {}
+    for node in in_order(outputs):
+        args = [made[arg.id] if isinstance(arg, Node) else arg for arg in node.args]
+        if node.op == "shl" and isinstance(args[1], Node) and node.args[1].id in farthest:
+            most = farthest[node.args[1].id]
+            by = _at_most(args[1], most)
+            if width(make("shl", args[0], by), narrowest) < width(node, narrowest):
+                doubt = make("or", doubt, make("or", make("less", most, args[1]), make("less", args[1], 0)))
+                args[1] = by
+        made[node.id] = _again(node, args)
+        if node.id in settled:
+            holds = condition(made[node.id])
+            doubt = make("or", doubt, negation(holds) if settled[node.id] else holds)
+            made[node.id] = settled[node.id]
+    return [made[output.id] if isinstance(output, Node) else output for output in outputs], doubt
+
+
+def _at_most(amount: Any, most: int) -> Any:
+    """The amount, taken to be from 0 to `most`."""
+    ones, may = bits(amount)
+    return amount.graph.node("taken", (amount, most), ones, may, max(0, span(amount)[0]), most)
+
+
+def _again(node: Node, args: list[Any]) -> Any:
+    """The node, made of other arguments."""
+    if node.op == "leaf" or all(new is old for new, old in zip(args, node.args, strict=True)):
+        return node
+    return integer(args[0]) if node.op == "int" else make(_MADE_BY.get(node.op, node.op), *args)
