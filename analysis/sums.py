@@ -29,12 +29,13 @@ def run_sums(
     seed: int,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
+    later: int = 0,
 ) -> list[int]:
-    """The tally of a job, of length `num_columns(model)`, whatever its size; `progress` as in `Engine.simulate`."""
+    """The tally of a job, of length `num_columns(model)`, whatever its size; the rest is as in `Engine.simulate`."""
     sums = np.zeros(num_columns(model), object)
     parts = _split(job, most_runs(int(points.max_steps[job.point])))
     while jobs := list(islice(parts, _JOBS_AT_ONCE)):
-        tallies = engine.simulate(model, points, jobs, seed, threads, progress)
+        tallies = engine.simulate(model, points, jobs, seed, threads, progress, later)
         sums += tallies.astype(object).sum(axis=0)
     return [int(each) for each in sums]
 

@@ -8,6 +8,7 @@ import fcntl
 import gc
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -56,6 +57,8 @@ class Piece(NamedTuple):
     job: Job
     head: int = 0
     """The most transitions of the point's head, from whose exits the runs start; 0 if they start at the beginning."""
+    later: int = 0
+    """About how many runs of the point, from the beginning, are left for each core after these."""
 
 
 class Done(NamedTuple):
@@ -101,7 +104,7 @@ def run(
     if time.monotonic() >= deadline:
         return False
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
-    tasks = pieces_of(plan)
+    tasks = pieces_of(plan, context.defaultParallelism)
 
     def compute() -> None:
         context.setJobDescription(description)  # of this thread's jobs
@@ -129,12 +132,17 @@ def run(
             keeping.submit(keep).result()
 
 
-def pieces_of(plan: pa.Table) -> list[list[Piece]]:
-    """The pieces of each task of a plan."""
+def pieces_of(plan: pa.Table, cores: int) -> list[list[Piece]]:
+    """The pieces of each task of a plan for this many cores."""
     tasks: list[list[Piece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
-    columns = (plan[name].to_pylist() for name in ("task", *Piece._fields[1:], *Job._fields))
+    columns = [plan[name].to_pylist() for name in ("task", "head", *Job._fields)]
+    left = Counter[int]()
+    for _, head, point, _, num_runs in zip(*columns, strict=True):
+        left[point] += 0 if head else num_runs
     for number, head, *job in zip(*columns, strict=True):
-        tasks[number].append(Piece(Job(*job), head))
+        piece = Piece(Job(*job), head)
+        left[piece.job.point] -= 0 if head else piece.job.num_runs
+        tasks[number].append(piece._replace(later=left[piece.job.point] // cores))
     return tasks
 
 
@@ -173,7 +181,7 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
             head = run_tail(engine, model, point, work.run, piece.job, piece.head)
         else:
             start = time.perf_counter()
-            sums = run_sums(engine, model, work.points, piece.job, work.seed)
+            sums = run_sums(engine, model, work.points, piece.job, work.seed, later=piece.later)
         wall_s = time.perf_counter() - start
     host, versions = socket.gethostname(), results.versions(engine.NAME)
     return Done(piece.job, sums, attempt, host, engine.NAME, versions, wall_s, head)

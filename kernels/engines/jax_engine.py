@@ -54,11 +54,12 @@ def simulate(
     seed: int,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
+    later: int = 0,
 ) -> np.ndarray:
     """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
-    `progress` is called in this thread with the number of runs that have ended since its last call. `threads` is not
-    used: XLA takes all cores of a CPU. Raises EngineError if the devices lack memory.
+    `progress` is called in this thread with the number of runs that have ended since its last call. `threads` and
+    `later` are not used: XLA takes all cores of a CPU. Raises EngineError if the devices lack memory.
     """
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
     long = [i for i, job in enumerate(jobs) if job.num_runs >= LONG_RUNS] if _takes_kernels(points) else []

@@ -86,11 +86,12 @@ def simulate(
     seed: int,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
+    later: int = 0,
 ) -> np.ndarray:
     """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
     `progress` is called in this thread with the number of runs that have ended since its last call. The result does
-    not depend on `threads`.
+    not depend on `threads`; `later` is not used.
     """
     return in_chunks(model, jobs, threads, progress, partial(tally_of, model, points, seed))
 

@@ -31,10 +31,12 @@ class Engine(Protocol):
         seed: int,
         threads: int = 1,
         progress: Callable[[int], None] | None = None,
+        later: int = 0,
     ) -> np.ndarray:
         """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
-        `progress` is called in this thread with the number of runs that have ended since its last call.
+        `progress` is called in this thread with the number of runs that have ended since its last call. `later` says
+        about how many runs of each point this process will be asked for in further calls.
         """
 
     def record(self, model: Model, points: Points, job: Job, seed: int) -> np.ndarray:

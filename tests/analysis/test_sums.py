@@ -32,7 +32,7 @@ def test_sums_beyond_64_bits_are_exact():
     """An engine of which every run takes MAX_STEPS steps and loses as late as it counts."""
     points, jobs = pack(MODEL, [point_of(MODEL, max_steps=MAX_STEPS)]), []
 
-    def simulate(model, points, given, seed, threads=1, progress=None):
+    def simulate(model, points, given, seed, threads=1, progress=None, later=0):
         jobs.extend(given)
         tallies = np.zeros((len(given), num_columns(model)), np.int64)
         for tally, job in zip(tallies, given, strict=True):

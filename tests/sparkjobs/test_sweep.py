@@ -30,7 +30,7 @@ from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs import folder, screen
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, plan
-from quorisk.sparkjobs.run import Done, _compile_once, pieces_of, run
+from quorisk.sparkjobs.run import Done, Piece, _compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.state import State, identities
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
@@ -85,7 +85,7 @@ def on_spark(spark, experiment, cores):
     tasks = plan(jobs, np.array([1.0, 2.0, 3.0, 0.5]) / (RUNS * 65), cores)
     done: list[Done] = []
     assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
-    return done, len(pieces_of(tasks))
+    return done, len(pieces_of(tasks, cores))
 
 
 def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
@@ -155,9 +155,35 @@ def test_tasks_cost_about_the_same():
 
 def test_tasks_are_neither_too_short_nor_too_long():
     def num_tasks(total_s):
-        return len(pieces_of(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2)))
+        return len(pieces_of(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2), 2))
 
     assert [num_tasks(total_s) for total_s in (0.1, 5.0, 100.0, 10_000.0)] == [2, 20, 48, 1000]
+
+
+def test_a_core_is_told_how_many_runs_of_a_point_are_left_for_it():
+    """Of runs from the exits of a head it is told nothing, as they need no kernel."""
+    tasks = plan([Job(0, 0, 1000), Job(1, 0, 600), Job(2, 5, 90)], np.array([1e-3, 1e-3, 1e-3]), 4, {1: 50})
+    pieces = [piece for task in pieces_of(tasks, 4) for piece in task]
+    assert len(pieces) > 6
+    for job, head, later in pieces:
+        after = [each.job for each in pieces if each.job.point == job.point and each.job.first_run > job.first_run]
+        assert later == (0 if head else sum(each.num_runs for each in after) // 4)
+    assert max(later for job, _, later in pieces if job.point == 0) > 100
+
+
+def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):
+    told, numba = list[int](), registry.choose("numba")
+
+    def simulate(*given):
+        *others, later = given
+        told.append(later)
+        return numba.simulate(*others)
+
+    engine = SimpleNamespace(NAME="numba", simulate=simulate)
+    monkeypatch.setattr("quorisk.sparkjobs.run.choose", lambda name: engine)
+    monkeypatch.setattr("quorisk.sparkjobs.run._compile_once", lambda *given: None)
+    run_piece(work_of(load()), Piece(Job(0, 0, 10), later=1234), 0)
+    assert told == [1234]
 
 
 def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_path):

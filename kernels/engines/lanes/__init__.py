@@ -28,15 +28,17 @@ def simulate(
     seed: int,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
+    later: int = 0,
 ) -> np.ndarray:
     """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
-    `progress` is called in this thread with the number of runs that have ended since its last call. The result does
-    not depend on `threads`, nor on when a kernel takes over from the generic engine.
+    `progress` is called in this thread with the number of runs that have ended since its last call. `later` says
+    about how many runs of each point this process will be asked for in further calls. The result does not depend on
+    `threads`, nor on when a kernel takes over from the generic engine.
     """
     if len(points.starts.cumulative):  # kernels start at the beginning
         return numba_engine.simulate(model, points, jobs, seed, threads, progress)
-    left, lock = Counter[int](), threading.Lock()
+    left, lock = Counter({job.point: later for job in jobs}), threading.Lock()
     for job in jobs:
         left[job.point] += job.num_runs
 

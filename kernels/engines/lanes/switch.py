@@ -1,7 +1,8 @@
 """When a configuration's runs go over from the generic engine to a kernel of its own.
 
-They begin on the generic engine at once. If what is left takes longer than a kernel takes to compile, one is compiled
-beside it and takes over between two chunks. The first chunk that it runs is run by both and compared.
+They begin on the generic engine at once. If what is left takes longer than a kernel takes to compile, some are compiled
+beside it, and each that is faster than what there is takes over between two chunks. Its first chunk is run by both and
+compared.
 """
 
 import contextlib
@@ -11,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Switch:
         """Why there will be no kernel."""
         self.num_repeated = 0
         """Runs that left the kernel's bounds and were run by the generic engine."""
-        self._checked = False
+        self._checked: Kernel | None = None
         self._begun = False
         self._spent_s = 0.0
         self._seen = np.zeros(2, np.int64)
@@ -69,7 +69,7 @@ class Switch:
             tally = self._generic(seed, job)
             self._consider(tally, time.thread_time() - start, job.num_runs, left)
             return tally
-        if not self._checked:
+        if kernel is not self._checked:
             return self._check(kernel, seed, job)
         return self.by_kernel(kernel, seed, job)[0]
 
@@ -86,14 +86,18 @@ class Switch:
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
     def prepare(self, timed: bool | None = None, shape: Shape | None = None) -> None:
-        """Gets the kernel now, the fastest or that of a shape; sets `why_not` if there is none."""
+        """Gets the kernel of a shape, or the fastest, and slower ones until that is there; sets `why_not` if none."""
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
             timed = self._needs_time(self._asking(tally) / _TRIAL_RUNS)
         try:
-            self.kernel = self._build(timed, shape)
+            if shape:
+                self.kernel = self._with(timed, shape)
+            else:
+                self._get_faster(timed)
         except Unsupported as reason:
-            self.why_not = str(reason)
+            if self.kernel is None:
+                self.why_not = str(reason)
 
     def _asking(self, tally: np.ndarray) -> int:
         """How many runs ask for the time, or at least as many."""
@@ -113,7 +117,7 @@ class Switch:
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
             timed = self._needs_time(self._seen[1] / self._seen[0])
-            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, (*shapes(), SCALAR)[0])
+            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, (*reversed(shapes()), SCALAR)[0])
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
             self._begun = True
@@ -127,35 +131,38 @@ class Switch:
             self.why_not = f"{type(error).__name__}: {error}"
             warnings.warn(f"{self.model.name}: no kernel was compiled: {self.why_not}", RuntimeWarning, stacklevel=2)
 
-    def _build(self, timed: bool, shape: Shape | None) -> Kernel:
-        """The fastest kernel of those that there are.
+    def _get_faster(self, timed: bool) -> None:
+        """Tries the kernels that there are, and has each used that is faster than what came before. Raises Unsupported.
 
         Twice as many lanes as a register holds leave a processor less to wait for, but only where the values of a step
         do not fill its registers anyway. The scalar kernel takes longest to compile, so it has to wait until the others
         turn out not to gain much.
         """
-        if shape:
-            return self._with(timed, shape)
-        found: list[tuple[float, Kernel]] = []
-        for each in shapes():
+        fastest = generic = self._speed(partial(self._generic, 0))
+        for shape in reversed(shapes()):  # the one that is the fastest of most models, first
             with contextlib.suppress(Unsupported):
-                found.append(self._tried(self._with(timed, each)))
-        if found and (best := max(found, key=itemgetter(0))[1]).operations <= _FEW_OPERATIONS:
-            found.append(self._tried(self._with(timed, best.shape.twice())))
-        fastest = max((speed for speed, _ in found), default=0.0)
-        if not found or fastest < _GAIN * self._speed(partial(self._generic, 0)):
-            found.append(self._tried(self._with(timed, SCALAR)))
-        return max(found, key=itemgetter(0))[1]
+                fastest = self._use_if_faster(self._with(timed, shape), fastest)
+        if self.kernel and self.kernel.operations <= _FEW_OPERATIONS:
+            fastest = self._use_if_faster(self._with(timed, self.kernel.shape.twice()), fastest)
+        if fastest < _GAIN * generic:
+            self._use_if_faster(self._with(timed, SCALAR), fastest)
+        if self.kernel is None and self.why_not is None:
+            self.why_not = "it would not be faster"
+
+    def _use_if_faster(self, kernel: Kernel, than: float) -> float:
+        """Has the kernel used if its speed is above that; returns the higher of the two."""
+        speed = self._speed(partial(self._step, kernel))
+        with self._lock:
+            if speed > than and self.why_not is None:
+                self.kernel = kernel
+        return max(speed, than)
+
+    def _step(self, kernel: Kernel, job: Job) -> None:
+        for _ in self._rows(kernel, 0, job):
+            pass
 
     def _with(self, timed: bool, shape: Shape) -> Kernel:
         return build(self.model, self.points, self.point, self.params, timed, shape)
-
-    def _tried(self, kernel: Kernel) -> tuple[float, Kernel]:
-        def step(job: Job) -> None:
-            for _ in self._rows(kernel, 0, job):
-                pass
-
-        return self._speed(step), kernel
 
     def _speed(self, step: Callable[[Job], object]) -> float:
         """Runs a second of this thread's time."""
@@ -168,9 +175,9 @@ class Switch:
         tally = self._generic(seed, job)
         found, _ = self.by_kernel(kernel, seed, job)
         if np.array_equal(tally, found):
-            self._checked = True
+            self._checked = kernel
         else:
-            self.kernel, self.why_not = None, "its results differ from the generic engine's"
+            self._give_up("its results differ from the generic engine's")
             warnings.warn(
                 f"{self.model.name}: the compiled kernel's results differ from the generic engine's for runs "
                 f"{job.first_run} to {job.first_run + job.num_runs - 1} of seed {seed}; it is not used. Please report "
@@ -213,8 +220,13 @@ class Switch:
         with self._lock:
             self.num_repeated += repeated
         if repeated > _TOO_MANY * job.num_runs and job.num_runs >= _TRIAL_RUNS:
-            self.kernel, self.why_not = None, "too many runs are not as the ones observed"
+            self._give_up("too many runs are not as the ones observed")
         return tally, records
+
+    def _give_up(self, why: str) -> None:
+        """No kernel is used any more."""
+        with self._lock:
+            self.kernel, self.why_not = None, why
 
 
 def params_at(model: Model, points: Points, point: int) -> Any:

@@ -219,6 +219,36 @@ def test_short_runs_stay_with_the_generic_engine():
     assert lanes.switches.get(model, points, 0).kernel is None
 
 
+def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
+    model, point = losing()
+    points, jobs = pack(model, [point]), [Job(0, 0, 1000)]
+    numba_engine.simulate(model, points, jobs, 8)  # which loads the engine: that takes long enough, too
+    lanes.simulate(model, points, jobs, 8, later=10**9)
+    for thread in threading.enumerate():
+        if thread.name == "compile":
+            thread.join()
+    assert lanes.switches.get(model, points, 0).kernel is not None
+
+
+def test_each_kernel_that_is_faster_takes_over(monkeypatch):
+    """The one that comes first is in use, and checked, before the next is compiled."""
+    found, in_use, with_ = prepared(), list[Shape | None](), Switch._with
+    found.kernel = None
+    speeds = {SCALAR: 3.0, OF_32_BITS: 20.0, OF_16_BITS: 10.0, OF_32_BITS.twice(): 15.0}
+
+    def look(self, timed: bool, shape: Shape) -> Kernel:
+        in_use.append(self.kernel and self.kernel.shape)
+        return with_(self, timed, SCALAR)._replace(shape=shape)
+
+    monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
+    monkeypatch.setattr(Switch, "_with", look)
+    monkeypatch.setattr(Switch, "_speed", lambda self, step: speeds[getattr(step.args[0], "shape", SCALAR)])
+    found.prepare()
+    assert in_use == [None, OF_16_BITS, OF_32_BITS]
+    assert found.kernel is not None
+    assert found.kernel.shape == OF_32_BITS
+
+
 def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path):
     job = Job(0, 0, RUNS)
     expected = prepared().tally_all(7, job)
