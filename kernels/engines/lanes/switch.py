@@ -24,9 +24,9 @@ from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
 
-WORTH_COMPILING_S = 3.0
-WORTH_LOADING_S = 0.2
-"""Seconds of a thread on the generic engine from which on a kernel is compiled, or loaded from disk."""
+WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
+"""Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
+several shapes."""
 BATCH_RUNS = 1 << 12
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
@@ -85,8 +85,11 @@ class Switch:
             return numba_engine.record(self.model, self.points, job._replace(point=self.point), seed)
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
-    def prepare(self, timed: bool | None = None, shape: Shape | None = None) -> None:
-        """Gets the kernel of a shape, or the fastest, and slower ones until that is there; sets `why_not` if none."""
+    def prepare(self, timed: bool | None = None, shape: Shape | None = None, worth_s: float = math.inf) -> None:
+        """Gets the kernel of a shape, or the fastest, and slower ones until that is there; sets `why_not` if none.
+
+        `worth_s` says how many seconds the generic engine would take for the runs that are to come.
+        """
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
             timed = self._needs_time(self._asking(tally) / _TRIAL_RUNS)
@@ -94,7 +97,7 @@ class Switch:
             if shape:
                 self.kernel = self._with(timed, shape)
             else:
-                self._get_faster(timed)
+                self._get_faster(timed, worth_s)
         except Unsupported as reason:
             if self.kernel is None:
                 self.why_not = str(reason)
@@ -121,30 +124,33 @@ class Switch:
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
             self._begun = True
-        threading.Thread(target=self._prepare_beside, args=(timed,), name="compile").start()
+        threading.Thread(target=self._prepare_beside, args=(timed, worth_s), name="compile").start()
 
-    def _prepare_beside(self, timed: bool) -> None:
+    def _prepare_beside(self, timed: bool, worth_s: float) -> None:
         """Does what `prepare` does, while runs go on."""
         try:
-            self.prepare(timed)
+            self.prepare(timed, worth_s=worth_s)
         except Exception as error:  # whatever it is, the generic engine can do without
             self.why_not = f"{type(error).__name__}: {error}"
             warnings.warn(f"{self.model.name}: no kernel was compiled: {self.why_not}", RuntimeWarning, stacklevel=2)
 
-    def _get_faster(self, timed: bool) -> None:
+    def _get_faster(self, timed: bool, worth_s: float) -> None:
         """Tries the kernels that there are, and has each used that is faster than what came before. Raises Unsupported.
 
-        Twice as many lanes as a register holds leave a processor less to wait for, but only where the values of a step
-        do not fill its registers anyway. The scalar kernel takes longest to compile, so it has to wait until the others
-        turn out not to gain much.
+        The first one gains most of what there is to gain: the others are for long runs, or if it gains little. Twice as
+        many lanes as a register holds leave a processor less to wait for, but only where the values of a step do not
+        fill its registers anyway. The scalar kernel takes longest to compile, so it has to wait until the others turn
+        out not to gain much.
         """
         fastest = generic = self._speed(partial(self._generic, 0))
         for shape in reversed(shapes()):  # the one that is the fastest of most models, first
             with contextlib.suppress(Unsupported):
                 fastest = self._use_if_faster(self._with(timed, shape), fastest)
+            if fastest >= _GAIN * generic and worth_s < WORTH_COMPARING_S:
+                return
         if self.kernel and self.kernel.operations <= _FEW_OPERATIONS:
             fastest = self._use_if_faster(self._with(timed, self.kernel.shape.twice()), fastest)
-        if fastest < _GAIN * generic:
+        if fastest < _GAIN * generic and (self.kernel is None or worth_s >= WORTH_COMPARING_S):
             self._use_if_faster(self._with(timed, SCALAR), fastest)
         if self.kernel is None and self.why_not is None:
             self.why_not = "it would not be faster"

@@ -5,6 +5,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,23 +231,35 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
     assert lanes.switches.get(model, points, 0).kernel is not None
 
 
-def test_each_kernel_that_is_faster_takes_over(monkeypatch):
-    """The one that comes first is in use, and checked, before the next is compiled."""
-    found, in_use, with_ = prepared(), list[Shape | None](), Switch._with
-    found.kernel = None
-    speeds = {SCALAR: 3.0, OF_32_BITS: 20.0, OF_16_BITS: 10.0, OF_32_BITS.twice(): 15.0}
+@pytest.mark.parametrize(
+    ("worth_s", "gains", "in_use", "best"),
+    [
+        (math.inf, (10, 20, 15), [None, OF_16_BITS, OF_32_BITS], OF_32_BITS),
+        (math.inf, (10, 5, 15), [None, OF_16_BITS, OF_16_BITS], OF_16_BITS.twice()),
+        (5.0, (10, 20, 15), [None], OF_16_BITS),
+        (5.0, (0.5, 20, 15), [None, None], OF_32_BITS),
+    ],
+)
+def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, gains, in_use, best):
+    """One that gains much is in use before the next is compiled, which is not done for runs that end soon."""
+    found, seen, kernel = prepared(), list[Shape | None](), prepared().kernel
+    found.kernel, left = None, list(gains)
+    assert kernel is not None
 
     def look(self, timed: bool, shape: Shape) -> Kernel:
-        in_use.append(self.kernel and self.kernel.shape)
-        return with_(self, timed, SCALAR)._replace(shape=shape)
+        seen.append(self.kernel and self.kernel.shape)
+        return kernel._replace(shape=shape)
+
+    def speed(self, step: Any) -> float:
+        return left.pop(0) if isinstance(step.args[0], Kernel) else 1.0
 
     monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
     monkeypatch.setattr(Switch, "_with", look)
-    monkeypatch.setattr(Switch, "_speed", lambda self, step: speeds[getattr(step.args[0], "shape", SCALAR)])
-    found.prepare()
-    assert in_use == [None, OF_16_BITS, OF_32_BITS]
+    monkeypatch.setattr(Switch, "_speed", speed)
+    found.prepare(worth_s=worth_s)
+    assert seen == in_use
     assert found.kernel is not None
-    assert found.kernel.shape == OF_32_BITS
+    assert found.kernel.shape == best
 
 
 def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path):
