@@ -25,7 +25,7 @@ from quorisk.analysis import method, results
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
 from quorisk.analysis.sums import run_sums
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import Points, kin
 from quorisk.kernels.engines.registry import Engine, choose
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.protocols import registry
@@ -58,7 +58,7 @@ class Piece(NamedTuple):
     head: int = 0
     """The most transitions of the point's head, from whose exits the runs start; 0 if they start at the beginning."""
     later: int = 0
-    """About how many runs of the point, from the beginning, are left for each core after these."""
+    """About how many runs, from the beginning, are left for each core after these of the point and of its kin."""
 
 
 class Done(NamedTuple):
@@ -104,7 +104,7 @@ def run(
     if time.monotonic() >= deadline:
         return False
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
-    tasks = pieces_of(plan, context.defaultParallelism)
+    tasks = pieces_of(plan, context.defaultParallelism, kin(work.value.points))
 
     def compute() -> None:
         context.setJobDescription(description)  # of this thread's jobs
@@ -132,17 +132,17 @@ def run(
             keeping.submit(keep).result()
 
 
-def pieces_of(plan: pa.Table, cores: int) -> list[list[Piece]]:
-    """The pieces of each task of a plan for this many cores."""
+def pieces_of(plan: pa.Table, cores: int, kin: Sequence[int]) -> list[list[Piece]]:
+    """The pieces of each task of a plan for this many cores; `kin` is as in `points.kin`."""
     tasks: list[list[Piece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
     columns = [plan[name].to_pylist() for name in ("task", "head", *Job._fields)]
     left = Counter[int]()
     for _, head, point, _, num_runs in zip(*columns, strict=True):
-        left[point] += 0 if head else num_runs
+        left[kin[point]] += 0 if head else num_runs
     for number, head, *job in zip(*columns, strict=True):
         piece = Piece(Job(*job), head)
-        left[piece.job.point] -= 0 if head else piece.job.num_runs
-        tasks[number].append(piece._replace(later=left[piece.job.point] // cores))
+        left[kin[piece.job.point]] -= 0 if head else piece.job.num_runs
+        tasks[number].append(piece._replace(later=left[kin[piece.job.point]] // cores))
     return tasks
 
 

@@ -62,6 +62,13 @@ def key(points: Points, point: int) -> tuple[bytes, ...]:
     return tuple(np.asarray(column).tobytes() for column in alone(points, point)[: Points._fields.index("starts")])
 
 
+def kin(points: Points) -> list[int]:
+    """By point: the first one that differs from it in the loss at the most. One kernel may serve both."""
+    first: dict[Any, int] = {}
+    unlossy = points._replace(losses=np.zeros_like(points.losses))
+    return [first.setdefault(key(unlossy, point), point) for point in range(len(points.losses))]
+
+
 class RateError(ValueError):
     """Rates that lie too far apart."""
 

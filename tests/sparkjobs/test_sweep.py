@@ -85,7 +85,7 @@ def on_spark(spark, experiment, cores):
     tasks = plan(jobs, np.array([1.0, 2.0, 3.0, 0.5]) / (RUNS * 65), cores)
     done: list[Done] = []
     assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
-    return done, len(pieces_of(tasks, cores))
+    return done, len(pieces_of(tasks, cores, range(4)))
 
 
 def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
@@ -155,20 +155,21 @@ def test_tasks_cost_about_the_same():
 
 def test_tasks_are_neither_too_short_nor_too_long():
     def num_tasks(total_s):
-        return len(pieces_of(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2), 2))
+        return len(pieces_of(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2), 2, [0]))
 
     assert [num_tasks(total_s) for total_s in (0.1, 5.0, 100.0, 10_000.0)] == [2, 20, 48, 1000]
 
 
 def test_a_core_is_told_how_many_runs_of_a_point_are_left_for_it():
     """Of runs from the exits of a head it is told nothing, as they need no kernel."""
-    tasks = plan([Job(0, 0, 1000), Job(1, 0, 600), Job(2, 5, 90)], np.array([1e-3, 1e-3, 1e-3]), 4, {1: 50})
-    pieces = [piece for task in pieces_of(tasks, 4) for piece in task]
+    jobs = [Job(0, 0, 1000), Job(1, 0, 600), Job(2, 5, 90), Job(3, 0, 400)]
+    tasks = pieces_of(plan(jobs, np.full(4, 1e-3), 4, {1: 50}), 4, [0, 1, 2, 0])
+    pieces = [piece for task in tasks for piece in task]
     assert len(pieces) > 6
-    for job, head, later in pieces:
-        after = [each.job for each in pieces if each.job.point == job.point and each.job.first_run > job.first_run]
-        assert later == (0 if head else sum(each.num_runs for each in after) // 4)
-    assert max(later for job, _, later in pieces if job.point == 0) > 100
+    assert {later for job, _, later in pieces if job.point == 1} == {0}
+    of_kin = [(job.num_runs, later) for job, _, later in pieces if job.point in (0, 3)]
+    assert [later for _, later in of_kin] == [sum(num for num, _ in of_kin[i + 1 :]) // 4 for i in range(len(of_kin))]
+    assert of_kin[0][1] > 200
 
 
 def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):

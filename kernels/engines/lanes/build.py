@@ -15,7 +15,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
-from quorisk.kernels.engines.lanes.kernel import NAME, Limits, limits_of, weights_of
+from quorisk.kernels.engines.lanes.kernel import NAME, Limits, limits_of, shared, weights_of
 from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
@@ -40,7 +40,7 @@ class Shape(NamedTuple):
 SCALAR = Shape(1, 64)
 """One run after another, by `scalar`."""
 _MOST_STEPS = 1 << 30
-_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_PROTOTYPE = ctypes.CFUNCTYPE(None, *2 * [ctypes.c_uint64], *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
 _SPEED = 3
 """LLVM's level of optimization."""
 
@@ -48,7 +48,7 @@ _SPEED = 3
 class Kernel(NamedTuple):
     """Machine code for one configuration."""
 
-    run: Callable[[int, int, int, int, int], None]
+    run: Callable[[int, int, int, int, int, int], None]
     """See `kernel.NAME`; the last two are addresses."""
     shape: Shape
     row_words: int
@@ -102,7 +102,7 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
 
     One that is not `timed` tells no time, which a run's row needs if the run loses data or if there is a horizon.
     """
-    limits = limits_of(points, point, timed)
+    limits = shared(limits_of(points, point, timed))
     if not timed and limits.horizon != float("inf"):
         raise Unsupported("a run with a horizon needs the time")
     weights = weights_of(points, point)
@@ -123,7 +123,7 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
 
 def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> bool:
     """Whether the kernel was compiled before, so that `build` takes no time."""
-    return _path(model, params, weights_of(points, point), limits_of(points, point, timed), shape).exists()
+    return _path(model, params, weights_of(points, point), shared(limits_of(points, point, timed)), shape).exists()
 
 
 def _compile(
@@ -142,7 +142,7 @@ def _compile(
 
 def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> str:
     """The kernel that `build` compiles, for people to read: comments name the blocks. Raises Unsupported."""
-    limits, machine = limits_of(points, point, timed), _machine()
+    limits, machine = shared(limits_of(points, point, timed)), _machine()
     machine.set_asm_verbosity(True)
     kernel = _emitted(model, params, weights_of(points, point), limits, shape)
     return str(machine.emit_assembly(_optimized(kernel.text())))

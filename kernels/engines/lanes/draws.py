@@ -12,7 +12,6 @@ from quorisk.kernels.engines.philox import (
     first_draws,
     is_accepted,
     later_fates,
-    leaves_open,
     multiply_high,
     settled_fates,
 )
@@ -34,29 +33,29 @@ class Draws(NamedTuple):
     """Bit j: message j of the first ones is lost; None if no message ever is."""
 
 
-def draw(builder: Any, seed: Any, run: Any, step: Any, loss: int) -> Draws:
-    """The draws of a step, in lanes. `loss` is in units of 2**-63.
+def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any) -> Draws:
+    """The draws of a step, in lanes. `loss` is in units of 2**-63; None if there is none.
 
     Leaves the builder in another block: what block 0 leaves open is settled only where it does.
     """
     numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
-    source = *numbers, np.uint64(loss)
-    choose, wait, fates = first_draws(source)
-    if not loss:
+    if loss is None:
+        choose, wait, _ = first_draws((*numbers, np.uint64(0)))
         return Draws(choose.value, wait.value, None)
-    if leaves_open(loss):
-        is_open = any_lane(builder, (fates >> OPEN >= 1).value)
-        decided = _only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
-        fates = Value(builder, decided)
+    source = *numbers, Value(builder, loss)
+    choose, wait, fates = first_draws(source)
+    is_open = any_lane(builder, (fates >> OPEN >= 1).value)
+    decided = _only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
+    fates = Value(builder, decided)
     return Draws(choose.value, wait.value, (fates & (1 << FIRST_MESSAGES) - 1).value)
 
 
-def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: int, most_sent: int) -> Any:
+def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int) -> Any:
     """The fates of messages beyond the first, at their places in a mask; None if there are none."""
-    if not loss or most_sent <= FIRST_MESSAGES:
+    if loss is None or most_sent <= FIRST_MESSAGES:
         return None
     numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
-    return later_fates((*numbers, np.uint64(loss)), most_sent).value
+    return later_fates((*numbers, Value(builder, loss)), most_sent).value
 
 
 def losses(builder: Any, fates: Any, later: Any, most_sent: int) -> Any:

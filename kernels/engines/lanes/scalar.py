@@ -23,7 +23,7 @@ _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tai
 
 
 class ScalarKernel:
-    """`kernel(seed, first_run, num_runs, scratch, rows)`: writes a row for each run, of FIXED_COLUMNS and the rest."""
+    """A kernel of a run at a time; see `kernel.NAME`."""
 
     def __init__(self, model: Model, traced: TracedModel, limits: Limits, has_pdep: bool) -> None:
         self.model, self.traced, self.limits, self.has_pdep = model, traced, limits, has_pdep
@@ -32,9 +32,9 @@ class ScalarKernel:
         self.row_words = row_words(model)
         self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
         self.module = ir.Module("scalar")
-        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
+        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
-        self.seed, self.first_run, self.num_runs, scratch, self.rows = self.function.args
+        self.seed, self.loss, self.first_run, self.num_runs, scratch, self.rows = self.function.args
         scratch.add_attribute("noalias")
         self.rows.add_attribute("noalias")
         self.block = {name: self.function.append_basic_block(name) for name in _BLOCKS}
@@ -126,7 +126,7 @@ class ScalarKernel:
         seed, run = splat(builder, self.seed, AHEAD), splat(builder, self.absolute, AHEAD)
         following = ir.Constant(seed.type, list(range(1, AHEAD + 1)))
         step = builder.add(splat(builder, self.step, AHEAD), following)
-        draws = draw(builder, seed, run, step, self.limits.loss)
+        draws = draw(builder, seed, run, step, splat(builder, self.loss, AHEAD) if self.limits.loss else None)
         for i, numbers in enumerate(draws):
             if numbers is not None and (self.limits.timed or numbers is not draws.wait):
                 builder.store(numbers, self.memory.place(_int(self.memory.draws + i * AHEAD)), align=8)
@@ -312,7 +312,7 @@ class ScalarKernel:
             return _int(0)
         most_sent = bits(word.sent)[1].bit_count()
         step = builder.add(self.step, _int(1))
-        later = draw_later(builder, self.seed, self.absolute, step, limits.loss, most_sent)
+        later = draw_later(builder, self.seed, self.absolute, step, self.loss, most_sent)
         return losses(builder, self.fates, later, self.model.max_sends)
 
     def _tail(self) -> None:

@@ -120,11 +120,17 @@ class Switch:
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
             timed = self._needs_time(self._seen[1] / self._seen[0])
-            at_hand = is_kept(self.model, self.points, self.point, self.params, timed, (*reversed(shapes()), SCALAR)[0])
+            at_hand = self._is_kept(timed)
+            if not at_hand and not timed:  # one that tells the time will do
+                timed = at_hand = self._is_kept(True)
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
             self._begun = True
         threading.Thread(target=self._prepare_beside, args=(timed, worth_s), name="compile").start()
+
+    def _is_kept(self, timed: bool) -> bool:
+        first, *_ = *reversed(shapes()), SCALAR
+        return is_kept(self.model, self.points, self.point, self.params, timed, first)
 
     def _prepare_beside(self, timed: bool, worth_s: float) -> None:
         """Does what `prepare` does, while runs go on."""
@@ -198,11 +204,11 @@ class Switch:
 
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
         """(first run, rows) of parts of a job. The rows are overwritten by the next ones."""
-        scratch = np.empty(kernel.scratch_words, np.int64)
+        scratch, loss = np.empty(kernel.scratch_words, np.int64), int(self.points.losses[self.point])
         rows = np.empty((min(job.num_runs, BATCH_RUNS), kernel.row_words), np.int64)
         for start in range(job.first_run, job.first_run + job.num_runs, BATCH_RUNS):
             num = min(BATCH_RUNS, job.first_run + job.num_runs - start)
-            kernel.run(seed, start, num, scratch.ctypes.data, rows.ctypes.data)
+            kernel.run(seed, loss, start, num, scratch.ctypes.data, rows.ctypes.data)
             yield start, rows[:num]
 
     def by_kernel(self, kernel: Kernel, seed: int, job: Job, recording: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -47,9 +47,9 @@ class VectorKernel:
         self.message_bits = lane((limits.max_steps * self.most_sent).bit_length() + 1, narrowest)
         self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
         self.module = ir.Module("lanes")
-        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, POINTER, POINTER])
+        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
-        self.seed, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
+        self.seed, self.loss, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
         self.scratch.add_attribute("noalias")
         self.rows.add_attribute("noalias")
         self.row_words = row_words(model)
@@ -159,8 +159,9 @@ class VectorKernel:
         self.step = builder.add(now["step"], self._number(1))
         seed, run = splat(builder, self.seed, self.lanes), self._absolute(now["run"])
         step = self._sized(self.step, 64)
-        self.draws = draw(builder, seed, run, step, self.limits.loss)
-        self.later_fates = draw_later(builder, seed, run, step, self.limits.loss, self.most_sent)
+        loss = splat(builder, self.loss, self.lanes) if self.limits.loss else None
+        self.draws = draw(builder, seed, run, step, loss)
+        self.later_fates = draw_later(builder, seed, run, step, loss, self.most_sent)
         masks = [now["group", i] for i in range(len(self.groups))]
         weights = self.limits.lifetime_weight, self.share_bits
         self.choice = Choice(builder, masks, self.groups, self.fields, *weights, now["live"], self.draws.choose)

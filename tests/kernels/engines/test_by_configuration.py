@@ -1,7 +1,7 @@
 """What is kept for a configuration: made once, told apart by all that runs depend on, and not without end."""
 
 from quorisk.kernels.engines.by_configuration import ByConfiguration
-from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.points import kin, pack
 from quorisk.kernels.protocols import registry
 from tests.support import point_of
 
@@ -24,3 +24,10 @@ def test_one_thing_is_made_for_each_configuration_and_the_oldest_goes():
     kept.get(MODEL, packed, 3)
     assert kept.get(MODEL, packed, 1) is second
     assert kept.get(MODEL, packed, 0) is not first
+
+
+def test_points_are_kin_that_differ_in_nothing_but_the_loss():
+    bookkeeper = registry.load("bookkeeper")
+    given = [(0.1, 2.0), (0.2, 2.0), (0.1, 3.0), (0.0, 2.0), (0.3, 3.0)]
+    packed = pack(bookkeeper, [point_of(bookkeeper, loss, lifetime=lifetime) for loss, lifetime in given])
+    assert kin(packed) == [0, 0, 2, 0, 2]

@@ -131,6 +131,17 @@ def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name):
     assert RUNS / 2 < compared.repeated <= RUNS
 
 
+@pytest.mark.parametrize("shape", [SCALAR, OF_32_BITS])
+def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
+    model, small = registry.load("bookkeeper"), registry.cases("bookkeeper").small
+    for loss in (0.2, 1e-3, 1 / 32, 1.0):
+        fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS)
+    assert len(list(tmp_path.iterdir())) == 1
+    for i, loss in enumerate((0.0, 1e-18, 1e-5)):
+        assert fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS).repeated < RUNS / 50
+        assert len(list(tmp_path.iterdir())) == 2 + i
+
+
 @pytest.mark.parametrize("worth", [0.0, 1e9])
 def test_effects_skipped_where_no_lane_takes_them_are_those_of_all_at_once(monkeypatch, worth):
     monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)
@@ -165,8 +176,8 @@ def test_a_kernel_that_differs_is_told_of_and_never_used():
     kernel, job = found.kernel, Job(0, 0, RUNS)
     assert kernel is not None
 
-    def wrong(seed: int, first: int, num: int, scratch: int, rows: int) -> None:
-        kernel.run(seed + 1, first, num, scratch, rows)
+    def wrong(seed: int, *others: int) -> None:
+        kernel.run(seed + 1, *others)
 
     found.kernel = kernel._replace(run=wrong)
     expected = numba_engine.tally_of(found.model, found.points, 7, job)
