@@ -22,7 +22,7 @@ FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "tim
 times are float64."""
 
 
-_LIKE = {least: round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-6, 1e-4), (0.0, 1e-7))}
+_LIKE = {least: round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
 """By the least probability of a loss: for which one code is made, and runs observed, for that and others above it."""
 
 

@@ -137,7 +137,7 @@ def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
     for loss in (0.2, 1e-3, 1 / 32, 1.0):
         fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS)
     assert len(list(tmp_path.iterdir())) == 1
-    for i, loss in enumerate((0.0, 1e-18, 1e-5)):
+    for i, loss in enumerate((0.0, 1e-18, 2e-5)):
         assert fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS).repeated < RUNS / 50
         assert len(list(tmp_path.iterdir())) == 2 + i
 
