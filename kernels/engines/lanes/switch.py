@@ -79,9 +79,9 @@ class Switch:
         return self.by_kernel(kernel, seed, job)[0] if kernel else self._generic(seed, job)
 
     def record(self, seed: int, job: Job) -> np.ndarray:
-        """Records of a job, by a kernel that tells the time where there is one."""
+        """Records of a job, by a kernel that tells the time where there is one whose results were compared."""
         kernel = self.kernel
-        if kernel is None or not kernel.timed:
+        if kernel is None or kernel is not self._checked or not kernel.timed:
             return numba_engine.record(self.model, self.points, job._replace(point=self.point), seed)
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 

@@ -180,6 +180,7 @@ def test_a_kernel_that_differs_is_told_of_and_never_used():
         kernel.run(seed + 1, *others)
 
     found.kernel = kernel._replace(run=wrong)
+    assert np.array_equal(found.record(7, job), numba_engine.record(found.model, found.points, job, 7))
     expected = numba_engine.tally_of(found.model, found.points, 7, job)
     with pytest.warns(RuntimeWarning, match="differ from the generic engine's for runs 0 to 2999 of seed 7"):
         assert np.array_equal(found.tally(7, job, 0), expected)
