@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.expressions import Node, bits, set_bits, span
-from quorisk.kernels.tracing.machine import I64, constant, intrinsic, lanes_of
+from quorisk.kernels.tracing.machine import I64, constant, frozen, intrinsic, lanes_of
 
 _INTEGERS = {"and": "and_", "or": "or_", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul"}
 _BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
@@ -144,7 +144,9 @@ class Emitter:
         """Lanes of `width` bits shifted: to 0 by amounts that only wider ones have room for."""
         by, (lowest, highest) = self.get(amount, width), span(amount)
         if lowest >= 0 and highest < width:
-            return shift(value, by)
+            shifted = shift(value, by)
+            # what is known of the amount need not hold in a lane that draws another word
+            return frozen(self.builder, shifted) if self.lanes > 1 and isinstance(amount, Node) else shifted
         if width == 64:
             return shift(value, self.builder.and_(by, constant(by.type, width - 1)))
         fits = self.builder.icmp_unsigned("<", by, constant(by.type, width))

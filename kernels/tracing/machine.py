@@ -52,6 +52,13 @@ def intrinsic(builder: ir.IRBuilder, name: str, result: Any, args: Sequence[Any]
     return builder.call(function, args)
 
 
+def frozen(builder: ir.IRBuilder, value: Any) -> Any:
+    """The value, or some other where LLVM knows no meaning of it: else nothing that depends on it would have one."""
+    instruction = ir.instructions.Instruction(builder.block, value.type, "freeze", [value])
+    builder._insert(instruction)
+    return instruction
+
+
 def any_lane(builder: ir.IRBuilder, flags: Any) -> Any:
     """Whether a boolean holds in any lane."""
     together = builder.bitcast(flags, ir.IntType(flags.type.count))

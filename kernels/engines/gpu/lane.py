@@ -30,7 +30,7 @@ from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.ops import as_int64, as_uint64, popcount
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.arrays import Arrays
-from quorisk.kernels.tracing.expressions import bits, is_constant, span
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant, span
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, together, word_leaf
 
 _INTEGERS: dict[int, Any] = {32: jnp.int32, 64: jnp.int64}
@@ -369,8 +369,8 @@ class Numbers(Arrays):
 
     def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
         """A value shifted, never by so much that machine code knows no meaning of it."""
-        (lo, hi), by, most = span(amount), self.get(amount, width), width - 1
-        if lo >= 0 and hi <= most:
+        (_, hi), by, most = span(amount), self.get(amount, width), width - 1
+        if not isinstance(amount, Node):  # else it may be anything where another word is drawn
             return shift(value, by)
         unsigned = np.dtype(f"uint{width}").type
         shifted = shift(value, lax.min(by.astype(unsigned), unsigned(most)).astype(_INTEGERS[width]))
