@@ -1,18 +1,17 @@
 """When a configuration's runs go over from the generic engine to a kernel of its own.
 
 They begin on the generic engine at once. If what is left takes longer than a kernel takes to compile, some are compiled
-beside it, and each that is faster than what there is takes over between two chunks. Its first chunk is run by both and
-compared.
+beside it, and each that is faster than what there is takes over between two chunks. The first chunk of each is run by
+both and compared.
 """
 
-import contextlib
 import math
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +40,17 @@ _ASKING = 1 / 64
 tell it."""
 _TOO_MANY = 1 / 8
 """Share of runs to be repeated from which on a kernel is given up."""
+
+
+class _Best(NamedTuple):
+    """The fastest of what was tried."""
+
+    generic: float
+    """Runs a second of the generic engine."""
+    kernel: Kernel | None = None
+    gain: float = 1.0
+    """How many times as fast the kernel is."""
+    why_none: str = "it would not be faster"
 
 
 class Switch:
@@ -86,21 +96,20 @@ class Switch:
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
     def prepare(self, timed: bool | None = None, shape: Shape | None = None, worth_s: float = math.inf) -> None:
-        """Gets the kernel of a shape, or the fastest, and slower ones until that is there; sets `why_not` if none.
+        """Gets the kernel of a shape, or the fastest, and uses slower ones meanwhile; sets `why_not` if there is none.
 
         `worth_s` says how many seconds the generic engine would take for the runs that are to come.
         """
         if timed is None:
             tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
             timed = self._needs_time(self._asking(tally) / _TRIAL_RUNS)
+        if shape is None:
+            self._get_faster(timed, worth_s)
+            return
         try:
-            if shape:
-                self.kernel = self._with(timed, shape)
-            else:
-                self._get_faster(timed, worth_s)
+            self.kernel = self._with(timed, shape)
         except Unsupported as reason:
-            if self.kernel is None:
-                self.why_not = str(reason)
+            self._give_up(str(reason))
 
     def _asking(self, tally: np.ndarray) -> int:
         """How many runs ask for the time, or at least as many."""
@@ -121,7 +130,7 @@ class Switch:
                 return
             timed = self._needs_time(self._seen[1] / self._seen[0])
             at_hand = self._is_kept(timed)
-            if not at_hand and not timed:  # one that tells the time will do
+            if not at_hand and not timed and worth_s < WORTH_COMPILING_S:  # one that tells the time will do
                 timed = at_hand = self._is_kept(True)
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
@@ -136,38 +145,47 @@ class Switch:
         """Does what `prepare` does, while runs go on."""
         try:
             self.prepare(timed, worth_s=worth_s)
-        except Exception as error:  # whatever it is, the generic engine can do without
-            self.why_not = f"{type(error).__name__}: {error}"
-            warnings.warn(f"{self.model.name}: no kernel was compiled: {self.why_not}", RuntimeWarning, stacklevel=2)
+        except Exception as error:  # whatever it is, runs go on as they are
+            why = f"{type(error).__name__}: {error}"
+            warnings.warn(f"{self.model.name}: a kernel was not compiled: {why}", RuntimeWarning, stacklevel=2)
+            if self.kernel is None:
+                self._give_up(why)
 
     def _get_faster(self, timed: bool, worth_s: float) -> None:
-        """Tries the kernels that there are, and has each used that is faster than what came before. Raises Unsupported.
+        """Tries the kernels that there are, and has each used that is faster than what came before.
 
         The first one gains most of what there is to gain: the others are for long runs, or if it gains little. Twice as
         many lanes as a register holds leave a processor less to wait for, but only where the values of a step do not
         fill its registers anyway. The scalar kernel takes longest to compile, so it has to wait until the others turn
         out not to gain much.
         """
-        fastest = generic = self._speed(partial(self._generic, 0))
-        for shape in reversed(shapes()):  # the one that is the fastest of most models, first
-            with contextlib.suppress(Unsupported):
-                fastest = self._use_if_faster(self._with(timed, shape), fastest)
-            if fastest >= _GAIN * generic and worth_s < WORTH_COMPARING_S:
-                return
-        if self.kernel and self.kernel.operations <= _FEW_OPERATIONS:
-            fastest = self._use_if_faster(self._with(timed, self.kernel.shape.twice()), fastest)
-        if fastest < _GAIN * generic and (self.kernel is None or worth_s >= WORTH_COMPARING_S):
-            self._use_if_faster(self._with(timed, SCALAR), fastest)
-        if self.kernel is None and self.why_not is None:
-            self.why_not = "it would not be faster"
+        first, *others = *reversed(shapes()), SCALAR  # the one that is the fastest of most models, first
+        best = self._better(_Best(self._speed(partial(self._generic, 0))), timed, first)
+        if others and worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
+            for shape in others[:-1]:
+                best = self._better(best, timed, shape)
+            if best.kernel and best.kernel.operations <= _FEW_OPERATIONS:
+                best = self._better(best, timed, best.kernel.shape.twice())
+            if best.gain < _GAIN:
+                best = self._better(best, timed, SCALAR)
+        if best.kernel is None:
+            self._give_up(best.why_none)
 
-    def _use_if_faster(self, kernel: Kernel, than: float) -> float:
-        """Has the kernel used if its speed is above that; returns the higher of the two."""
-        speed = self._speed(partial(self._step, kernel))
+    def _better(self, best: _Best, timed: bool, shape: Shape) -> _Best:
+        """The kernel of that shape, which is used then, if it is faster."""
+        if self.why_not is not None:  # given up meanwhile
+            return best
+        try:
+            kernel = self._with(timed, shape)
+        except Unsupported as reason:
+            return best._replace(why_none=str(reason))
+        gain = self._speed(partial(self._step, kernel)) / best.generic
+        if gain <= best.gain:
+            return best
         with self._lock:
-            if speed > than and self.why_not is None:
+            if self.why_not is None:
                 self.kernel = kernel
-        return max(speed, than)
+        return best._replace(kernel=kernel, gain=gain)
 
     def _step(self, kernel: Kernel, job: Job) -> None:
         for _ in self._rows(kernel, 0, job):
@@ -236,9 +254,9 @@ class Switch:
         return tally, records
 
     def _give_up(self, why: str) -> None:
-        """No kernel is used any more."""
+        """No kernel is used any more, for the first of the reasons given."""
         with self._lock:
-            self.kernel, self.why_not = None, why
+            self.kernel, self.why_not = None, self.why_not or why
 
 
 def params_at(model: Model, points: Points, point: int) -> Any:

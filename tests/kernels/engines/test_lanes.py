@@ -135,7 +135,7 @@ def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name):
 def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
     model, small = registry.load("bookkeeper"), registry.cases("bookkeeper").small
     for loss in (0.2, 1e-3, 1 / 32, 1.0):
-        fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS)
+        assert fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS).repeated < RUNS / 50
     assert len(list(tmp_path.iterdir())) == 1
     for i, loss in enumerate((0.0, 1e-18, 2e-5)):
         assert fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS).repeated < RUNS / 50
@@ -189,6 +189,17 @@ def test_a_kernel_that_differs_is_told_of_and_never_used():
     assert np.array_equal(found.tally(7, job, 0), expected)
 
 
+def test_each_kernel_is_compared_that_takes_over():
+    found, job = prepared(), Job(0, 0, RUNS)
+    kernel, expected = found.kernel, numba_engine.tally_of(found.model, found.points, 7, job)
+    assert kernel is not None
+    assert np.array_equal(found.tally(7, job, 0), expected)
+    found.kernel = kernel._replace(run=lambda seed, *others: kernel.run(seed + 1, *others))
+    with pytest.warns(RuntimeWarning, match="differ from the generic engine's"):
+        assert np.array_equal(found.tally(7, job, 0), expected)
+    assert found.kernel is None
+
+
 def test_a_first_chunk_is_run_both_ways_and_the_next_by_the_kernel_alone(monkeypatch):
     found, calls = prepared(), list[Job]()
     monkeypatch.setattr(Switch, "_generic", generic := counted(calls))
@@ -197,7 +208,7 @@ def test_a_first_chunk_is_run_both_ways_and_the_next_by_the_kernel_alone(monkeyp
     assert calls[0] == first
     calls.clear()
     found.tally(7, second, 0)
-    assert all(job.num_runs == 1 for job in calls)  # runs that left the bounds
+    assert not calls
 
 
 def counted(calls: list[Job]):
@@ -249,7 +260,8 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
         (math.inf, (10, 20, 15), [None, OF_16_BITS, OF_32_BITS], OF_32_BITS),
         (math.inf, (10, 5, 15), [None, OF_16_BITS, OF_16_BITS], OF_16_BITS.twice()),
         (5.0, (10, 20, 15), [None], OF_16_BITS),
-        (5.0, (0.5, 20, 15), [None, None], OF_32_BITS),
+        (5.0, (0.5, 20, 15), [None, None, OF_32_BITS], OF_32_BITS),
+        (1.0, (0.5, 20, 15), [None], None),
     ],
 )
 def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, gains, in_use, best):
@@ -270,8 +282,58 @@ def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, gains, in_u
     monkeypatch.setattr(Switch, "_speed", speed)
     found.prepare(worth_s=worth_s)
     assert seen == in_use
+    assert (found.kernel and found.kernel.shape) == best
+    assert found.why_not == (None if best else "it would not be faster")
+
+
+def test_none_is_tried_once_kernels_are_given_up(monkeypatch):
+    found, tried, kernel = prepared(), list[Shape](), prepared().kernel
+    found.kernel = None
+    assert kernel is not None
+
+    def give_up_meanwhile(self, timed: bool, shape: Shape) -> Kernel:
+        tried.append(shape)
+        self._give_up("its results differ")
+        return kernel._replace(shape=shape)
+
+    monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
+    monkeypatch.setattr(Switch, "_with", give_up_meanwhile)
+    monkeypatch.setattr(Switch, "_speed", lambda self, step: 9.0 if isinstance(step.args[0], Kernel) else 1.0)
+    found.prepare()
+    assert (found.kernel, found.why_not, tried) == (None, "its results differ", [OF_16_BITS])
+
+
+def test_a_kernel_that_fails_leaves_the_one_in_use(monkeypatch):
+    found, idle = prepared(), prepared()
+
+    def fail(self, timed: bool, shape: Shape) -> Kernel:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Switch, "_with", fail)
+    with pytest.warns(RuntimeWarning, match="a kernel was not compiled: MemoryError: no room"):
+        found._prepare_beside(True, math.inf)
     assert found.kernel is not None
-    assert found.kernel.shape == best
+    assert found.why_not is None
+    idle.kernel = None
+    with pytest.warns(RuntimeWarning):
+        idle._prepare_beside(True, math.inf)
+    assert idle.why_not == "MemoryError: no room"
+
+
+def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypatch):
+    model, point = losing()
+    found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
+    monkeypatch.setattr(Switch, "_prepare_beside", lambda self, timed, worth_s: asked.append(timed))
+    monkeypatch.setattr(Switch, "_is_kept", lambda self, timed: timed)
+    monkeypatch.setattr(Switch, "_needs_time", lambda self, asking: False)
+    nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
+    found._consider(nothing, 1.0, 1000, 0)
+    found._begun = False
+    found._consider(nothing, 60.0, 1000, 0)
+    for thread in threading.enumerate():
+        if thread.name == "compile":
+            thread.join()
+    assert asked == [True, False]
 
 
 def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path):
