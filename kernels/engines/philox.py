@@ -127,6 +127,7 @@ def again(source):
 @jitable
 def _leading(loss):
     """The bits of a loss that are compared first; all ones also for probability 1."""
+    # not `>`, which machine code's values lack
     return where(loss >> _REST_BITS >= np.uint64(_MOST + 1), np.uint64(_MOST), loss >> _REST_BITS)
 
 

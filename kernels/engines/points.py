@@ -12,6 +12,8 @@ from quorisk.kernels.engines.starts import NO_STARTS, Starts
 from quorisk.kernels.model import Model, leaves, num_words
 
 LOSS_UNIT = 2.0**-63
+_LIKE = {round(least / LOSS_UNIT): round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
+"""From this loss on, code is made as for that one."""
 MAX_TOTAL_WEIGHT = 2**62
 ALWAYS = 1 << 63
 """Probability 1 in units of 2**-63."""
@@ -62,11 +64,16 @@ def key(points: Points, point: int) -> tuple[bytes, ...]:
     return tuple(np.asarray(column).tobytes() for column in alone(points, point)[: Points._fields.index("starts")])
 
 
+def like_loss(loss: int) -> int:
+    """The loss for which code is made, and runs are observed, that serves for this one; both in units of 2**-63."""
+    return next(like for least, like in _LIKE.items() if loss >= least) if loss else 0
+
+
 def kin(points: Points) -> list[int]:
-    """By point: the first one that differs from it in the loss at the most. One kernel may serve both."""
+    """By point: the first one of which code serves for it, too; they differ in nothing but the loss, if at all."""
     first: dict[Any, int] = {}
-    unlossy = points._replace(losses=np.zeros_like(points.losses))
-    return [first.setdefault(key(unlossy, point), point) for point in range(len(points.losses))]
+    alike = points._replace(losses=np.array([like_loss(loss) for loss in points.losses.tolist()], np.uint64))
+    return [first.setdefault(key(alike, point), point) for point in range(len(points.losses))]
 
 
 class RateError(ValueError):

@@ -16,7 +16,8 @@ from quorisk.kernels.tracing.observe import Observed, values
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
 _MAY_BREAK = 1 / 250
-"""Of all runs, as many as may break a condition that is taken to hold, by what was seen. Each is repeated."""
+"""Of all runs, as many as may break what is taken for granted of conditions, by how often these were seen to have the
+other value. Each is repeated."""
 _MADE_BY = {"both": "and", "either": "or", "differ": "xor"}
 
 
@@ -26,7 +27,7 @@ class Habits(NamedTuple):
     farthest: list[dict[int, int]]
     """For each word: the highest amounts by which its effect shifts bits."""
     settled: list[dict[int, bool]]
-    """For each word, and last for guards and invariants: the conditions that have one value."""
+    """For each word, and last for guards and invariants: the conditions that nearly always have this value."""
 
 
 def habits(model: Model, traced: TracedModel, loss: float, narrowest: int) -> Habits:
@@ -36,7 +37,7 @@ def habits(model: Model, traced: TracedModel, loss: float, narrowest: int) -> Ha
     """
     effects = [[*(word.after or ()), word.sent] for word in traced.words]
     amounts = [_amounts(effect, narrowest) for effect in effects]
-    conditions = [_conditions(values) for values in (*effects, _of_state(traced))]
+    conditions = [_conditions(outputs) for outputs in (*effects, _of_state(traced))]
     asked = [[*some, *others] for some, others in zip([*amounts, []], conditions, strict=True)]
     if not any(asked):
         return Habits([{} for _ in effects], [{} for _ in conditions])
@@ -74,7 +75,7 @@ def _conditions(outputs: Iterable[Any]) -> list[Node]:
 
 
 def _settled(conditions: Sequence[Sequence[Node]], seen: Observed) -> list[dict[int, bool]]:
-    """The conditions that have one value, but for as many runs as may break one."""
+    """The conditions that have one value, but for as many times as runs may break one."""
     found: list[tuple[int, int, int, bool]] = []
     for place, nodes in enumerate(conditions):
         for node in nodes:

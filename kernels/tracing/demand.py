@@ -67,7 +67,7 @@ def _asked(node: Node, wanted: int) -> list[tuple[Any, int]]:
         case "shr":
             return [(args[0], WORD & ~((1 << trailing_zeros(wanted)) - 1) if wanted else 0), (args[1], 63)]
         case "less" | "div" | "equal" | "unequal" if node.op in ("less", "div") or min(span(a)[0] for a in args) < 0:
-            # numbers with a sign, which the highest bit of a lane is taken for
+            # compared and divided as numbers with a sign, for which a lane must have room
             return [(arg, arg.may | 1 << arg.may.bit_length() if arg.lo >= 0 else WORD) for arg in nodes(args)]
     return [(arg, arg.may if arg.lo >= 0 else WORD) for arg in nodes(args)]
 

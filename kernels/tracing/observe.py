@@ -37,6 +37,7 @@ class Shown:
     times: int = 0
     total: int = 0
     highest: int = 0
+    """At least 0."""
 
     def add(self, values: np.ndarray) -> None:
         """Takes note of more of them."""
@@ -55,8 +56,8 @@ class Observed(NamedTuple):
 
 
 def values(model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]]) -> Observed:
-    """What the runs that show the bounds show of expressions: of each word's wherever it is taken, and of the last ones
-    in every state."""
+    """What the runs that show the bounds show of expressions: of each word's, wherever it is taken, and of those that
+    come after all words', in every state."""
     watch = _Watch(model, traced, loss, asked)
     watch.bounds()
     return Observed(watch.shown, watch.runs)

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -40,6 +41,8 @@ class Shape(NamedTuple):
 SCALAR = Shape(1, 64)
 """One run after another, by `scalar`."""
 _MOST_STEPS = 1 << 30
+_EMITTING = threading.Lock()
+"""Of the threads that compile, one makes expressions at a time: kernels of several share some of them."""
 _PROTOTYPE = ctypes.CFUNCTYPE(None, *2 * [ctypes.c_uint64], *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
 _SPEED = 3
 """LLVM's level of optimization."""
@@ -129,7 +132,9 @@ def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, 
 def _compile(
     model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape
 ) -> tuple[dict[str, int], bytes]:
-    kernel = _emitted(model, params, weights, limits, shape)
+    with _EMITTING:
+        kernel = _emitted(model, params, weights, limits, shape)
+        text = kernel.text()
     seen, words = kernel.traced.now, kernel.traced.words
     step = in_order([*seen.masks, *seen.broken, seen.unbounded, *(leaf for word in words for leaf in word.after or ())])
     description = {
@@ -137,7 +142,7 @@ def _compile(
         "scratch_words": kernel.scratch_words,
         "operations": sum(node.op != "leaf" for node in step),
     }
-    return description, object_code(kernel.text())
+    return description, object_code(text)
 
 
 def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> str:

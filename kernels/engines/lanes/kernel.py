@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.engines.philox import highest_place, lowest_place
-from quorisk.kernels.engines.points import LOSS_UNIT, Points
+from quorisk.kernels.engines.points import Points, like_loss
 from quorisk.kernels.model import Model, exposures
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
 from quorisk.kernels.tracing.folding import make
@@ -20,10 +20,6 @@ REDO = -1
 FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time")
 """Columns of a row before those of the first steps at which the invariants broke, and of how long each exposure lasted;
 times are float64."""
-
-
-_LIKE = {least: round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
-"""By the least probability of a loss: for which one code is made, and runs observed, for that and others above it."""
 
 
 class Limits(NamedTuple):
@@ -93,8 +89,7 @@ def limits_of(points: Points, point: int, timed: bool) -> Limits:
 
 def shared(limits: Limits) -> Limits:
     """The limits for which code is made that serves for these, too: points of a grid differ in their losses."""
-    like = next(like for least, like in _LIKE.items() if limits.loss * LOSS_UNIT >= least)
-    return limits._replace(loss=like if limits.loss else 0)
+    return limits._replace(loss=like_loss(limits.loss))
 
 
 def weights_of(points: Points, point: int) -> tuple[int, ...]:

@@ -26,8 +26,8 @@ def test_one_thing_is_made_for_each_configuration_and_the_oldest_goes():
     assert kept.get(MODEL, packed, 0) is not first
 
 
-def test_points_are_kin_that_differ_in_nothing_but_the_loss():
+def test_points_are_kin_whose_losses_are_alike_and_all_else_is_the_same():
     bookkeeper = registry.load("bookkeeper")
-    given = [(0.1, 2.0), (0.2, 2.0), (0.1, 3.0), (0.0, 2.0), (0.3, 3.0)]
+    given = [(0.1, 2.0), (0.2, 2.0), (0.1, 3.0), (0.0, 2.0), (0.3, 3.0), (1e-9, 2.0), (1.0, 2.0), (0.0, 2.0)]
     packed = pack(bookkeeper, [point_of(bookkeeper, loss, lifetime=lifetime) for loss, lifetime in given])
-    assert kin(packed) == [0, 0, 2, 0, 2]
+    assert kin(packed) == [0, 0, 2, 3, 2, 5, 0, 3]

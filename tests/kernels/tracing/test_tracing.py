@@ -10,10 +10,11 @@ from quorisk.kernels import ops
 from quorisk.kernels.engines import points
 from quorisk.kernels.model import Model, leaves, num_words
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.tracing.demand import demanded_bits, in_order, widths
+from quorisk.kernels.tracing import assume
+from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
 from quorisk.kernels.tracing.evaluate import evaluate
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
-from quorisk.kernels.tracing.folding import make, new_graph
+from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import (
@@ -256,3 +257,22 @@ def test_what_is_observed_is_what_happens(name):
             assert int(seen) & ~bounds.state[i] == 0
     assert bounds.taken <= bounds.enabled
     assert all(0 <= may < 1 << width for may, width in zip(bounds.state, leaves(model.widths), strict=True))
+
+
+def test_shifts_that_are_taken_to_go_less_far_are_doubted_where_they_go_further_or_back():
+    graph = new_graph()
+    amount = make("sub", graph.leaf("amount", 15), 3)
+    shifted = make("shl", graph.leaf("bits", 0xFFF), amount)
+    (narrow,), doubt = assume._taking([shifted], {amount.id: 2}, {}, 16)
+    assert (width(shifted, 16), width(narrow, 16)) == (32, 16)
+    assert evaluate([doubt], {"amount": np.arange(16)})[0].tolist() == [not 0 <= n - 3 <= 2 for n in range(16)]
+
+
+def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hold():
+    graph = new_graph()
+    leaf = graph.leaf("leaf", 7)
+    first, second = make("less", leaf, 6), make("equal", make("and", leaf, 1), 1)
+    output = choose(first, choose(second, 10, 20), 30)
+    (constant,), doubt = assume._taking([output], {}, {first.id: True, second.id: False}, 16)
+    assert constant == 20
+    assert evaluate([doubt], {"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]
