@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -33,12 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
+        _let_go_of_output()
         _exit(f"error: {error}", FAILED)
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
         _exit("interrupted", INTERRUPTED)
     sys.exit(code)
+
+
+def _let_go_of_output() -> None:
+    """Drops what stdout cannot take: Python would try again as it ends, and on some of its releases exit with 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _said(error: QuoriskError) -> str:
