@@ -28,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _check_text(given)
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout:  # None if it is closed
+            sys.stdout.flush()
     except QuoriskError as error:
         _exit(f"error: {_said(error)}", error.exit_code)
     except TyperException as error:
@@ -46,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _let_go_of_output() -> None:
     """Drops what stdout cannot take: Python would try again as it ends, and on some of its releases exit with 120."""
     try:
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except OSError:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())

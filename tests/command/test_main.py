@@ -350,3 +350,10 @@ def test_output_that_finds_no_room_ends_with_1_and_one_line(file, arguments):
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+def test_output_that_is_closed_is_no_error():
+    program = "from quorisk.command.main import main; main(['--help'])"
+    command = ["sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, program]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
