@@ -132,17 +132,17 @@ def run(
             keeping.submit(keep).result()
 
 
-def pieces_of(plan: pa.Table, cores: int, kin: Sequence[int]) -> list[list[Piece]]:
-    """The pieces of each task of a plan for this many cores; `kin` is as in `points.kin`."""
+def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[Piece]]:
+    """The pieces of each task of a plan for this many cores; `kin_of` is `points.kin`."""
     tasks: list[list[Piece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
     columns = [plan[name].to_pylist() for name in ("task", "head", *Job._fields)]
     left = Counter[int]()
     for _, head, point, _, num_runs in zip(*columns, strict=True):
-        left[kin[point]] += 0 if head else num_runs
+        left[kin_of[point]] += 0 if head else num_runs
     for number, head, *job in zip(*columns, strict=True):
         piece = Piece(Job(*job), head)
-        left[kin[piece.job.point]] -= 0 if head else piece.job.num_runs
-        tasks[number].append(piece._replace(later=left[kin[piece.job.point]] // cores))
+        left[kin_of[piece.job.point]] -= 0 if head else piece.job.num_runs
+        tasks[number].append(piece._replace(later=left[kin_of[piece.job.point]] // cores))
     return tasks
 
 

@@ -154,6 +154,8 @@ def _with_avx2(made: Made, shape: Shape, timed: bool) -> Compared:
 
 
 Engine = Callable[[Made, bool], Compared]
+OF_A_GPU, JAX = "GPU kernel, interpreted", "JAX"
+"""The engines that are given fewer runs, by JAX_STEPS and GPU_STEPS."""
 
 
 def engines() -> dict[str, Engine]:
@@ -165,8 +167,8 @@ def engines() -> dict[str, Engine]:
             one = Shape(register // narrowest, narrowest)
             for shape in (one, one.twice()):
                 found[f"{shape.lanes} lanes of {narrowest} bits, {name}"] = partial(_of_lanes, by, shape)
-    found["GPU kernel, interpreted"] = lambda made, timed: by_gpu_kernel(made)
-    return found | {"JAX": lambda made, timed: by_jax(made)}
+    found[OF_A_GPU] = lambda made, timed: by_gpu_kernel(made)
+    return found | {JAX: lambda made, timed: by_jax(made)}
 
 
 def _of_lanes(by: Callable[[Made, Shape, bool], Compared], shape: Shape, made: Made, timed: bool) -> Compared:

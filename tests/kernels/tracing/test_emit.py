@@ -19,7 +19,7 @@ from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.evaluate import evaluate
 from quorisk.kernels.tracing.expressions import Node
 from quorisk.kernels.tracing.folding import make, new_graph
-from quorisk.kernels.tracing.machine import I64, POINTER, lanes_of
+from quorisk.kernels.tracing.machine import I64, POINTER, constant, lanes_of
 from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
 
 SCALAR = (1, 64, False)
@@ -100,6 +100,23 @@ def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     meant = dict(zip((node.id for node in order), evaluate(order, columns), strict=True))
     for output, values in zip(outputs, computed(outputs, columns, shape), strict=True):
         np.testing.assert_array_equal(values, meant[output.id].astype(np.int64), output.op)
+
+
+def test_shifts_by_amounts_beyond_what_is_known_of_them_have_a_meaning():
+    """As in a lane that draws another word: else LLVM makes what it likes of all flags that depend on it."""
+    graph = new_graph()
+    drawn, shifted = graph.leaf(0, 1, is_bool=True), make("shr", graph.leaf(1, 0xFF), graph.leaf(2, 15))
+    flag = make("or", make("and", drawn, make("equal", shifted, 1)), drawn)
+    module = ir.Module("shifts")
+    kind = lanes_of(ir.IntType(1), 16)
+    function = ir.Function(module, ir.FunctionType(kind, [kind]), NAME)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+
+    def leaf(name: int, width: int) -> Any:
+        return function.args[0] if name == 0 else constant(lanes_of(ir.IntType(width), 16), 100)
+
+    builder.ret(Emitter(builder, 16, 16, leaf, [flag], False).flag(flag))
+    assert "poison" not in str(build._optimized(str(module)))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
