@@ -97,9 +97,9 @@ def add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, firs
         tally[after_broken + 2 * len(exposed) + met_mask] += 1
     if broken_mask != 0:
         for i in range(len(first_steps)):
-            if broken_mask >> i & 1:
-                tally[BROKEN + i] += 1
-                tally[BROKEN + len(first_steps) + i] += first_steps[i]
+            here = broken_mask >> i & 1
+            tally[BROKEN + i] += here
+            tally[BROKEN + len(first_steps) + i] += here * first_steps[i]
         for k in range(len(exposed)):
             exposed_high, exposed_low = parts(exposed[k] * time_unit)
             tally[after_broken + 2 * k] += exposed_high

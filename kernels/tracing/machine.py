@@ -36,11 +36,11 @@ def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
 
 
 def resized(builder: ir.IRBuilder, value: Any, width: int) -> Any:
-    """An unsigned integer in lanes of `width` bits."""
-    have = value.type.element.width
+    """An unsigned integer of `width` bits, or one in each lane."""
+    have, kind = getattr(value.type, "element", value.type).width, _like(value.type, ir.IntType(width))
     if have == width:
         return value
-    return (builder.trunc if have > width else builder.zext)(value, lanes_of(ir.IntType(width), value.type.count))
+    return (builder.trunc if have > width else builder.zext)(value, kind)
 
 
 def intrinsic(builder: ir.IRBuilder, name: str, result: Any, args: Sequence[Any], overload: Any = None) -> Any:
@@ -63,6 +63,11 @@ def any_lane(builder: ir.IRBuilder, flags: Any) -> Any:
     """Whether a boolean holds in any lane."""
     together = builder.bitcast(flags, ir.IntType(flags.type.count))
     return builder.icmp_unsigned("!=", together, constant(together.type, 0))
+
+
+def lane_bits(builder: ir.IRBuilder, flags: Any) -> Any:
+    """The lanes in which a boolean holds, as bits of a 64-bit integer."""
+    return resized(builder, builder.bitcast(flags, ir.IntType(flags.type.count)), 64)
 
 
 def only_bit(builder: ir.IRBuilder, hot: Any) -> Any:

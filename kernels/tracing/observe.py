@@ -76,7 +76,7 @@ class _Watch:
         self.weights = np.array([float(word.weight) for word in traced.words])[:, None]
         self.asked = asked or [[] for _ in (*traced.words, "state")]
         self.shown: list[dict[int, Shown]] = [defaultdict(Shown) for _ in self.asked]
-        self.runs = 0
+        self.runs = self.ended = 0
         self.initial = Evaluation(traced.initial)
         self.look = Evaluation([*traced.now.masks, *traced.now.broken, *self.asked[-1]])
         self.changed, self.effects = list[list[int]](), list[Evaluation]()
@@ -95,6 +95,7 @@ class _Watch:
         for number in range(MAX_ROUNDS):
             self.seen |= np.bitwise_or.reduce(self.state, axis=1)
             ended = self._step()
+            self.ended += int(ended.sum())
             self.state[:, ended] = self._first(int(ended.sum()))
             old &= ~ended
             found = int(np.bitwise_count(self.seen).sum()) + len(self.enabled) + len(self.taken) + len(self.broken)
@@ -103,9 +104,10 @@ class _Watch:
             if not old.any() or number - last >= _PATIENCE:
                 break
         self.seen |= np.bitwise_or.reduce(self.state, axis=1)
-        shares = tuple(self.taken[i] / max(1, self.taken.total()) for i in range(self.num_words))
-        seen = tuple(map(int, self.seen))
-        return Bounds(seen, frozenset(self.enabled), frozenset(self.taken), frozenset(self.broken), shares)
+        steps = self.taken.total()
+        shares = tuple(self.taken[i] / max(1, steps) for i in range(self.num_words))
+        words = frozenset(self.enabled), frozenset(self.taken)
+        return Bounds(tuple(map(int, self.seen)), *words, frozenset(self.broken), shares, steps / max(1, self.ended))
 
     def _first(self, num: int) -> np.ndarray:
         self.runs += num

@@ -4,6 +4,7 @@ The parameters and the rates of one configuration are constants in them. So is w
 not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, and nothing here is true of what follows.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Bounds(NamedTuple):
     """Places of the invariants that may be broken."""
     shares: tuple[float, ...] = ()
     """The share of steps that take each word; empty if nothing is known of it."""
+    mean_steps: float = math.inf
+    """Of a run."""
 
 
 class Word(NamedTuple):

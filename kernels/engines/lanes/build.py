@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
-from quorisk.kernels.engines.lanes.kernel import NAME, Limits, limits_of, shared, weights_of
+from quorisk.kernels.engines.lanes.kernel import NAME, Limits, columns_of, limits_of, shared, weights_of
 from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
@@ -55,6 +55,8 @@ class Kernel(NamedTuple):
     """See `kernel.NAME`; the last two are addresses."""
     shape: Shape
     row_words: int
+    columns: Sequence[int]
+    """Where in a row the first steps and the times are; see `kernel.columns_of`."""
     scratch_words: int
     operations: int
     """Operations of a step, as traced."""
@@ -131,7 +133,7 @@ def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, 
 
 def _compile(
     model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape
-) -> tuple[dict[str, int], bytes]:
+) -> tuple[dict[str, Any], bytes]:
     with _EMITTING:
         kernel = _emitted(model, params, weights, limits, shape)
         text = kernel.text()
@@ -139,6 +141,7 @@ def _compile(
     step = in_order([*seen.masks, *seen.broken, seen.unbounded, *(leaf for word in words for leaf in word.after or ())])
     description = {
         "row_words": kernel.row_words,
+        "columns": columns_of(model, kernel.watched, kernel.exposed),
         "scratch_words": kernel.scratch_words,
         "operations": sum(node.op != "leaf" for node in step),
     }
@@ -254,7 +257,7 @@ def _alone(path: Path) -> Iterator[None]:
             lock.unlink()
 
 
-def _keep(path: Path, description: dict[str, int], code: bytes) -> None:
+def _keep(path: Path, description: dict[str, Any], code: bytes) -> None:
     """Writes the file whole or not at all; a disk that has no room is no reason to stop."""
     content = json.dumps(description).encode() + b"\n" + code
     new = path.with_suffix(f".{os.getpid()}")
@@ -264,7 +267,7 @@ def _keep(path: Path, description: dict[str, int], code: bytes) -> None:
         new.replace(path)
 
 
-def _load(path: Path) -> tuple[dict[str, int], bytes] | None:
+def _load(path: Path) -> tuple[dict[str, Any], bytes] | None:
     """What `_keep` wrote; None if there is nothing, or not what was written."""
     try:
         whole = path.read_bytes()

@@ -19,7 +19,7 @@ from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.ops import as_int64, nth_bit
 from quorisk.kernels.tracing.machine import I1, I64, Value, any_lane, constant, intrinsic
 
-_UNROLLED = 6
+_UNROLLED = 3
 """Bits of a mask that are passed over without a branch on the way to the one drawn."""
 
 
@@ -45,7 +45,7 @@ def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any) -> Draws:
     source = *numbers, Value(builder, loss)
     choose, wait, fates = first_draws(source)
     is_open = any_lane(builder, (fates >> OPEN >= 1).value)
-    decided = _only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
+    decided = only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
     fates = Value(builder, decided)
     return Draws(choose.value, wait.value, (fates & (1 << FIRST_MESSAGES) - 1).value)
 
@@ -81,12 +81,12 @@ def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accep
     doubtful = builder.icmp_unsigned("!=", accept, constant(accept.type, ALWAYS))
     is_open = any_lane(builder, builder.and_(doubtful, live))
     none = constant(doubtful.type, 0)
-    return _only_if(
+    return only_if(
         builder, is_open, "doubt", none, lambda: builder.not_(draw_accepted(builder, seed, run, step, accept))
     )
 
 
-def _only_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:
+def only_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:
     """What `compute` gives if the flag is set, else `otherwise`; nothing is computed then.
 
     Leaves the builder in another block.

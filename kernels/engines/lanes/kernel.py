@@ -18,8 +18,10 @@ NAME = "kernel"
 REDO = -1
 """Outcome of a run that left the bounds; the rest of its row means nothing."""
 FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time")
-"""Columns of a row before those of the first steps at which the invariants broke, and of how long each exposure lasted;
+"""Columns of a row before those of the first steps at which watched invariants broke, and of how long exposures lasted;
 times are float64."""
+_ROOM = 64
+"""Steps are counted in few bits if these hold so many times as many as a run takes on average."""
 
 
 class Limits(NamedTuple):
@@ -73,6 +75,8 @@ class Plan(NamedTuple):
     """Of a number below the sum of all rates."""
     most_sent: int
     """Messages that a step sends at most."""
+    most_steps: int
+    """Steps of a run that there is room to count; a longer one is left to the generic engine."""
 
 
 def limits_of(points: Points, point: int, timed: bool) -> Limits:
@@ -104,6 +108,7 @@ def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int) -> P
     masks = [bits(word.mask)[1] for word in traced.words]
     mask_bits = lane(max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0), narrowest)
     groups, fields = pack_masks(traced.words, mask_bits)
+    most_sent = max((bits(word.sent)[1].bit_count() for word in traced.words), default=0)
     most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
     return Plan(
         leaves=tuple(i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)),
@@ -113,8 +118,14 @@ def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int) -> P
         groups=tuple(groups),
         fields=tuple(fields),
         share_bits=lane((most + limits.lifetime_weight).bit_length() + 1, narrowest),
-        most_sent=max((bits(word.sent)[1].bit_count() for word in traced.words), default=0),
+        most_sent=most_sent,
+        most_steps=_most_steps(traced, limits.max_steps, ((1 << narrowest - 1) - 1) // max(1, most_sent)),
     )
+
+
+def _most_steps(traced: TracedModel, max_steps: int, room: int) -> int:
+    """Those that there is room for, if hardly any run takes more."""
+    return min(max_steps, room) if traced.bounds.mean_steps * _ROOM <= room else max_steps
 
 
 def lane(bits: int, narrowest: int) -> int:
@@ -145,9 +156,21 @@ def places(word: Any, total: Any, share_bits: int) -> tuple[Any, Any]:
     return lowest, (product + total - np.uint64(1) >> np.uint64(32)) - lowest
 
 
-def row_words(model: Model) -> int:
-    """Words of a row."""
-    return len(FIXED_COLUMNS) + len(model.invariants) + len(exposures(model))
+def row_words(watched: Sequence[int], exposed: Sequence[int]) -> int:
+    """Words of a row that tells the first step of each of the invariants `watched`, and the times of `exposed` ones."""
+    return len(FIXED_COLUMNS) + len(watched) + len(exposed)
+
+
+def columns_of(model: Model, watched: Sequence[int], exposed: Sequence[int]) -> tuple[int, ...]:
+    """The columns of such a row that have each invariant's first step and each exposure's time; -1 if it has none.
+
+    Data is lost in the run's last step.
+    """
+    at = {i: len(FIXED_COLUMNS) + k for k, i in enumerate(watched)}
+    lost = FIXED_COLUMNS.index("steps")
+    steps = (lost if each.data_loss else at.get(i, -1) for i, each in enumerate(model.invariants))
+    times = {i: len(FIXED_COLUMNS) + len(watched) + k for k, i in enumerate(exposed)}
+    return *steps, *(times.get(i, -1) for i in exposures(model))
 
 
 def pack_masks(words: Sequence[Word], size: int) -> tuple[list[Group], list[Field]]:

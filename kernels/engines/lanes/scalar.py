@@ -29,7 +29,11 @@ class ScalarKernel:
         self.model, self.traced, self.limits, self.has_pdep = model, traced, limits, has_pdep
         self.groups, self.fields = pack_masks(traced.words, 64)
         self.exposed = [i for i in exposures(model) if limits.timed and not is_constant(traced.now.broken[i], 0)]
-        self.row_words = row_words(model)
+        invariants = zip(traced.now.broken, model.invariants, strict=True)
+        self.watched = [
+            i for i, (flag, each) in enumerate(invariants) if not is_constant(flag, 0) and not each.data_loss
+        ]
+        self.row_words = row_words(self.watched, self.exposed)
         self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
         self.module = ir.Module("scalar")
         kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
@@ -364,8 +368,8 @@ class ScalarKernel:
         row = builder.mul(self.run, _int(self.row_words))
         masks = self.memory.load(self.memory.broken), self.memory.load(self.memory.met)
         values = [outcome, *masks, step, messages, builder.bitcast(time, I64)]
-        values += [self.memory.load(self.memory.first_steps + i) for i in range(len(self.model.invariants))]
-        values += [self.memory.lasted(i, time) for i in exposures(self.model)]
+        values += [self.memory.load(self.memory.first_steps + i) for i in self.watched]
+        values += [self.memory.lasted(i, time) for i in self.exposed]
         for i, value in enumerate(values):
             builder.store(value, builder.gep(self.rows, [builder.add(row, _int(i))], source_etype=I64))
         self.run.add_incoming(builder.add(self.run, _int(1)), builder.block)

@@ -67,8 +67,6 @@ class Scratch:
 
     def lasted(self, invariant: int, end: Any) -> Any:
         """The bits of the time for which an exposure lasted in a run that ends then."""
-        if invariant not in self.watched:
-            return constant(I64, 0)
         builder, before = self.builder, self.load(self.exposed + invariant, DOUBLE)
         lasted = builder.select(self.is_exposed(invariant), builder.fadd(before, end), before)
         return builder.bitcast(lasted, I64)

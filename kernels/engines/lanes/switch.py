@@ -18,7 +18,7 @@ import numpy as np
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape, Unsupported, build, is_kept, shapes
-from quorisk.kernels.engines.lanes.rows import add_rows, model_shape
+from quorisk.kernels.engines.lanes.rows import LINE_WORDS, add_rows, model_shape
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
@@ -26,9 +26,11 @@ from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_param
 WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
 """Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
 several shapes."""
-BATCH_RUNS = 1 << 12
+BATCH_RUNS = 1 << 13
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
+_TRIALS, _TRIAL_S = 3, 0.1
+"""Rounds in which two ways to make runs take turns, at least, and seconds to tell which of two kernels is faster."""
 _TELLING_RUNS = 1 << 8
 """Runs of a chunk from which on it tells how long the others will take."""
 _GAIN = 2.0
@@ -45,12 +47,29 @@ _TOO_MANY = 1 / 8
 class _Best(NamedTuple):
     """The fastest of what was tried."""
 
-    generic: float
-    """Runs a second of the generic engine."""
+    step: Callable[[Job], object]
+    """Makes runs."""
     kernel: Kernel | None = None
     gain: float = 1.0
-    """How many times as fast the kernel is."""
+    """How many times as fast as the generic engine it is."""
     why_none: str = "it would not be faster"
+
+
+class _Memory(threading.local):
+    """A thread's memory for kernels, which keeps it: new memory costs more than what kernels write to it."""
+
+    def __init__(self) -> None:
+        self.words = np.empty(0, np.int64)
+
+    def get(self, num_words: int) -> np.ndarray:
+        """So many words from the beginning of a line of the processor's cache on."""
+        if len(self.words) < num_words + LINE_WORDS:
+            self.words = np.empty(num_words + LINE_WORDS, np.int64)
+        skipped = -self.words.ctypes.data // 8 % LINE_WORDS
+        return self.words[skipped:][:num_words]
+
+
+_memory = _Memory()
 
 
 class Switch:
@@ -160,7 +179,7 @@ class Switch:
         out not to gain much.
         """
         first, *others = *reversed(shapes()), SCALAR  # the one that is the fastest of most models, first
-        best = self._better(_Best(self._speed(partial(self._generic, 0))), timed, first)
+        best = self._better(_Best(partial(self._generic, 0)), timed, first)
         if others and worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
             for shape in others[:-1]:
                 best = self._better(best, timed, shape)
@@ -179,13 +198,14 @@ class Switch:
             kernel = self._with(timed, shape)
         except Unsupported as reason:
             return best._replace(why_none=str(reason))
-        gain = self._speed(partial(self._step, kernel)) / best.generic
-        if gain <= best.gain:
+        step = partial(self._step, kernel)
+        gain = self._times_as_fast(step, best.step, _TRIAL_S if best.kernel else 0.0)
+        if gain <= 1.0:
             return best
         with self._lock:
             if self.why_not is None:
                 self.kernel = kernel
-        return best._replace(kernel=kernel, gain=gain)
+        return _Best(step, kernel, gain * best.gain)
 
     def _step(self, kernel: Kernel, job: Job) -> None:
         for _ in self._rows(kernel, 0, job):
@@ -194,11 +214,16 @@ class Switch:
     def _with(self, timed: bool, shape: Shape) -> Kernel:
         return build(self.model, self.points, self.point, self.params, timed, shape)
 
-    def _speed(self, step: Callable[[Job], object]) -> float:
-        """Runs a second of this thread's time."""
-        start = time.thread_time()
-        step(Job(self.point, 0, _TRIAL_RUNS))
-        return _TRIAL_RUNS / (time.thread_time() - start)
+    def _times_as_fast(self, new: Callable[[Job], object], old: Callable[[Job], object], trial_s: float) -> float:
+        """How many times as fast one way to make runs is as another; they take turns, as a machine's speed varies."""
+        least, rounds, begun = [math.inf, math.inf], 0, time.thread_time()
+        while rounds < _TRIALS or time.thread_time() - begun < trial_s:
+            rounds += 1
+            for way, step in enumerate((new, old)):
+                start = time.thread_time()
+                step(Job(self.point, 0, _TRIAL_RUNS))
+                least[way] = min(least[way], time.thread_time() - start)
+        return least[1] / least[0]
 
     def _check(self, kernel: Kernel, seed: int, job: Job) -> np.ndarray:
         """A chunk run both ways."""
@@ -222,8 +247,9 @@ class Switch:
 
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
         """(first run, rows) of parts of a job. The rows are overwritten by the next ones."""
-        scratch, loss = np.empty(kernel.scratch_words, np.int64), int(self.points.losses[self.point])
-        rows = np.empty((min(job.num_runs, BATCH_RUNS), kernel.row_words), np.int64)
+        loss, words = int(self.points.losses[self.point]), BATCH_RUNS * kernel.row_words
+        memory = _memory.get(words + kernel.scratch_words)
+        rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
         for start in range(job.first_run, job.first_run + job.num_runs, BATCH_RUNS):
             num = min(BATCH_RUNS, job.first_run + job.num_runs - start)
             kernel.run(seed, loss, start, num, scratch.ctypes.data, rows.ctypes.data)
@@ -233,23 +259,21 @@ class Switch:
         """Tally and records of a job by a kernel; the generic engine repeats what that leaves open."""
         tally = np.zeros(num_columns(self.model), np.int64)
         records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
-        redo = np.empty(BATCH_RUNS, np.int64)
-        repeated = 0
+        redo, again = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
+        told = kernel.timed, self.points.time_units[self.point], model_shape(self.model), np.array(kernel.columns)
         for start, rows in self._rows(kernel, seed, job):
             there = records[start - job.first_run :][: len(rows)]
-            unit = self.points.time_units[self.point]
-            given = kernel.timed, unit, model_shape(self.model)
-            num_redo = add_rows()(rows, rows.view(np.float64), *given, tally, there, redo)
-            if num_redo:
-                again = start + redo[:num_redo]
-                more, found = numba_engine.tally_of_runs(self.model, self.points, seed, self.point, again, recording)
-                tally += more
-                if recording:
-                    there[redo[:num_redo]] = found
-            repeated += num_redo
+            num_redo = add_rows(recording)(rows, rows.view(np.float64), *told, tally, there, redo)
+            again.append(start + redo[:num_redo])
+        runs = np.concatenate(again)
+        if len(runs):
+            more, found = numba_engine.tally_of_runs(self.model, self.points, seed, self.point, runs, recording)
+            tally += more
+            if recording:
+                records[runs - job.first_run] = found
         with self._lock:
-            self.num_repeated += repeated
-        if repeated > _TOO_MANY * job.num_runs and job.num_runs >= _TRIAL_RUNS:
+            self.num_repeated += len(runs)
+        if len(runs) > _TOO_MANY * job.num_runs and job.num_runs >= _TRIAL_RUNS:
             self._give_up("too many runs are not as the ones observed")
         return tally, records
 

@@ -10,11 +10,11 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.choice import Choice
-from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses
+from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses, only_if
 from quorisk.kernels.engines.lanes.effects import effects
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, doom, lane, packed, plan, row_words
-from quorisk.kernels.engines.lanes.rows import write_rows
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures, fault_kinds
+from quorisk.kernels.engines.lanes.rows import aligned, scratch_words, write_rows
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, fault_kinds
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import is_constant
@@ -23,7 +23,10 @@ from quorisk.kernels.tracing.machine import (
     I32,
     I64,
     POINTER,
+    Value,
+    any_lane,
     constant,
+    lane_bits,
     lanes_of,
     only_bit,
     resized,
@@ -43,8 +46,9 @@ class VectorKernel:
         self.groups, self.fields, self.most_sent = self.plan.groups, self.plan.fields, self.plan.most_sent
         self.mask_bits, self.share_bits = self.plan.mask_bits, self.plan.share_bits
         kinds = max(len(model.invariants), len(fault_kinds(model)), self.most_sent)
-        self.number_bits = lane(max(limits.max_steps.bit_length(), kinds) + 1, narrowest)
-        self.message_bits = lane((limits.max_steps * self.most_sent).bit_length() + 1, narrowest)
+        self.most_steps = self.plan.most_steps
+        self.number_bits = lane(max(self.most_steps.bit_length(), kinds) + 1, narrowest)
+        self.message_bits = lane((self.most_steps * self.most_sent).bit_length() + 1, narrowest)
         self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
         self.module = ir.Module("lanes")
         kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
@@ -52,59 +56,63 @@ class VectorKernel:
         self.seed, self.loss, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
         self.scratch.add_attribute("noalias")
         self.rows.add_attribute("noalias")
-        self.row_words = row_words(model)
-        self.scratch_words = (self.row_words + 1) * lanes
+        self.row_words = row_words(self.watched, self.exposed)
+        self.scratch_words = scratch_words(self.row_words, lanes)
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
 
     def text(self) -> str:
         """The module's IR."""
         builder = self.builder
-        entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
-        fresh = self._fresh(constant(self._kind(64), 0))
+        loop, done = builder.append_basic_block("loop"), builder.append_basic_block("done")
         first = ir.Constant(self._kind(32), list(range(self.lanes)))
-        here = {**fresh, "run": first, "live": builder.icmp_unsigned("<", first, self._splat32(self.num_runs))}
-        if self.traced.num_choices > 1:
-            here |= self._fresh(self._absolute(first))
-        entry = builder.block
+        before = self._fresh(self._chosen(first)) | {"run": first, "live": self._is_asked_for(first)}
+        before |= {"following": constant(I64, self.lanes), "ended": constant(I64, 0)}
+        scratch, entry = aligned(builder, self.scratch), builder.block
         builder.branch(loop)
         builder.position_at_end(loop)
-        self.now = {name: builder.phi(value.type, str(name)) for name, value in here.items()}
-        following = builder.phi(I64)
-        for name, value in here.items():
-            self.now[name].add_incoming(value, entry)
-        following.add_incoming(constant(I64, self.lanes), entry)
+        phis = {name: builder.phi(value.type) for name, value in before.items()}
+        following, ended_before = phis["following"], phis["ended"]
+        self.now = phis
         self._draw()
         self._step()
         row, ended = self._ends()
-        out = builder.and_(ended, self.now["live"])
-        out_bits = builder.bitcast(out, ir.IntType(self.lanes))
-        stepped, write, join = builder.block, builder.append_basic_block("write"), builder.append_basic_block("join")
-        builder.cbranch(builder.icmp_unsigned("!=", out_bits, constant(out_bits.type, 0)), write, join)
-        builder.position_at_end(write)
-        run, after = self._write(row, builder.zext(out_bits, I64) if self.lanes < 64 else out_bits, following)
-        live = builder.and_(self.now["live"], builder.icmp_unsigned("<", run, self._splat32(self.num_runs)))
-        fresh = self._fresh(self._absolute(run))
-        replaced = {name: builder.select(ended, value, self.next[name]) for name, value in fresh.items()}
-        replaced |= {"run": run, "live": live}
-        written = builder.block
-        builder.branch(join)
-        builder.position_at_end(join)
-        for name, phi in self.now.items():
-            joined = builder.phi(phi.type)
-            joined.add_incoming(self.next.get(name, phi), stepped)
-            joined.add_incoming(replaced[name], written)
-            phi.add_incoming(joined, join)
-            if name == "live":
-                live = joined
-        number = builder.phi(I64)
-        number.add_incoming(following, stepped)
-        number.add_incoming(after, written)
-        following.add_incoming(number, join)
-        live_bits = builder.bitcast(live, ir.IntType(self.lanes))
-        builder.cbranch(builder.icmp_unsigned("!=", live_bits, constant(live_bits.type, 0)), loop, done)
+        write_rows(builder, scratch, self.rows, self._columns(row), self.now["run"], ended_before)
+        live = self.now["live"]
+        ended = builder.and_(ended, live)
+        run, count = self._runs_after(ended, following)
+        fresh = self._fresh(self._chosen(run, ended))
+        after = self.next | {name: builder.select(ended, value, self.next[name]) for name, value in fresh.items()}
+        after |= {"run": run, "live": builder.and_(live, self._is_asked_for(run))}
+        after |= {"following": builder.add(following, count), "ended": lane_bits(builder, ended)}
+        for name, phi in phis.items():
+            phi.add_incoming(before[name], entry)
+            phi.add_incoming(after[name], builder.block)
+        builder.cbranch(any_lane(builder, builder.or_(after["live"], ended)), loop, done)
         builder.position_at_end(done)
         builder.ret_void()
         return with_wide_registers(str(self.module), NAME, self.narrowest * self.lanes)
+
+    def _runs_after(self, ended: Any, following: Any) -> tuple[Any, Any]:
+        """All lanes' runs, where those that ended got the ones from `following` on, and how many these are."""
+        builder, word = self.builder, max(self.lanes, 32)
+        bits = resized(builder, lane_bits(builder, ended), word)
+        before = ir.Constant(self._kind(word), [(1 << lane) - 1 for lane in range(self.lanes)])
+        nth = Value(builder, builder.and_(splat(builder, bits, self.lanes), before)).popcount().value
+        run = builder.add(self._splat32(following), self._sized(nth, 32))
+        return builder.select(ended, run, self.now["run"]), resized(builder, Value(builder, bits).popcount().value, 64)
+
+    def _is_asked_for(self, run: Any) -> Any:
+        return self.builder.icmp_unsigned("<", run, self._splat32(self.num_runs))
+
+    def _chosen(self, run: Any, among: Any = None) -> Any:
+        """The number of the runs' initial state, where they are new."""
+        if self.traced.num_choices == 1:
+            return constant(self._kind(64), 0)
+        seed, absolute, num = splat(self.builder, self.seed, self.lanes), self._absolute(run), self.traced.num_choices
+        choose = partial(draw_choice, self.builder, seed, absolute, num)
+        if among is None:
+            return choose()
+        return only_if(self.builder, any_lane(self.builder, among), "choose", constant(self._kind(64), 0), choose)
 
     def _kind(self, width: int) -> Any:
         return lanes_of(ir.IntType(width), self.lanes)
@@ -125,12 +133,9 @@ class VectorKernel:
         everywhere = range(len(self.traced.words))
         return [packed(masks, self.fields, group, everywhere) for group in range(len(self.groups))]
 
-    def _fresh(self, run: Any) -> dict[Any, Any]:
-        """Runs before their first step: `run` are their indices."""
-        builder, first = self.builder, self.traced.at_first
-        choice = None
-        if self.traced.num_choices > 1:
-            choice = draw_choice(builder, splat(builder, self.seed, self.lanes), run, self.traced.num_choices)
+    def _fresh(self, choice: Any) -> dict[Any, Any]:
+        """Runs before their first step: `choice` are the numbers of their initial states."""
+        first = self.traced.at_first
         masks = self._masks(first.masks)
         doomed = doom(first)
         outputs = [*self.traced.initial, *masks, doomed]
@@ -227,11 +232,13 @@ class VectorKernel:
         for i in range(1, len(masks)):
             enabled = builder.or_(enabled, next_["group", i])
         dead = builder.icmp_unsigned("==", enabled, constant(enabled.type, 0))
-        late = builder.icmp_unsigned(">=", self.step, self._number(self.limits.max_steps))
+        late = builder.icmp_unsigned(">=", self.step, self._number(self.most_steps))
         if self.limits.timed:
             next_["time"] = self._later()
         row, broken_here, lost = self._invariants(emitter)
         redo = builder.or_(builder.or_(self.redo, emitter.flag(seen.unbounded)), broken_here)
+        if self.most_steps < self.limits.max_steps:
+            redo = builder.or_(redo, late)
         outcome = builder.select(dead, emitter.get(seen.outcome, self.number_bits), self._number(UNFINISHED))
         outcome = builder.select(lost, self._number(LOST), outcome)
         outcome = builder.select(redo, self._number(REDO), outcome)
@@ -305,17 +312,10 @@ class VectorKernel:
         wait, total = (self.builder.sitofp(value, double) for value in (self.draws.wait, self.choice.total))
         return self.builder.fadd(self.now["time"], self.builder.fdiv(wait, total))
 
-    def _write(self, row: dict[Any, Any], ended: Any, following: Any) -> tuple[Any, Any]:
-        """Writes the rows of runs that ended, and puts the following ones in their places; returns all lanes' runs."""
-        builder, zero = self.builder, self._number(0)
+    def _columns(self, row: dict[Any, Any]) -> list[Any]:
         columns = [row[name] for name in ("outcome", "broken", "met", "step", "messages")]
-        columns.append(row.get("time", zero))
-        columns += [
-            row["step"] if invariant.data_loss else row.get(("first", i), zero)
-            for i, invariant in enumerate(self.model.invariants)
-        ]
-        columns += [self._lasted(i, row) if i in self.exposed else zero for i in exposures(self.model)]
-        return write_rows(builder, self.scratch, self.rows, columns, self.now["run"], ended, following)
+        columns.append(row.get("time", self._number(0)))
+        return columns + [row["first", i] for i in self.watched] + [self._lasted(i, row) for i in self.exposed]
 
     def _lasted(self, invariant: int, row: dict[Any, Any]) -> Any:
         """For how long an exposure lasted of a run that ends with this row."""
