@@ -20,7 +20,7 @@ NUM_RUNS = 1 << 10
 """Runs that go on at a time."""
 MAX_ROUNDS = 1 << 9
 """Steps that each of them takes at most."""
-_PATIENCE = 1 << 7
+_PATIENCE = 1 << 6
 """Steps in which nothing new is seen after which there is no more to expect."""
 
 
