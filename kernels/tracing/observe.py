@@ -3,6 +3,7 @@
 What is seen here is not all that can happen, and need not be: it decides how fast runs are stepped, never how they go.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,7 +108,14 @@ class _Watch:
         steps = self.taken.total()
         shares = tuple(self.taken[i] / max(1, steps) for i in range(self.num_words))
         words = frozenset(self.enabled), frozenset(self.taken)
-        return Bounds(tuple(map(int, self.seen)), *words, frozenset(self.broken), shares, steps / max(1, self.ended))
+        mean_steps = math.inf if old.any() else steps / self.ended
+        return Bounds(self._bits(), *words, frozenset(self.broken), shares, mean_steps)
+
+    def _bits(self) -> tuple[int, ...]:
+        """Those that each leaf was seen to have; any where nothing depends on a leaf, of which there are no values."""
+        leaves, wide = self.traced.state, self.traced.bounds.state
+        found = zip(self.seen, leaves, wide, strict=True)
+        return tuple(int(seen) if isinstance(leaf, Node) else may for seen, leaf, may in found)
 
     def _first(self, num: int) -> np.ndarray:
         self.runs += num

@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
     shares: tuple[float, ...] = ()
     """The share of steps that take each word; empty if nothing is known of it."""
     mean_steps: float = math.inf
-    """Of a run."""
+    """Of a run; infinite if some run was not seen to end."""
 
 
 class Word(NamedTuple):

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ class Kernel(NamedTuple):
     """See `kernel.NAME`; the last two are addresses."""
     shape: Shape
     row_words: int
-    columns: Sequence[int]
+    columns: tuple[int, ...]
     """Where in a row the first steps and the times are; see `kernel.columns_of`."""
     scratch_words: int
     operations: int
@@ -123,7 +123,8 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
     engine, address = linked(code)
     function = _PROTOTYPE(address)
     function.engine = engine  # type: ignore[attr-defined]  # which owns the code
-    return Kernel(function, shape, **description, timed=timed)
+    columns = tuple(description.pop("columns"))
+    return Kernel(function, shape, **description, columns=columns, timed=timed)
 
 
 def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> bool:
@@ -179,7 +180,7 @@ def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limi
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
         else:
             traced = assumed(*_traced(model, params, weights, loss), shape.narrowest)
-    except (TypeError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not traced.words:
         raise Unsupported("nothing is ever enabled")

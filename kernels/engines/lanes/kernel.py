@@ -16,7 +16,7 @@ NAME = "kernel"
 """`kernel(seed, loss, first_run, num_runs, scratch, rows)`: writes row i for run `first_run` + i. All are 64-bit words;
 `loss` is as in `Limits`, and may be any that `shared` makes the same."""
 REDO = -1
-"""Outcome of a run that left the bounds; the rest of its row means nothing."""
+"""Outcome of a run that the generic engine has to make; the rest of its row means nothing."""
 FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time")
 """Columns of a row before those of the first steps at which watched invariants broke, and of how long exposures lasted;
 times are float64."""
@@ -75,8 +75,6 @@ class Plan(NamedTuple):
     """Of a number below the sum of all rates."""
     most_sent: int
     """Messages that a step sends at most."""
-    most_steps: int
-    """Steps of a run that there is room to count; a longer one is left to the generic engine."""
 
 
 def limits_of(points: Points, point: int, timed: bool) -> Limits:
@@ -108,7 +106,6 @@ def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int) -> P
     masks = [bits(word.mask)[1] for word in traced.words]
     mask_bits = lane(max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0), narrowest)
     groups, fields = pack_masks(traced.words, mask_bits)
-    most_sent = max((bits(word.sent)[1].bit_count() for word in traced.words), default=0)
     most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
     return Plan(
         leaves=tuple(i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)),
@@ -118,14 +115,14 @@ def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int) -> P
         groups=tuple(groups),
         fields=tuple(fields),
         share_bits=lane((most + limits.lifetime_weight).bit_length() + 1, narrowest),
-        most_sent=most_sent,
-        most_steps=_most_steps(traced, limits.max_steps, ((1 << narrowest - 1) - 1) // max(1, most_sent)),
+        most_sent=max((bits(word.sent)[1].bit_count() for word in traced.words), default=0),
     )
 
 
-def _most_steps(traced: TracedModel, max_steps: int, room: int) -> int:
-    """Those that there is room for, if hardly any run takes more."""
-    return min(max_steps, room) if traced.bounds.mean_steps * _ROOM <= room else max_steps
+def counted_steps(traced: TracedModel, limits: Limits, lane_bits: int, most_sent: int) -> int:
+    """How many of a run's steps are counted: no more than lanes of so many bits hold, if hardly any run is longer."""
+    room = ((1 << lane_bits - 1) - 1) // max(1, most_sent)
+    return min(limits.max_steps, room) if traced.bounds.mean_steps * _ROOM <= room else limits.max_steps
 
 
 def lane(bits: int, narrowest: int) -> int:

@@ -21,10 +21,10 @@ class Scratch:
         num_leaves: int,
         num_groups: int,
         num_invariants: int,
-        watched: Sequence[int],
+        exposures: Sequence[int],
     ) -> None:
-        """`watched` are the places of the exposures whose times are told."""
-        self.builder, self.pointer, self.watched = builder, pointer, watched
+        """`exposures` are the places of those whose times are told."""
+        self.builder, self.pointer, self.exposures = builder, pointer, exposures
         self.masks = num_leaves
         self.broken = self.masks + num_groups
         self.met = self.broken + 1
@@ -48,7 +48,7 @@ class Scratch:
 
     def clear(self) -> None:
         """What is known of a run before its first step: nothing is broken, and nothing was met."""
-        for word in (self.broken, self.met, self.exposing, *(self.exposed + place for place in self.watched)):
+        for word in (self.broken, self.met, self.exposing, *(self.exposed + place for place in self.exposures)):
             self.store(word, constant(I64, 0))
 
     def is_exposed(self, invariant: int) -> Any:

@@ -29,8 +29,8 @@ several shapes."""
 BATCH_RUNS = 1 << 13
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
-_TRIALS, _TRIAL_S = 3, 0.1
-"""Rounds in which two ways to make runs take turns, at least, and seconds to tell which of two kernels is faster."""
+_TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
+"""Seconds for which two ways to make runs take turns, to tell what a kernel gains and which of two is the faster."""
 _TELLING_RUNS = 1 << 8
 """Runs of a chunk from which on it tells how long the others will take."""
 _GAIN = 2.0
@@ -82,7 +82,7 @@ class Switch:
         self.why_not: str | None = None
         """Why there will be no kernel."""
         self.num_repeated = 0
-        """Runs that left the kernel's bounds and were run by the generic engine."""
+        """Runs that kernels left to the generic engine."""
         self._checked: Kernel | None = None
         self._begun = False
         self._spent_s = 0.0
@@ -198,8 +198,8 @@ class Switch:
             kernel = self._with(timed, shape)
         except Unsupported as reason:
             return best._replace(why_none=str(reason))
-        step = partial(self._step, kernel)
-        gain = self._times_as_fast(step, best.step, _TRIAL_S if best.kernel else 0.0)
+        step = partial(self._tallied, kernel, 0)
+        gain = self._times_as_fast(step, best.step, _LONG_TRIAL_S if best.kernel else _TRIAL_S)
         if gain <= 1.0:
             return best
         with self._lock:
@@ -207,18 +207,13 @@ class Switch:
                 self.kernel = kernel
         return _Best(step, kernel, gain * best.gain)
 
-    def _step(self, kernel: Kernel, job: Job) -> None:
-        for _ in self._rows(kernel, 0, job):
-            pass
-
     def _with(self, timed: bool, shape: Shape) -> Kernel:
         return build(self.model, self.points, self.point, self.params, timed, shape)
 
     def _times_as_fast(self, new: Callable[[Job], object], old: Callable[[Job], object], trial_s: float) -> float:
         """How many times as fast one way to make runs is as another; they take turns, as a machine's speed varies."""
-        least, rounds, begun = [math.inf, math.inf], 0, time.thread_time()
-        while rounds < _TRIALS or time.thread_time() - begun < trial_s:
-            rounds += 1
+        least, begun = [math.inf, math.inf], time.thread_time()
+        while math.isinf(least[0]) or time.thread_time() - begun < trial_s:
             for way, step in enumerate((new, old)):
                 start = time.thread_time()
                 step(Job(self.point, 0, _TRIAL_RUNS))
@@ -246,7 +241,7 @@ class Switch:
         return numba_engine.tally_of(self.model, self.points, seed, job._replace(point=self.point))
 
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
-        """(first run, rows) of parts of a job. The rows are overwritten by the next ones."""
+        """(first run, rows) of parts of a job. Whatever rows this thread gets next overwrite them."""
         loss, words = int(self.points.losses[self.point]), BATCH_RUNS * kernel.row_words
         memory = _memory.get(words + kernel.scratch_words)
         rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
@@ -257,10 +252,22 @@ class Switch:
 
     def by_kernel(self, kernel: Kernel, seed: int, job: Job, recording: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Tally and records of a job by a kernel; the generic engine repeats what that leaves open."""
+        tally, records, repeated = self._tallied(kernel, seed, job, recording)
+        with self._lock:
+            self.num_repeated += repeated
+        if repeated > _TOO_MANY * job.num_runs and job.num_runs >= _TRIAL_RUNS:
+            self._give_up("too many runs are not as the ones observed")
+        return tally, records
+
+    def _tallied(
+        self, kernel: Kernel, seed: int, job: Job, recording: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Tally and records, and how many runs were repeated for them."""
         tally = np.zeros(num_columns(self.model), np.int64)
         records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
         redo, again = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
-        told = kernel.timed, self.points.time_units[self.point], model_shape(self.model), np.array(kernel.columns)
+        times = kernel.timed, self.points.time_units[self.point]
+        told = *times, model_shape(self.model), np.array(kernel.columns, np.int64)
         for start, rows in self._rows(kernel, seed, job):
             there = records[start - job.first_run :][: len(rows)]
             num_redo = add_rows(recording)(rows, rows.view(np.float64), *told, tally, there, redo)
@@ -271,11 +278,7 @@ class Switch:
             tally += more
             if recording:
                 records[runs - job.first_run] = found
-        with self._lock:
-            self.num_repeated += len(runs)
-        if len(runs) > _TOO_MANY * job.num_runs and job.num_runs >= _TRIAL_RUNS:
-            self._give_up("too many runs are not as the ones observed")
-        return tally, records
+        return tally, records, len(runs)
 
     def _give_up(self, why: str) -> None:
         """No kernel is used any more, for the first of the reasons given."""

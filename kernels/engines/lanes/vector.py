@@ -12,7 +12,7 @@ from llvmlite import ir
 from quorisk.kernels.engines.lanes.choice import Choice
 from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses, only_if
 from quorisk.kernels.engines.lanes.effects import effects
-from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, doom, lane, packed, plan, row_words
+from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, counted_steps, doom, lane, packed, plan, row_words
 from quorisk.kernels.engines.lanes.rows import aligned, scratch_words, write_rows
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, fault_kinds
 from quorisk.kernels.tracing import demand
@@ -46,7 +46,7 @@ class VectorKernel:
         self.groups, self.fields, self.most_sent = self.plan.groups, self.plan.fields, self.plan.most_sent
         self.mask_bits, self.share_bits = self.plan.mask_bits, self.plan.share_bits
         kinds = max(len(model.invariants), len(fault_kinds(model)), self.most_sent)
-        self.most_steps = self.plan.most_steps
+        self.most_steps = counted_steps(traced, limits, narrowest, self.most_sent)
         self.number_bits = lane(max(self.most_steps.bit_length(), kinds) + 1, narrowest)
         self.message_bits = lane((self.most_steps * self.most_sent).bit_length() + 1, narrowest)
         self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}

@@ -14,10 +14,9 @@ from quorisk.analysis import bench
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.by_configuration import ByConfiguration
-from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, effects, switch
 from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape
-from quorisk.kernels.engines.lanes.kernel import columns_of, limits_of, plan, weights_of
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import ALWAYS, Point, pack
 from quorisk.kernels.model import LOST, Model
@@ -92,49 +91,6 @@ def test_what_ends_a_run_besides_the_model(shape, limits):
     model = registry.load("kafka")
     point = point_of(model)._replace(**limits)
     fuzz.compare(model, point, shape, True, 4, RUNS)
-
-
-def test_runs_too_long_for_what_counts_their_steps_change_no_result(monkeypatch):
-    """There is room for 20 steps: runs that take as many are repeated, and no others."""
-    model, point = registry.load("kafka"), bench.random_runs("kafka").points[0].point
-    monkeypatch.setattr("quorisk.kernels.engines.lanes.kernel._most_steps", lambda *_: 20)
-    steps = fuzz.make(model, point, 6, RUNS).records[:, RECORD.index("steps")]
-    assert fuzz.compare(model, point, OF_16_BITS, True, 6, RUNS).repeated == (steps >= 20).sum()
-
-
-@pytest.mark.parametrize(("mean_steps", "most"), [(12.0, 32767), (511.0, 32767), (513.0, 100_000), (math.inf, 100_000)])
-def test_counters_are_narrow_if_hardly_any_run_takes_that_many_steps(mean_steps, most):
-    model, point = losing()
-    points = pack(model, [point._replace(max_steps=100_000)])
-    limits, weights = limits_of(points, 0, True), weights_of(points, 0)
-    traced = build.traced_for(model, switch.params_at(model, points, 0), weights, limits, OF_16_BITS)
-    traced = traced._replace(bounds=traced.bounds._replace(mean_steps=mean_steps))
-    assert plan(model, traced, limits, 16).most_steps == most
-
-
-@pytest.mark.parametrize("num_runs", [1, 31, 32, 33, 64, 65, 100])
-def test_every_run_has_its_row_however_many_there_are(num_runs):
-    """Rows are written a step after their runs ended, those of the last ones, too, and none of other runs."""
-    found, job = prepared(OF_16_BITS), Job(0, 7, num_runs)
-    assert np.array_equal(found.tally_all(1, job), numba_engine.tally_of(found.model, found.points, 1, job))
-    kernel, nothing = found.kernel, 12345
-    assert kernel is not None
-    rows, scratch = np.full((num_runs + 64, kernel.row_words), nothing), np.empty(kernel.scratch_words, np.int64)
-    kernel.run(1, 0, 7, num_runs, scratch.ctypes.data, rows.ctypes.data)
-    assert (rows[:num_runs] != nothing).all()
-    assert (rows[num_runs:] == nothing).all()
-
-
-@pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
-def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed, shape):
-    model, point = registry.load(name), bench.random_runs(name).points[0].point
-    compared = fuzz.compare(model, point, shape, True, 9, RUNS)
-    assert compared.repeated < RUNS
-    found = Switch(model, pack(model, [point]), 0)
-    found.prepare(timed=True, shape=OF_16_BITS)
-    assert found.kernel is not None
-    assert list(found.kernel.columns) == list(columns_of(model, watched, exposed))
 
 
 def test_rates_as_far_apart_as_they_may_lie():

@@ -259,6 +259,17 @@ def test_what_is_observed_is_what_happens(name):
     assert all(0 <= may < 1 << width for may, width in zip(bounds.state, leaves(model.widths), strict=True))
 
 
+def test_what_nothing_depends_on_may_have_any_bits():
+    """It has no values that could be seen; taken for 0, it would shift KRaft's rows by less than nothing."""
+    model = registry.load("kraft")
+    point = point_of(model, rates={"receive_metadata_update": 0.0})
+    params, weights = model.make_params(point.values), points.pack(model, [point]).weights[0].tolist()
+    bounds, wide = observe(model, params, weights, 0.0), widest(model)
+    gone = [i for i, leaf in enumerate(trace(model, params, weights, wide).state) if is_gone(leaf) and wide.state[i]]
+    assert gone
+    assert all(bounds.state[i] == wide.state[i] for i in gone)
+
+
 def test_shifts_that_are_taken_to_go_less_far_are_doubted_where_they_go_further_or_back():
     graph = new_graph()
     amount = make("sub", graph.leaf("amount", 15), 3)

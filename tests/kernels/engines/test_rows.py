@@ -1,0 +1,93 @@
+"""Rows of kernels' runs, and counters that need not hold every run, against the generic engine."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quorisk.analysis import bench
+from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.lanes import build, switch, vector
+from quorisk.kernels.engines.lanes.build import SCALAR
+from quorisk.kernels.engines.lanes.kernel import columns_of, counted_steps, limits_of, weights_of
+from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.tracing.observe import observe
+from tests.kernels.engines import fuzz
+from tests.kernels.engines.test_lanes import OF_16_BITS, RUNS, _no_kernels_at_hand, losing, prepared  # noqa: F401
+from tests.support import point_of
+
+
+def test_runs_too_long_for_what_counts_their_steps_change_no_result(monkeypatch):
+    """There is room for 20 steps: runs that take as many are repeated, and no others."""
+    model, point = registry.load("kafka"), bench.random_runs("kafka").points[0].point
+    monkeypatch.setattr(vector, "counted_steps", lambda *_: 20)
+    steps = fuzz.make(model, point, 6, RUNS).records[:, RECORD.index("steps")]
+    assert fuzz.compare(model, point, OF_16_BITS, True, 6, RUNS).repeated == (steps >= 20).sum()
+
+
+@pytest.mark.parametrize(
+    ("mean_steps", "messages", "most"),
+    [(12.0, 0, 32767), (511.0, 1, 32767), (513.0, 1, 100_000), (12.0, 3, 10_922), (math.inf, 0, 100_000)],
+)
+def test_counters_are_narrow_if_hardly_any_run_takes_that_many_steps(mean_steps, messages, most):
+    model, point = losing()
+    points = pack(model, [point._replace(max_steps=100_000)])
+    limits, weights = limits_of(points, 0, True), weights_of(points, 0)
+    traced = build.traced_for(model, switch.params_at(model, points, 0), weights, limits, OF_16_BITS)
+    traced = traced._replace(bounds=traced.bounds._replace(mean_steps=mean_steps))
+    assert counted_steps(traced, limits, 16, messages) == most
+
+
+def test_it_takes_all_runs_to_end_to_say_how_many_steps_they_take(monkeypatch):
+    """If one in hundreds went on for ever, it would hold most steps."""
+    model, point = registry.load("kafka"), bench.random_runs("kafka").points[0].point
+    points = pack(model, [point])
+    given = model, switch.params_at(model, points, 0), weights_of(points, 0), 0.0
+    assert 20 < observe(*given).mean_steps < 40
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 20)
+    assert math.isinf(observe(*given).mean_steps)
+
+
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+def test_a_model_without_invariants(shape):
+    kafka = registry.load("kafka")
+    model = kafka._replace(name="kafka_unwatched", invariants=())  # compiled code is kept by the model's name
+    fuzz.compare(model, point_of(kafka), shape, True, 6, 100)
+
+
+@pytest.mark.parametrize("num_runs", [1, 31, 32, 33, 64, 65, 100])
+def test_every_run_has_its_row_however_many_there_are(num_runs):
+    """Rows are written a step after their runs ended, those of the last ones, too, and none of other runs."""
+    found, job = prepared(OF_16_BITS), Job(0, 7, num_runs)
+    assert np.array_equal(found.tally_all(1, job), numba_engine.tally_of(found.model, found.points, 1, job))
+    kernel, nothing = found.kernel, 12345
+    assert kernel is not None
+    rows, scratch = np.full((num_runs + 64, kernel.row_words), nothing), np.empty(kernel.scratch_words, np.int64)
+    kernel.run(1, 0, 7, num_runs, scratch.ctypes.data, rows.ctypes.data)
+    assert (rows[:num_runs] != nothing).all()
+    assert (rows[num_runs:] == nothing).all()
+
+
+@pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed, shape):
+    model, point = registry.load(name), bench.random_runs(name).points[0].point
+    compared = fuzz.compare(model, point, shape, True, 9, RUNS)
+    assert compared.repeated < RUNS
+    found = Switch(model, pack(model, [point]), 0)
+    found.prepare(timed=True, shape=OF_16_BITS)
+    assert found.kernel is not None
+    assert list(found.kernel.columns) == list(columns_of(model, watched, exposed))
+
+
+def test_a_kernel_that_leaves_most_runs_to_the_generic_engine_is_no_faster(monkeypatch):
+    """Two runs are observed for two steps."""
+    model = registry.load("kafka")
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
+    found = Switch(model, pack(model, [point_of(model)]), 0)
+    found.prepare(timed=True)
+    assert (found.kernel, found.why_not) == (None, "it would not be faster")
