@@ -26,7 +26,7 @@ from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_param
 WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
 """Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
 several shapes."""
-BATCH_RUNS = 1 << 13
+BATCH_RUNS = 1 << 12
 """Runs of one call of a kernel: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
