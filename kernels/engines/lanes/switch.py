@@ -212,6 +212,8 @@ class Switch:
 
     def _times_as_fast(self, new: Callable[[Job], object], old: Callable[[Job], object], trial_s: float) -> float:
         """How many times as fast one way to make runs is as another; they take turns, as a machine's speed varies."""
+        for step in (new, old):  # which loads what it needs
+            step(Job(self.point, 0, 1))
         least, begun = [math.inf, math.inf], time.thread_time()
         while math.isinf(least[0]) or time.thread_time() - begun < trial_s:
             for way, step in enumerate((new, old)):
