@@ -26,8 +26,10 @@ class Promise(NamedTuple):
     nodes: int
     zones: int
     """The same, as numbers."""
+    asked: int
+    """The copies whose answers a write may wait for: all of them, or its leader's alone."""
     waits_for: int
-    """How many answers a write waits for."""
+    """How many of these answers a write waits for."""
 
 
 def promise(protocol: str, values: Mapping[str, Any]) -> Promise | None:
@@ -85,7 +87,7 @@ def _latency(experiment: Experiment, promised: Promise) -> dict[str, float]:
     from quorisk.analysis.decision.latency import write_latency  # here, since scipy.stats takes its time to load
 
     found: dict[str, float] = {}
-    quantiles = write_latency(settings.replica, promised.stored, promised.waits_for, settings.cut_ms)
+    quantiles = write_latency(settings.replica, promised.asked, promised.waits_for, settings.cut_ms)
     for name, each in zip(("p50", "p99", "p999"), quantiles, strict=True):
         ends = {f"write_{name}_low_ms": each.low_ms, f"write_{name}_high_ms": each.high_ms}
         found |= {f"write_{name}_ms": each.ms, **ends}
@@ -99,19 +101,20 @@ def _bookkeeper(values: Mapping[str, Any]) -> Promise:
     zones = int(spread and ack_quorum == write_quorum > 1)
     survives = _several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
     on_disk = values.get("faults.max_amnesias", 0) == 0
-    return Promise(ack_quorum, write_quorum, on_disk, survives, ack_quorum - 1, zones, ack_quorum)
+    return Promise(ack_quorum, write_quorum, on_disk, survives, ack_quorum - 1, zones, write_quorum, ack_quorum)
 
 
 def _kafka(values: Mapping[str, Any]) -> Promise:
     # the in-sync set may shrink to the leader; brokers flush nothing before they acknowledge it
     replicas = values["model.replicas"]
-    return Promise(1, replicas, False, _several(0, "broker"), 0, 0, replicas)
+    return Promise(1, replicas, False, _several(0, "broker"), 0, 0, replicas, replicas)
 
 
 def _kraft(values: Mapping[str, Any]) -> Promise:
-    # brokers flush nothing before they acknowledge it
-    least, replicas = values["model.min_isr"], values["model.replication_factor"]
-    return Promise(least, replicas, False, _several(least - 1, "broker"), least - 1, 0, replicas)
+    # brokers flush nothing before they acknowledge it; with acks=1 the leader alone does, whatever min_isr is
+    replicas = values["model.replication_factor"]
+    least, asked = (1, 1) if values.get("variant.acks") == "1" else (values["model.min_isr"], replicas)
+    return Promise(least, replicas, False, _several(least - 1, "broker"), least - 1, 0, asked, asked)
 
 
 _BY_PROTOCOL: Mapping[str, Callable[[Mapping[str, Any]], Promise]] = {

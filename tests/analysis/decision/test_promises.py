@@ -5,11 +5,12 @@ import pytest
 
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.promises import changed, promise, with_promises
-from quorisk.analysis.experiment.config import load
+from quorisk.analysis.experiment.config import build, load
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
-from tests.support import point_of
+from quorisk.kernels.states.search import explore
+from tests.support import point_of, values_of
 
 RACKS = {"model.racks": 2, "variant.rack_aware_placement": True}
 QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
@@ -36,10 +37,41 @@ def test_an_acknowledged_entry_is_on_as_many_bookies_as_the_ack_quorum(given, co
 
 
 def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
-    assert promise("kafka", {"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3)
-    values = {"model.min_isr": 2, "model.replication_factor": 3}
-    assert promise("kraft", values) == (2, 3, False, "1 broker", 1, 0, 3)
+    assert promise("kafka", {"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3, 3)
+    values = {"model.min_isr": 2, "model.replication_factor": 3, "variant.acks": "all"}
+    assert promise("kraft", values) == (2, 3, False, "1 broker", 1, 0, 3, 3)
     assert promise("compaction", {}) is None
+
+
+@pytest.mark.parametrize("acks", ["all", "1"])
+def test_a_partition_loses_nothing_with_as_many_brokers_as_it_promises_to_survive(acks):
+    """With acks=1 that is none: a record is acknowledged with one copy, whatever min_isr is."""
+    model = registry.load("kraft")
+    sizes = {"brokers": 2, "replication_factor": 2, "min_isr": 2, "values": 1, "acks": acks}
+
+    def is_safe(lost):
+        values = values_of(model, **sizes, max_clean_shutdowns=0, max_lossy_shutdowns=lost, max_fencings=0)
+        found = explore(model, model.make_params(values), 1 << 29)
+        assert found.complete
+        return not any(found.breaking_states[each.name] for each in model.invariants if each.data_loss)
+
+    promised = promise("kraft", dotted_values(model, point_of(model, **sizes)))
+    assert promised
+    assert (promised.copies, promised.survives) == {"all": (2, "1 broker"), "1": (1, "no broker")}[acks]
+    assert is_safe(promised.nodes)
+    assert not is_safe(promised.nodes + 1)
+
+
+def test_with_acks_1_a_write_waits_for_its_leader_alone():
+    sizes = {"brokers": 3, "replication_factor": 3, "min_isr": 2, "values": 1}
+    tables = {"model": sizes, "latency": {"replica": "LNKD-SSD"}, "grid": {"variant.acks": ["all", "1"]}}
+    experiment = build({"protocol": "kraft", **tables}, "acks.toml")
+    points = [
+        {"point_id": point.point_id, **dotted_values(experiment.model, point.point)} for point in experiment.points
+    ]
+    found = with_promises(pd.DataFrame(points), experiment)
+    all_of_three, its_own = (write_latency(BUILT_IN["LNKD-SSD"], copies=n, acks=n)[1].ms for n in (3, 1))
+    assert found["write_p99_ms"].tolist() == [all_of_three, its_own]
 
 
 def test_what_is_off_or_of_an_older_version_is_named():
