@@ -61,6 +61,17 @@ def test_the_distribution_of_a_round_trip_is_known_in_closed_form():
         assert round_trip_cdf(pair, t) == pytest.approx(exact, abs=1e-13)
 
 
+@pytest.mark.parametrize(("spread", "t_ms"), [(1.001, 36.0), (1.08, 150.0), (1.5, 7.0), (40.0, 500.0)])
+def test_a_leg_may_be_as_narrow_or_as_wide_as_can_be_beside_the_other(spread, t_ms):
+    """The tail of a round trip, against its average over a hundred thousand quantiles of the narrower leg."""
+    wide, narrow = lognormal(0.86, 47.0), lognormal(1.8, 1.8 * spread)
+    ((_, long),), ((_, short),) = wide.parts, narrow.parts
+    tail = long.sf(t_ms - short.ppf((np.arange(100_000) + 0.5) / 100_000)).mean()
+    assert 1e-4 < tail < 0.2
+    for legs in ((wide, narrow), (narrow, wide)):
+        assert 1.0 - round_trip_cdf(RoundTrip(*legs), t_ms) == pytest.approx(tail, rel=0.01)
+
+
 def test_fewer_acks_are_never_slower_and_more_copies_never_either():
     replica = RoundTrip(lognormal(2.0, 12.0), lognormal(0.3, 2.0))
     for copies, acks in itertools.product(range(2, 6), range(1, 5)):
