@@ -8,6 +8,7 @@ protocols.
 
 import hashlib
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -19,6 +20,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from quorisk.kernels.keeping import cache_folder, kept
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign_roots
@@ -33,12 +35,6 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def cache_folder() -> Path:
-    """Where all machine code is kept, whatever its source."""
-    root = os.environ.get("QUORISK_CACHE_DIR") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return Path(root) / "quorisk"
-
-
 numba.config.CACHE_DIR = str(cache_folder() / _source_hash())
 
 
@@ -47,12 +43,13 @@ def _sources() -> str:
     which here the folder's name stands for: so any copy of `kernels/` on a machine finds what another one compiled.
     """
     path = Path(numba.config.CACHE_DIR) / "sources"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}")
-        new.touch()
-        os.utime(new, (0, 0))
-        new.replace(path)
+    with suppress(OSError):  # a disk that is full keeps nothing
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = path.with_suffix(f".{os.getpid()}")
+            new.touch()
+            os.utime(new, (0, 0))
+            new.replace(path)
     return str(path)
 
 
@@ -66,7 +63,8 @@ def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
     options: dict[str, Any] = {} if cached else INLINED
-    return njit(function, cache=cached, nogil=True, error_model="numpy", **options)
+    compiled = njit(function, nogil=True, error_model="numpy", **options)
+    return kept(compiled) if cached else compiled
 
 
 def leaf_paths(kind: Any) -> list[tuple[int, ...]]:

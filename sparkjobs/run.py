@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -198,13 +198,15 @@ def _once(what: str, protocol: str, call: Callable[[], object]) -> None:
     key = (what, protocol)
     if key in _COMPILED:
         return
-    folder = Path(numba.config.CACHE_DIR)
-    folder.mkdir(parents=True, exist_ok=True)
-    ready = folder / f"{'-'.join(key)}.ready"
-    with ready.with_suffix(".lock").open("w") as lock:
-        if not ready.exists():
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    ready = Path(numba.config.CACHE_DIR) / f"{'-'.join(key)}.ready"
+    with ExitStack() as stack:
+        with suppress(OSError):  # a disk that is full keeps nothing: each compiles for itself
+            ready.parent.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context(ready.with_suffix(".lock").open("w"))
+            if not ready.exists():
+                fcntl.flock(lock, fcntl.LOCK_EX)
         call()
-    ready.touch()
+    with suppress(OSError):
+        ready.touch()
     gc.freeze()  # Spark has a worker collect garbage after every task: it need not go through Numba's objects, in 80 ms
     _COMPILED.add(key)

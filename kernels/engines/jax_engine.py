@@ -16,7 +16,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from quorisk.kernels import packing
-from quorisk.kernels.compiled import cache_folder
 from quorisk.kernels.engines import jax_batch
 from quorisk.kernels.engines.gpu.switch import LONG_RUNS, switches
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
@@ -26,6 +25,7 @@ from quorisk.kernels.engines.points import ALWAYS, Points
 from quorisk.kernels.engines.starts import UNIT, Starts
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.errors import EngineError
+from quorisk.kernels.keeping import cache_folder
 from quorisk.kernels.model import Model
 
 NAME = "jax"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import UNFINISHED
 from quorisk.kernels.states.chain import Chain
 
@@ -60,7 +61,8 @@ def arrivals(
     return found, rest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kept
+@njit(nogil=True, error_model="numpy")
 def _components(first: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Tarjan's algorithm with its recursion unrolled; `low` of a state in a component that is done is above all."""
     num_states = len(first) - 1
@@ -103,7 +105,8 @@ def _components(first: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.n
     return states, np.array(bounds)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kept
+@njit(nogil=True, error_model="numpy")
 def _visits(
     first: np.ndarray,
     target: np.ndarray,
@@ -130,12 +133,14 @@ def _visits(
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kept
+@njit(nogil=True, error_model="numpy")
 def _loops(first: np.ndarray, target: np.ndarray, state: int) -> bool:
     return (target[first[state] : first[state + 1]] == state).any()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kept
+@njit(nogil=True, error_model="numpy")
 def _stay(
     first: np.ndarray,
     target: np.ndarray,
@@ -176,7 +181,8 @@ def _stay(
         result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kept
+@njit(nogil=True, error_model="numpy")
 def _arrivals(
     first: np.ndarray,
     target: np.ndarray,

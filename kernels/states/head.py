@@ -21,6 +21,7 @@ from numba import njit
 
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
+from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states import absorption
@@ -207,7 +208,8 @@ def _empty(states: int, transitions: int) -> Arrays:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kept
+@njit(nogil=True, error_model="numpy")
 def _by_source(
     source: np.ndarray, target: np.ndarray, p: np.ndarray, expires: np.ndarray, leaves: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ import ctypes
 import fcntl
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
@@ -16,6 +15,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 
+from quorisk.kernels import keeping
 from quorisk.kernels.engines.lanes.kernel import NAME, Limits, columns_of, limits_of, shared, weights_of
 from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
@@ -260,22 +260,14 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _keep(path: Path, description: dict[str, Any], code: bytes) -> None:
     """Writes the file whole or not at all; a disk that has no room is no reason to stop."""
-    content = json.dumps(description).encode() + b"\n" + code
-    new = path.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_bytes(hashlib.sha256(content).digest() + content)
-        new.replace(path)
+        keeping.write(path, json.dumps(description).encode() + b"\n" + code)
 
 
 def _load(path: Path) -> tuple[dict[str, Any], bytes] | None:
     """What `_keep` wrote; None if there is nothing, or not what was written."""
-    try:
-        whole = path.read_bytes()
-    except OSError:
-        return None
-    digest, content = whole[:32], whole[32:]
-    if hashlib.sha256(content).digest() != digest:
+    content = keeping.read(path)
+    if content is None:
         return None
     description, _, code = content.partition(b"\n")
     return json.loads(description), code

@@ -1,0 +1,136 @@
+"""Machine code on disk: where it is kept, and that only what this user kept there is run.
+
+Whoever can write into the folder can run code here, so it has to be this user's (or root's) alone. Numba neither
+notices a flipped bit in what it loads, which may then crash or compute something else, nor goes on without a disk that
+takes it. So each file begins with a checksum of its name and the rest, and what does not fit is compiled again.
+"""
+
+import hashlib
+import os
+import pickle
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from quorisk.kernels.errors import ConfigError
+
+_VARIABLE = "QUORISK_CACHE_DIR"
+_CHECKSUM_BYTES = hashlib.sha256().digest_size
+
+
+def cache_folder() -> Path:
+    """The folder where all machine code is kept, whatever its source. Raises ConfigError if none can be used safely."""
+    folder = _place() / "quorisk"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.stat()
+    except OSError as error:
+        raise _unusable(f"{folder}: cannot be made: {os.strerror(error.errno or 0)}") from None
+    if found.st_uid not in (os.geteuid(), 0):
+        raise _unusable(f"{folder}: belongs to another user, whose code would run here")
+    if found.st_mode & stat.S_IWOTH:
+        raise _unusable(f"{folder}: anyone may write there, and code from there runs here")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unusable(f"{folder}: cannot be written")
+    return folder
+
+
+def _unusable(why: str) -> ConfigError:
+    return ConfigError(f"{_VARIABLE}: {why}; set it to a folder of yours where compiled code can be kept")
+
+
+def _place() -> Path:
+    """What the cache's folder lies in: as the environment says, else `~/.cache`. Raises ConfigError."""
+    if given := os.environ.get(_VARIABLE):
+        return Path(given).absolute()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(shared):  # others are to be ignored, and would be a folder in the current one
+        return Path(shared)
+    try:
+        home = Path.home()
+    except RuntimeError:  # as in a container whose user has no name
+        home = Path()
+    if not home.is_absolute():
+        raise _unusable("not set, and there is no home folder")
+    return home / ".cache"
+
+
+def write(path: Path, content: bytes) -> None:
+    """Writes a file that `read` takes, whole or not at all. Raises OSError."""
+    new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_bytes(_checksum(path, content) + content)
+        new.replace(path)
+    finally:
+        with suppress(OSError):
+            new.unlink()
+
+
+def read(path: Path) -> bytes | None:
+    """What `write` wrote; None if there is nothing, or not what was written."""
+    try:
+        whole = path.read_bytes()
+    except OSError:
+        return None
+    content = whole[_CHECKSUM_BYTES:]
+    return content if _checksum(path, content) == whole[:_CHECKSUM_BYTES] else None
+
+
+def _checksum(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + b"\0" + content).digest()
+
+
+class _Files(IndexDataCacheFile):
+    """Numba's files of one function, with checksums.
+
+    Two processes may each give their code the same file's name, which then has the code of either: it says whose.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (key, data))
+
+    def load(self, key: Any) -> Any:
+        whose, data = super().load(key) or (None, None)
+        return data if whose == key else None
+
+    def _load_index(self) -> dict[Any, str]:
+        content = read(Path(self._index_path))
+        stamp, there = pickle.loads(content) if content else (None, {})
+        return there if stamp == self._source_stamp else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        write(Path(self._index_path), self._dump((self._source_stamp, overloads)))
+
+    def _load_data(self, name: str) -> Any:
+        content = read(Path(self._data_path(name)))
+        return pickle.loads(content) if content else None
+
+    def _save_data(self, name: str, data: Any) -> None:
+        write(Path(self._data_path(name)), self._dump(data))
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of one function, in such files."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):  # a disk that has no room is no reason to stop
+            super().save_overload(sig, data)
+
+
+def kept(compiled: Any) -> Any:
+    """A function of Numba's whose machine code is kept on disk from now on, if the disk takes anything."""
+    with suppress(RuntimeError):  # which is how Numba says that it cannot write there
+        compiled._cache = _Cache(compiled.py_func)
+    return compiled

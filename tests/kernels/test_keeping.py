@@ -1,0 +1,147 @@
+"""Machine code on disk: kept where only this user writes, and run only as it was kept."""
+
+import os
+import re
+from pathlib import Path
+from types import FunctionType
+
+import numba
+import pytest
+from numba import njit
+
+from quorisk.kernels import keeping
+from quorisk.kernels.errors import ConfigError
+
+
+def plus_one(number):
+    return number + 1
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUORISK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "code"))
+    return tmp_path / "quorisk"
+
+
+def kept():
+    """A function as another process would have it: nothing of it is in memory."""
+    return keeping.kept(njit(FunctionType(plus_one.__code__, {}, "plus_one")))
+
+
+def files(folder):
+    return sorted(path for path in folder.parent.joinpath("code").rglob("*") if path.is_file())
+
+
+def compiled(function):
+    """Whether the first call compiles, instead of loading what is on disk."""
+    assert function(41) == 42
+    return not sum(function.stats.cache_hits.values())
+
+
+def test_code_is_loaded_by_whoever_comes_next(folder):
+    assert [compiled(kept()) for _ in range(2)] == [True, False]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:-9] + b"x" + b[-8:]])
+def test_damaged_code_is_compiled_again_and_kept(folder, which, damage):
+    kept()(1)
+    path = files(folder)[which]
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert [compiled(kept()) for _ in range(2)] == [True, False]
+    assert len(files(folder)) == 2
+
+
+def test_every_flipped_bit_of_a_file_is_noticed(tmp_path):
+    path = tmp_path / "file"
+    keeping.write(path, b"code")
+    whole = path.read_bytes()
+    assert keeping.read(path) == b"code"
+    for bit in range(8 * len(whole)):
+        number = int.from_bytes(whole, "little") ^ (1 << bit)
+        path.write_bytes(number.to_bytes(len(whole), "little"))
+        assert keeping.read(path) is None
+
+
+def test_a_file_in_the_place_of_another_is_not_taken(tmp_path):
+    keeping.write(tmp_path / "one", b"code")
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert keeping.read(tmp_path / "two") is None
+
+
+def test_code_for_other_arguments_is_not_taken_if_two_processes_gave_it_one_name(folder):
+    kept()(1)
+    code, index = files(folder)
+    for_integers = code.read_bytes()
+    index.unlink()
+    kept()(1.5)
+    assert files(folder) == [code, index]
+    code.write_bytes(for_integers)
+    function = kept()
+    assert function(1.5) == 2.5
+    assert not sum(function.stats.cache_hits.values())
+
+
+def test_a_disk_that_takes_nothing_stops_nobody(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keeping, "write", full)
+    assert compiled(kept())
+    assert not files(folder)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "/dev/null/code")
+    assert kept()(41) == 42
+
+
+def test_the_folder_is_this_user_s_alone(folder):
+    before = os.umask(0)
+    try:
+        assert keeping.cache_folder() == folder
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def somebody_else_s(folder, monkeypatch):
+    if os.geteuid() == 0:
+        os.chown(folder, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda folder, _: folder.chmod(0o777), "anyone may write there, and code from there runs here"),
+        (somebody_else_s, "belongs to another user, whose code would run here"),
+        (lambda folder, m: m.setattr(os, "access", lambda *_: False), "cannot be written"),
+        (lambda folder, _: folder.rmdir() or folder.touch(), "cannot be made: File exists"),
+    ],
+)
+def test_a_folder_that_is_not_safe_to_run_code_from_is_refused(folder, monkeypatch, change, said):
+    folder.mkdir()
+    change(folder, monkeypatch)
+    line = f"QUORISK_CACHE_DIR: {folder}: {said}; set it to a folder of yours where compiled code can be kept"
+    with pytest.raises(ConfigError, match=f"^{re.escape(line)}$"):
+        keeping.cache_folder()
+
+
+@pytest.mark.parametrize("elsewhere", ["", "relative", "/absolute"])
+def test_what_no_path_can_be_made_of_does_not_lead_to_the_current_folder(monkeypatch, elsewhere):
+    monkeypatch.setenv("QUORISK_CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", elsewhere)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert keeping._place() == Path("/absolute" if elsewhere == "/absolute" else "/home/somebody/.cache")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setenv("QUORISK_CACHE_DIR", "")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(ConfigError, match=r"^QUORISK_CACHE_DIR: not set, and there is no home folder; set it to "):
+        keeping.cache_folder()
