@@ -6,8 +6,9 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from typer.exceptions import TyperException
 
@@ -23,20 +24,22 @@ MOST_CHARACTERS = 2000
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console entry: exits with 0 if done, else after one line on stderr: 1 failed, 2 bad input, 130 Ctrl-C."""
+    _open_what_is_closed()
     given = list(sys.argv[1:] if arguments is None else arguments)
     atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
     try:
         _check_text(given)
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
-        if sys.stdout:  # None if it is closed
-            sys.stdout.flush()
+        sys.stdout.flush()
     except QuoriskError as error:
         _exit(f"error: {_said(error)}", error.exit_code)
     except TyperException as error:
         _exit(f"error: {error.format_message()}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
-        _let_go_of_output()
+        _let_go(sys.stdout)
         _exit(f"error: {error}", FAILED)
+    except MemoryError:
+        _exit("error: out of memory", FAILED)
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
@@ -44,14 +47,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _let_go_of_output() -> None:
-    """Drops what stdout cannot take: Python would try again as it ends, and on some of its releases exit with 120."""
+def _open_what_is_closed() -> None:
+    """Has what nobody wants to read go nowhere: a file that is opened later would get its number, and the output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115  # it stays open
+
+
+def _let_go(stream: TextIO) -> None:
+    """Drops what a stream cannot take: Python would try again as it ends, and on some of its releases exit with 120."""
     try:
-        if sys.stdout:
-            sys.stdout.flush()
+        stream.flush()
     except OSError:
         with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _said(error: QuoriskError) -> str:
@@ -78,5 +93,7 @@ def _is_control(character: str) -> bool:
 
 def _exit(line: str, code: int) -> NoReturn:
     said = "".join(ascii(c)[1:-1] if _is_control(c) else c for c in " ".join(line.split()))
-    print(said if len(said) <= MOST_CHARACTERS else f"{said[: MOST_CHARACTERS - 3]}...", file=sys.stderr)
+    with suppress(OSError):  # a full disk under stderr does not change how this ends
+        print(said if len(said) <= MOST_CHARACTERS else f"{said[: MOST_CHARACTERS - 3]}...", file=sys.stderr)
+    _let_go(sys.stderr)
     sys.exit(code)

@@ -352,8 +352,29 @@ def test_output_that_finds_no_room_ends_with_1_and_one_line(file, arguments):
     assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
 
 
-def test_output_that_is_closed_is_no_error():
-    program = "from quorisk.command.main import main; main(['--help'])"
-    command = ["sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, program]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+def ended(file, redirected):
+    """Exit status, stdout and stderr of a command whose streams a shell has redirected."""
+    program = "import sys; from quorisk.command.main import main; main(sys.argv[1:])"
+    command = ["sh", "-c", f'exec "$0" -c "$1" estimate "$2" --json {redirected}', sys.executable, program, str(file)]
+    done = subprocess.run([*command], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("redirected", ["2>&-", "<&- 2>&-", "2>/dev/full"])
+def test_errors_that_nobody_can_read_change_nothing_else(file, redirected):
+    code, out, err = ended(file, f"--set runs=10 {redirected}")
+    assert (code, json.loads(out)["runs"], err) == (0, 10, "")
+    assert ended(file, f"--set runs=0 {redirected}") == (2, "", "")
+
+
+@pytest.mark.parametrize("redirected", [">&-", "<&- >&-"])
+def test_output_that_is_closed_is_no_error(file, redirected):
+    assert ended(file, f"--set runs=10 {redirected}") == (0, "", "")
+
+
+def test_memory_that_runs_out_is_told_in_a_line(quorisk, file, monkeypatch):
+    def large(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("quorisk.analysis.estimate.estimate", large)
+    assert quorisk("estimate", str(file)) == (1, "", "error: out of memory\n")
