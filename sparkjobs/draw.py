@@ -1,5 +1,6 @@
 """What a sweep draws from its results."""
 
+import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,8 +89,8 @@ def plot(
 ) -> list[Path]:
     """Writes the figures of what a sweep left at `path` to `out`, or beside it, and returns their files.
 
-    `kinds` are of `style.KINDS`, all if empty; in `wish` parameters may go without their table's name. Raises
-    ConfigError.
+    `kinds` are of `style.KINDS`, all if empty; in `wish` parameters may go without their table's name. A link that is
+    `out` is followed, but none in the folder. Raises ConfigError and RunError.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -99,7 +100,10 @@ def plot(
     except ResultError as error:
         raise ConfigError(str(error)) from None
     wish = _checked(wish, sweep.frame)
-    out = out or (path if path.is_dir() else path.parent) / folder.FIGURES
+    if out is None:
+        out = (path if path.is_dir() else path.parent) / folder.FIGURES
+    elif out.is_symlink():
+        out = Path(os.path.realpath(out))
     folder.create(out)
     try:
         written = _drawn(sweep, out, list(kinds or KINDS), wish, tell)
@@ -121,10 +125,7 @@ def _drawn(
             file = out / f"{name}.{kind}"
             if tell:
                 tell(f"drawing {file.name}")
-            try:
-                file.write_bytes(save(figure, kind))
-            except OSError as error:
-                raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
+            files.write(file, save(figure, kind))
             written.append(file)
     return written
 

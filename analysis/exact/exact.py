@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from quorisk.analysis import written
 from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
@@ -143,14 +144,13 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int,
 
 
 def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]) -> None:
-    """Writes a chain for other tools: UMB, or DRN if the file is named so. Raises ConfigError.
+    """Writes a chain for other tools: UMB, or DRN if the file is named so. Raises ConfigError and RunError.
 
     A dtmc counts steps; a ctmc has the rates at which states are left as well.
     """
-    try:
-        _writer(path)(chain, model, path, "discrete" if kind == "dtmc" else "stochastic")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
+    write = _writer(path)
+    with written.whole(path, "export") as part:
+        write(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
 
 
 def _writer(path: Path) -> Callable[[Chain, Model, Path, umb.Time], None]:

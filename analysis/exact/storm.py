@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 END = "(" + " | ".join(f'"{OUTCOMES[i]}"' for i in ENDS) + ")"
 DIGITS = 17
 """Of numbers in DRN: enough for the same doubles."""
+_ROOM_BYTES = 1 << 16
 
 
 def solve(chain: Chain, acyclic: bool, model: Model, steps: Sequence[int], times: Sequence[float]) -> Answers:
@@ -51,6 +52,16 @@ def write_drn(chain: Chain, model: Model, path: Path, time: Time) -> None:
     options = storm.io.DirectEncodingExporterOptions()
     options.output_precision = DIGITS
     storm.io.export_to_drn(load(chain, model, time), path, options=options)
+    _check_room(path)
+
+
+def _check_room(path: Path) -> None:
+    """Raises OSError if the disk has no room for more: then it may not have taken all, and Storm does not say so."""
+    with path.open("ab") as file:
+        end = file.tell()
+        file.write(bytes(_ROOM_BYTES))
+        file.flush()
+        file.truncate(end)
 
 
 def load(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel":

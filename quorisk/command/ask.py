@@ -245,7 +245,7 @@ def trace_verb(
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
     experiment = load_one(file, overrides)
-    from quorisk.analysis import explore
+    from quorisk.analysis import explore, written
     from quorisk.analysis.traces import find, formats, json_file, trace
     from quorisk.command import show
 
@@ -257,7 +257,7 @@ def trace_verb(
     if found.trace and replayed:
         text = as_text(answer) if chosen == "json" else formats.FORMATS[chosen](found.trace, replayed)
         if out:
-            _write(out, text)
+            written.write(out, text.encode(), "out")
         elif not as_json:
             typer.echo(text, nl=False)
     if as_json:
@@ -269,17 +269,8 @@ def trace_verb(
 def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     import pandas as pd
 
+    from quorisk.analysis import written
     from quorisk.plots.forest import forest_figure
     from quorisk.plots.style import save
 
-    try:
-        path.write_bytes(save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")))
-    except OSError as error:
-        raise ConfigError(f"--plot {path}: cannot be written: {error.strerror}") from None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
+    written.write(path, save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")), "plot")

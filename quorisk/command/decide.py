@@ -1,6 +1,7 @@
 """The verbs of the `quorisk` command that lead from a question to a choice: init, recommend, diff."""
 
 import math
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -32,13 +33,11 @@ def init_verb(
     if not (out or as_json or sys.stdout.isatty()):
         typer.echo(starter, nl=False)
         return
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(starter)
-    except FileExistsError:
-        raise ConfigError(f"--out {path}: exists already; choose another name") from None
-    except OSError as error:
-        raise ConfigError(f"--out {path}: cannot be written: {error.strerror}") from None
+    from quorisk.analysis import written
+
+    if os.path.lexists(path):
+        raise ConfigError(f"--out {path}: exists already; choose another name")
+    written.write(path, starter.encode(), "out")
     if as_json:
         print_json({"file": str(path)})
     else:

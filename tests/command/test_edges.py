@@ -218,3 +218,32 @@ def test_seconds_come_back_with_results(tmp_path):
     folder.append(tmp_path, [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
     seconds = tidy.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
     assert seconds.to_dict() == {1: 3.5, 2: 2.0}
+
+
+def test_figures_are_not_drawn_where_a_link_in_the_folder_leads(quorisk, tmp_path):
+    precious, out = tmp_path / "precious", tmp_path / "out"
+    precious.write_text("precious")
+    (out / "figures").mkdir(parents=True)
+    write(table([3, 4], model__keys=[1, 2]), out / "results.parquet")
+    (out / "figures" / "loss_data_loss.svg").symlink_to(precious)
+    drawn = ("plot", str(out), "--format", "svg", "--only", "loss")
+    assert quorisk(*drawn)[0] == 0
+    assert precious.read_text() == "precious"
+    (tmp_path / "elsewhere").mkdir()
+    (out / "figures").rename(out / "before")
+    (out / "figures").symlink_to(tmp_path / "elsewhere")
+    code, _, err = quorisk(*drawn)
+    assert (code, err) == (1, f"error: {out / 'figures'}: is a symbolic link, which is not followed\n")
+    assert quorisk(*drawn, "--out", str(out / "figures"))[0] == 0  # as this one was asked for
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["loss_data_loss.svg"]
+
+
+def test_a_starter_that_finds_no_room_is_not_there(quorisk, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "")))
+    path = tmp_path / "mine.toml"
+    assert quorisk("init", "kafka", "--out", str(path)) == (
+        1,
+        "",
+        f"error: --out {path}: cannot be written: No space left on device\n",
+    )
+    assert not list(tmp_path.iterdir())

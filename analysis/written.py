@@ -1,0 +1,56 @@
+"""Files that somebody asks for by name: written whole or not at all, so that what was there before is not lost."""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from quorisk.kernels.errors import ConfigError, QuoriskError, RunError
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The disk's failures; all others are of the name that was given."""
+
+
+@contextmanager
+def whole(path: Path, argument: str) -> Iterator[Path]:
+    """Yields the path of a new file in the same folder, which takes the place of `path` when the body is done.
+
+    A link is followed; what is no file, such as /dev/stdout, is yielded itself. `argument` is what gave the path.
+    Raises ConfigError if nothing can be written there, and RunError if the disk has no room for it.
+    """
+    try:
+        there = Path(os.path.realpath(path))
+        if there.is_symlink():
+            raise OSError(errno.ELOOP, "")
+        if there.exists() and not there.is_file():
+            yield path
+            return
+        part = there.with_name(f".quorisk-{secrets.token_hex(8)}{path.suffix}")
+        try:
+            part.touch()
+            if there.exists():
+                with there.open("ab"):  # which fails if it may not be written
+                    part.chmod(stat.S_IMODE(there.stat().st_mode))
+            yield part
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(there)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path, error, argument) from None
+
+
+def write(path: Path, content: bytes, argument: str) -> None:
+    """Writes a file, as `whole`. Raises ConfigError and RunError."""
+    with whole(path, argument) as part:
+        part.write_bytes(content)
+
+
+def unwritable(path: Path, error: OSError, argument: str) -> QuoriskError:
+    """What to raise if a file that was asked for cannot be written."""
+    why = f" {path}: cannot be written: {os.strerror(error.errno) if error.errno else error}"
+    return RunError(f"`{argument}`{why}") if error.errno in _NO_ROOM else ConfigError(why, argument)

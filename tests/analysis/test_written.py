@@ -1,0 +1,79 @@
+"""Files that are asked for by name: whole or not at all."""
+
+import os
+import resource
+import stat
+from contextlib import contextmanager
+
+import pytest
+
+from quorisk.analysis import written
+from quorisk.analysis.exact import exact, storm
+from quorisk.analysis.experiment import config
+from quorisk.kernels.errors import ConfigError, RunError
+from tests.support import SMALL_FILE
+
+
+@contextmanager
+def room(num_bytes):
+    """Files can grow to so many bytes, as on a disk that is nearly full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_that_finds_no_room_leaves_what_was_there(tmp_path):
+    path = tmp_path / "figure.svg"
+    path.write_text("precious")
+    with room(4096), pytest.raises(RunError, match=r"^`plot` [^\n]*figure\.svg: cannot be written: File too large$"):
+        written.write(path, bytes(5000), "plot")
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["figure.svg"]
+
+
+@pytest.mark.parametrize("suffix", ["umb", "drn"])
+def test_a_chain_that_finds_no_room_is_not_written_by_half(tmp_path, monkeypatch, suffix):
+    pytest.importorskip("stormpy")
+    (tmp_path / "small.toml").write_text(SMALL_FILE)
+    experiment = config.load(tmp_path / "small.toml", ["messages=2", "compactions=2"])
+    chain, path = exact.chain_of(experiment, 1 << 28), tmp_path / f"chain.{suffix}"
+    loaded = storm.load(chain, experiment.model, "stochastic")  # by way of a file, which is to find room
+    monkeypatch.setattr(storm, "load", lambda *_: loaded)
+    exact.export(chain, experiment.model, path, "ctmc")
+    whole = path.read_bytes()
+    for part in (0.01, 0.5, 0.999):
+        said = rf"^`export` [^\n]*chain\.{suffix}: cannot be written: File too large$"
+        with room(int(len(whole) * part)), pytest.raises(RunError, match=said):
+            exact.export(chain, experiment.model, path, "ctmc")
+    assert path.read_bytes() == whole
+    assert sorted(os.listdir(tmp_path)) == [path.name, "small.toml"]
+
+
+def test_a_link_is_followed_and_what_it_leads_to_stays_what_it_is(tmp_path):
+    (tmp_path / "there").mkdir()
+    target = tmp_path / "there" / "target"
+    target.touch()
+    target.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    written.write(link, b"new", "out")
+    assert (link.is_symlink(), target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (True, b"new", 0o640)
+    assert sorted(os.listdir(tmp_path / "there")) == ["target"]
+
+
+def test_what_is_no_file_is_written_as_it_is(tmp_path):
+    written.write(tmp_path / ".." / ".." / ".." / ".." / ".." / ".." / "dev" / "null", b"new", "out")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(RunError, match=r"^`out` /dev/full: cannot be written: No space left on device$"):
+        written.write(tmp_path.joinpath("/dev/full"), b"new", "out")
+
+
+@pytest.mark.parametrize("name", ["absent/file", ".", "loop"])
+def test_where_nothing_can_be_written_is_bad_input(tmp_path, name):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match=r"^out [^\n]*: cannot be written: \w[^\n]*$"):
+        written.write(tmp_path / name, b"new", "out")
+    assert os.listdir(tmp_path) == ["loop"]
