@@ -41,6 +41,8 @@ def sealed(parquet: bytes) -> bytes:
 def read(path: Path, schema: pa.Schema) -> pa.Table:
     """A table that `write` wrote, of `schema`. Raises ResultError if the file holds anything else, or has changed."""
     try:
+        if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
+            raise ResultError(f"{path}: not a file")
         whole = path.read_bytes()
     except OSError as error:
         raise ResultError(f"{path}: cannot be read: {error.strerror}") from None

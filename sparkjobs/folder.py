@@ -124,9 +124,13 @@ def _check_writable(out: Path) -> None:
 
 
 def as_run(experiment: Experiment) -> str:
-    """The experiment's file, with what was put in the place of its values as comments above it."""
+    """The experiment's file, with what was put in the place of its values as comments above it.
+
+    A file from another sweep's folder begins with such comments itself, which an empty line keeps apart.
+    """
     overrides = "".join(f"{tidy.OVERRIDE}{' '.join(override.split())}\n" for override in experiment.overrides)
-    return overrides + Path(experiment.path).read_text("utf-8")
+    apart = "\n" if experiment.source.startswith(tidy.OVERRIDE) else ""
+    return f"{overrides}{apart}{experiment.source}"
 
 
 def keep(out: Path, experiment: Experiment, text: str) -> None:
@@ -139,7 +143,8 @@ def keep(out: Path, experiment: Experiment, text: str) -> None:
 
 def merged(sources: Sequence[Path]) -> str:
     """The experiment's file of a folder with results from others: the first one's."""
-    return text(sources[0]) + "".join(f"{_MERGED}{source}\n" for source in sources)
+    names = (" ".join(str(source).split()) for source in sources)
+    return "".join([text(sources[0]).rstrip("\n"), "\n", *(f"{_MERGED}{name}\n" for name in names)])
 
 
 def text(out: Path) -> str:

@@ -89,6 +89,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     folder.check(out, experiment, options.resume)
     conf = settings.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
+        folder.check(out, experiment, options.resume)  # another process may have left results until just now
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             folder.keep(out, experiment, folder.as_run(experiment))

@@ -43,6 +43,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     rows = pa.concat_tables(tables)
     command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
     with folder.taken(out), ThreadPoolExecutor(1) as pool:
+        folder.check_free(out)  # another process may have left results until just now
         table = _merged(rows, out, pool)
         folder.keep(out, experiments[0], folder.merged(sources))
         folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])

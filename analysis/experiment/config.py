@@ -21,6 +21,7 @@ from quorisk.kernels.protocols import registry
 __all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "load"]
 
 
+MOST_BYTES = 1 << 24
 MOST_POINTS = 100_000
 """The most points that a grid may have before its conditions leave some out; that many take half a minute to read."""
 
@@ -95,6 +96,8 @@ class Experiment(NamedTuple):
     """What the tables of `tables.READERS` say that the file has."""
     document: Mapping[str, Any]
     """The parsed file, before anything overrode it."""
+    source: str = ""
+    """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
     def command(self, verb: str, *options: str, changes: Sequence[str] = ()) -> str:
         """The command that asks this again, under some changes: a line for a shell."""
@@ -109,7 +112,7 @@ class Experiment(NamedTuple):
 
     def changed(self, *overrides: str) -> "Experiment":
         """The same file under these overrides as well: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
-        return build(self.document, self.path, [*self.overrides, *overrides])
+        return build(self.document, self.path, [*self.overrides, *overrides])._replace(source=self.source)
 
 
 def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
@@ -117,14 +120,21 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
     wanted and the grid has several, it does so before any is built.
     """
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:  # such as /dev/zero, which never ends
+            raise ConfigError(f"{path}: an experiment file has at most {MOST_BYTES:,} bytes")
+        source = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        document = tomllib.loads(source)
+    except ConfigError:
+        raise
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return build(document, str(path), overrides, one)
+    return build(document, str(path), overrides, one)._replace(source=source)
 
 
 def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = (), one: bool = False) -> Experiment:

@@ -247,3 +247,68 @@ def test_a_starter_that_finds_no_room_is_not_there(quorisk, tmp_path, monkeypatc
         f"error: --out {path}: cannot be written: No space left on device\n",
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_never_ends_is_refused(quorisk):
+    said = "error: /dev/zero: an experiment file has at most 16,777,216 bytes\n"
+    assert quorisk("estimate", "/dev/zero") == (2, "", said)
+
+
+def test_a_pipe_among_results_is_no_table(quorisk, tmp_path):
+    (tmp_path / "tasks").mkdir()
+    write(table([3, 4], model__keys=[1, 2]), tmp_path / "results.parquet")
+    os.mkfifo(tmp_path / "tasks" / "000001.parquet")
+    code, _, err = quorisk("plot", str(tmp_path))
+    assert (code, err) == (2, f"error: {tmp_path / 'tasks' / '000001.parquet'}: not a file\n")
+
+
+def test_a_sweep_keeps_its_file_as_it_was_read(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL_FILE)
+    experiment = config.load(path, ["run.runs=10"]).changed("run.seed=3")
+    path.write_text("changed meanwhile")
+    assert folder.as_run(experiment) == f"# --set run.runs=10\n# --set run.seed=3\n{SMALL_FILE}"
+
+
+def test_what_overrode_the_file_of_another_sweep_does_not_override_its_copy(tmp_path):
+    first, copy, out = tmp_path / "first", tmp_path / "copy.toml", tmp_path / "out"
+    (tmp_path / "small.toml").write_text(SMALL_FILE.lstrip())
+    for where in (first, out):
+        where.mkdir()
+    experiment = config.load(tmp_path / "small.toml", ["run.confidence=0.5"])
+    folder.keep(first, experiment, folder.as_run(experiment))
+    copy.write_text(folder.text(first))
+    for overrides in ([], ["run.seed=3"]):
+        experiment = config.load(copy, overrides)
+        folder.keep(out, experiment, folder.as_run(experiment))
+        assert (folder.load(out).run, folder.load(out).run.confidence) == (experiment.run, 0.95)
+
+
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_names_of_merged_folders_are_comments_whatever_they_are(tmp_path, last):
+    source = tmp_path / "a\n[model]\nkeys = 2"
+    source.mkdir()
+    (source / "experiment.toml").write_text(SMALL_FILE.rstrip() + last)
+    text = folder.merged([source])
+    assert text == f"{SMALL_FILE.rstrip()}\n# merged from {tmp_path}/a [model] keys = 2\n"
+    (tmp_path / "experiment.toml").write_text(text)
+    assert folder._is_merged(tmp_path)
+
+
+def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_path, monkeypatch):
+    from quorisk.sparkjobs import settings, sweep
+
+    out, path = tmp_path / "out", tmp_path / "small.toml"
+    path.write_text(SMALL_FILE)
+    other = config.load(path, ["run.seed=9"])
+
+    def meanwhile(*_):
+        write(table([3], model__keys=[1]), out / "results.parquet")
+        folder.keep(out, other, folder.as_run(other))
+        return {}
+
+    out.mkdir()
+    monkeypatch.setattr(settings, "check", meanwhile)
+    with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
+        sweep.sweep(config.load(path), out, sweep.Options(), Console())
+    assert folder.load(out).run.seed == 9
