@@ -232,10 +232,13 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         else "There are no messages that could be lost.",
         f"Data loss is a breach of {' or '.join(data_loss_invariants(model))}; it ends the run.",
     ]
+    counted = "may be a loss, and upper bounds count all of these runs" if at_any_time else "is not counted"
     if point.horizon < math.inf:
-        counted = "may be a loss, and upper bounds count all of these runs" if at_any_time else "is not counted"
         said.append(f"A run also ends at {said_time}; what breaks later {counted}.")
     if point.lifetime < math.inf:
         mean = units.say_time(point.lifetime) if physical else f"{point.lifetime:g} units of model time"
-        said.append(f"A run also ends with its lifetime, at a constant rate, after {mean} on average.")
+        said.append(
+            f"A run also ends with its lifetime, at a constant rate, after {mean} on average; what breaks later "
+            f"{counted}."
+        )
     return said

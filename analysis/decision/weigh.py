@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis import tidy
+from quorisk.analysis import rare, tidy
 from quorisk.analysis.estimate import Estimate, estimate
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.method import unknown_outcomes
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
 
@@ -97,8 +98,9 @@ class Weigher:
         return self._known[key]
 
     def _weigh(self, alone: Experiment) -> dict[str, Any]:
-        sizes = repr(alone.points[0].point.values)
-        if sizes not in self._too_large:
+        point = alone.points[0].point
+        sizes = repr(point.values)
+        if rare.applies(point, alone.run) and sizes not in self._too_large:
             try:
                 found = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
                 self.num_solved += 1
@@ -108,7 +110,7 @@ class Weigher:
         if not self.may_run:
             raise OutOfTime
         start = time.perf_counter()
-        found = _estimated(estimate(alone, self._threads))
+        found = _estimated(estimate(alone, self._threads), unknown_outcomes(alone.run))
         self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
         self.num_estimated += 1
         return found
@@ -136,9 +138,9 @@ def _solved(result: ExactResult) -> dict[str, Any]:
     return {**outcomes, **counted, "p": p, "low": p, "high": p, "method": EXACT, "sequential": False}
 
 
-def _estimated(result: Estimate) -> dict[str, Any]:
+def _estimated(result: Estimate, unknown: Collection[int]) -> dict[str, Any]:
     risk = result.data_loss
-    hidden = result.outcomes["unfinished"]
+    hidden = sum(result.outcomes[OUTCOMES[outcome]] for outcome in unknown)
     losses: float = risk.losses
     if result.head:  # as in a frame of a sweep: what is expected of these runs
         losses = risk.p * result.runs if risk.low > 0.0 else 0

@@ -130,6 +130,11 @@ def exact(
 def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Chain:
     """Builds the chain of an experiment's one point. Raises ConfigError."""
     point = only_point(experiment).point
+    if experiment.run.at_any_time and point.lifetime < math.inf:
+        raise ConfigError(
+            f"{experiment.path}: run.at_any_time = true: false, because a chain ends with the lifetime "
+            "(run.lifetime), and does not know what would break later"
+        )
     if point.horizon < math.inf:
         raise ConfigError(
             f"{experiment.path}: run.horizon = {point.horizon:g}: exact answers need runs without a horizon; "

@@ -94,6 +94,15 @@ def test_chains_that_are_too_large_are_estimated_by_runs(load):
         assert design.worst["low"] < exact_losses[int(design.settings[-1])] < design.worst["high"]
 
 
+@pytest.mark.parametrize("end", ["lifetime", "horizon"])
+def test_losses_at_any_time_are_not_those_of_a_lifetime(load, end):
+    """What a chain knows ends with the lifetime: runs count those that ended before it was known."""
+    rows = Weigher(1 << 26, 1).frame(load(1000.0, "run.at_any_time=true", f"run.{end}=3.0"))
+    assert (rows["hidden"] >= rows["horizon"]).all()
+    assert (rows["horizon"] > 0).all()
+    assert (rows["high"] >= (rows["losses"] + rows["horizon"]) / rows["runs"]).all()
+
+
 def test_what_is_advised_is_what_the_verdicts_say(load, weigher):
     expected = losses_of(load())
     safest, other = sorted(expected, key=expected.get)

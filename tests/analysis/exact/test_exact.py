@@ -475,8 +475,9 @@ def test_zero_is_proved_where_no_state_breaks_it():
         ({"model": {"bookies": 4, "entries": 2}}, 8 << 20, r"memory: the first .* states .* `quorisk estimate`"),
         ({}, 1 << 20, r"memory: the initial state and its successors need \d+\.\d MiB; give it more memory"),
         ({"run": {"horizon": 5.0}}, MEMORY, r"run\.horizon = 5: .* by time 5"),
+        ({"run": {"lifetime": 5.0, "at_any_time": True}}, MEMORY, r"run\.at_any_time = true: false, because"),
     ],
-    ids=["states", "start", "horizon"],
+    ids=["states", "start", "horizon", "lifetime"],
 )
 def test_what_cannot_be_solved_is_refused_in_one_line(asked, memory, says):
     with pytest.raises(ConfigError, match=says) as error:
