@@ -61,8 +61,11 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
 
     Raises ConfigError if there are none, or no results that can be read.
     """
-    keys, settings = _keys(*(_rows(path, invariant, confidence) for path in (before, after)))
-    first, second = (_by(keys, _rows(path, invariant, confidence)) for path in (before, after))
+    frames = [_rows(path, invariant, confidence) for path in (before, after)]
+    keys, settings = _keys(*frames)
+    for path, frame, other in zip((before, after), frames, reversed(frames), strict=True):
+        _check_told_apart(path, frame, other)
+    first, second = (_by(keys, frame) for frame in frames)
     common = [key for key in second if key in first]
     if not common:
         raise ConfigError(f"{before}, {after}: they have no configuration in common")
@@ -82,6 +85,16 @@ def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
     if invariant not in known:
         raise ConfigError(f" {invariant}: {path} has {', '.join(known)}", "invariant")
     return frame[frame["invariant"] == invariant]
+
+
+def _check_told_apart(path: Path, frame: "pd.DataFrame", other: "pd.DataFrame") -> None:
+    """Raises ConfigError if the other sweep is of another protocol, or lacks what tells this one's rows apart."""
+    protocols = sorted({*frame["protocol"], *other["protocol"]})
+    if len(protocols) > 1:
+        raise ConfigError(f"{path}: the two sweeps are of {' and '.join(protocols)}: give two of one protocol")
+    for key in frame.columns:
+        if "." in key and key not in other.columns and frame[key].nunique(dropna=False) > 1:
+            raise ConfigError(f"{path}: its configurations differ in {key}, which the other sweep does not have")
 
 
 def _by(keys: list[str], rows: "pd.DataFrame") -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -3,9 +3,11 @@
 import io
 import json
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from quorisk.analysis import results
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
@@ -112,6 +114,20 @@ def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
     found = json.loads(quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--json")[1])
     assert found["settings"] == {"model.max_crashes": [1, 2]}
     assert len(found["changes"]) == 1
+
+
+def test_diff_takes_no_configuration_for_another(quorisk, sweeps, tmp_path):
+    """A key that one sweep alone has told its configurations apart, and the last of them stood for all."""
+    tables.write(tables.table([3, 400], model__keys=[1], model__brokers=[1, 2]), tmp_path / "more.parquet")
+    for both in ((sweeps[0], str(tmp_path / "more.parquet")), (str(tmp_path / "more.parquet"), sweeps[0])):
+        code, out, err = quorisk("diff", *both)
+        assert (code, out) == (2, "")
+        assert err.endswith("its configurations differ in model.brokers, which the other sweep does not have\n")
+    rows = tables.table([7], model__keys=[1]).to_pylist()
+    other = pa.Table.from_pylist([row | {"protocol": "raft"} for row in rows], schema=results.SCHEMA)
+    tables.write(other, tmp_path / "raft.parquet")
+    code, _, err = quorisk("diff", sweeps[0], str(tmp_path / "raft.parquet"))
+    assert (code, err.endswith("the two sweeps are of compaction and raft: give two of one protocol\n")) == (2, True)
 
 
 def test_diff_says_what_it_cannot_compare(quorisk, sweeps, tmp_path):
