@@ -1,41 +1,17 @@
 """What a design promises, whatever runs say: copies, where they are, what they survive, how long a write takes."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.decision.targets import Targets
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.promises import Promise
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Promise(NamedTuple):
-    """What a configuration promises."""
-
-    copies: int
-    """The fewest copies of an entry when it is acknowledged."""
-    stored: int
-    """The copies of an entry in the end, if nothing breaks: what storage is paid for."""
-    on_disk: bool
-    """Whether these copies survive a power cut when the entry is acknowledged; else they are in the page cache."""
-    survives: str
-    """What may be lost at once, whatever of it, as the entry is acknowledged: "1 bookie", "1 bookie or 1 zone"."""
-    nodes: int
-    zones: int
-    """The same, as numbers."""
-    asked: int
-    """The copies whose answers a write may wait for: all of them, or its leader's alone."""
-    waits_for: int
-    """How many of these answers a write waits for."""
-
-
-def promise(protocol: str, values: Mapping[str, Any]) -> Promise | None:
-    """The promise of a configuration, from its parameters by dotted key; None of protocols that replicate nothing."""
-    make = _BY_PROTOCOL.get(protocol)
-    return make(values) if make else None
 
 
 def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
@@ -51,15 +27,16 @@ def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
 def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """A result frame of an experiment with what its designs promise, and what they are held to.
 
-    Columns: each field of `Promise`, if the protocol has them; `changed`, the mechanisms that are off and the versions
-    that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`, `write_p99_ms`
-    and `write_p999_ms`, each with the ends of its interval (`write_p50_low_ms`, `write_p50_high_ms`); with [cost]
-    `stored_bytes`; `wants_` and each of `Targets` but the losses, which are in `target`.
+    Columns: each field of `Promise`, if the protocol promises anything; `changed`, the mechanisms that are off and the
+    versions that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`,
+    `write_p99_ms` and `write_p999_ms`, each with the ends of its interval (`write_p50_low_ms`, `write_p50_high_ms`);
+    with [cost] `stored_bytes`; `wants_` and each of `Targets` but the losses, which are in `target`.
     """
     points = frame.drop_duplicates("point_id")
     found: dict[str, dict[str, Any]] = {}
+    promise = registry.promises(experiment.model.name)
     for values in points.to_dict("records"):
-        promised = promise(experiment.model.name, values)
+        promised = promise(values) if promise else None
         fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
             fields |= promised._asdict() | _latency(experiment, promised)
@@ -92,37 +69,3 @@ def _latency(experiment: Experiment, promised: Promise) -> dict[str, float]:
         ends = {f"write_{name}_low_ms": each.low_ms, f"write_{name}_high_ms": each.high_ms}
         found |= {f"write_{name}_ms": each.ms, **ends}
     return found
-
-
-def _bookkeeper(values: Mapping[str, Any]) -> Promise:
-    write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
-    # all bookies of an ensemble but one may be in one rack, as it spans two at least
-    spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement"))
-    zones = int(spread and ack_quorum == write_quorum > 1)
-    survives = _several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
-    on_disk = values.get("faults.max_amnesias", 0) == 0
-    return Promise(ack_quorum, write_quorum, on_disk, survives, ack_quorum - 1, zones, write_quorum, ack_quorum)
-
-
-def _kafka(values: Mapping[str, Any]) -> Promise:
-    # the in-sync set may shrink to the leader; brokers flush nothing before they acknowledge it
-    replicas = values["model.replicas"]
-    return Promise(1, replicas, False, _several(0, "broker"), 0, 0, replicas, replicas)
-
-
-def _kraft(values: Mapping[str, Any]) -> Promise:
-    # brokers flush nothing before they acknowledge it; with acks=1 the leader alone does, whatever min_isr is
-    replicas = values["model.replication_factor"]
-    least, asked = (1, 1) if values.get("variant.acks") == "1" else (values["model.min_isr"], replicas)
-    return Promise(least, replicas, False, _several(least - 1, "broker"), least - 1, 0, asked, asked)
-
-
-_BY_PROTOCOL: Mapping[str, Callable[[Mapping[str, Any]], Promise]] = {
-    "bookkeeper": _bookkeeper,
-    "kafka": _kafka,
-    "kraft": _kraft,
-}
-
-
-def _several(num: int, what: str) -> str:
-    return f"{num or 'no'} {what}{'s' if num > 1 else ''}"

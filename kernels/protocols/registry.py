@@ -2,7 +2,7 @@
 
 Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
 points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
-the module `cases` what to try it on (see docs/adding-a-protocol.md).
+the module `cases` what to try it on. It may have modules `settings` and `promises` (see docs/adding-a-protocol.md).
 """
 
 import reprlib
@@ -17,6 +17,7 @@ from typing import Any
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
+from quorisk.kernels.protocols.promises import Promises
 from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
@@ -70,9 +71,13 @@ def cases(name: str) -> Cases:
 
 def settings(name: str) -> tuple[Setting, ...]:
     """Which setting of a cluster is which key; empty if the protocol does not say. Raises ConfigError as `load`."""
-    if not find_spec(f"{_package(name)}.settings"):
-        return ()
-    found: tuple[Setting, ...] = _part(name, "SETTINGS", "settings")
+    found: tuple[Setting, ...] = _part(name, "SETTINGS", "settings") if _has(name, "settings") else ()
+    return found
+
+
+def promises(name: str) -> Promises | None:
+    """What a protocol promises of an entry; None if it promises nothing. Raises ConfigError as `load`."""
+    found: Promises | None = _part(name, "promise", "promises") if _has(name, "promises") else None
     return found
 
 
@@ -87,6 +92,10 @@ def foreign_roots() -> list[Path]:
 
 def _package(name: str) -> str:
     return own().get(name) or foreign()[name]
+
+
+def _has(name: str, module: str) -> bool:
+    return find_spec(f"{_package(name)}.{module}") is not None
 
 
 def _part(name: str, attribute: str | None, module: str = "") -> Any:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
-from quorisk.analysis.decision.promises import changed, promise, with_promises
+from quorisk.analysis.decision.promises import changed, with_promises
 from quorisk.analysis.experiment.config import build, load
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.errors import ConfigError
@@ -13,6 +13,7 @@ from quorisk.kernels.states.search import explore
 from tests.support import point_of, values_of
 
 RACKS = {"model.racks": 2, "variant.rack_aware_placement": True}
+BOOKKEEPER, KAFKA, KRAFT = map(registry.promises, ("bookkeeper", "kafka", "kraft"))
 QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
 
 
@@ -29,18 +30,20 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
     ],
 )
 def test_an_acknowledged_entry_is_on_as_many_bookies_as_the_ack_quorum(given, copies, on_disk, survives):
-    promised = promise("bookkeeper", QUORUMS | given)
-    assert promised
+    assert BOOKKEEPER
+    promised = BOOKKEEPER(QUORUMS | given)
     assert promised[:4] == (copies, 3, on_disk, survives)
     assert (promised.nodes, promised.waits_for) == (copies - 1, copies)
     assert promised.zones == ("zone" in survives)
 
 
 def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
-    assert promise("kafka", {"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3, 3)
+    assert KAFKA
+    assert KRAFT
+    assert KAFKA({"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3, 3)
     values = {"model.min_isr": 2, "model.replication_factor": 3, "variant.acks": "all"}
-    assert promise("kraft", values) == (2, 3, False, "1 broker", 1, 0, 3, 3)
-    assert promise("compaction", {}) is None
+    assert KRAFT(values) == (2, 3, False, "1 broker", 1, 0, 3, 3)
+    assert registry.promises("compaction") is None
 
 
 @pytest.mark.parametrize("acks", ["all", "1"])
@@ -55,8 +58,8 @@ def test_a_partition_loses_nothing_with_as_many_brokers_as_it_promises_to_surviv
         assert found.complete
         return not any(found.breaking_states[each.name] for each in model.invariants if each.data_loss)
 
-    promised = promise("kraft", dotted_values(model, point_of(model, **sizes)))
-    assert promised
+    assert KRAFT
+    promised = KRAFT(dotted_values(model, point_of(model, **sizes)))
     assert (promised.copies, promised.survives) == {"all": (2, "1 broker"), "1": (1, "no broker")}[acks]
     assert is_safe(promised.nodes)
     assert not is_safe(promised.nodes + 1)

@@ -1,0 +1,24 @@
+"""What BookKeeper promises of an acknowledged entry."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from quorisk.kernels.protocols.promises import Promise, several
+
+
+def promise(values: Mapping[str, Any]) -> Promise:
+    """Returns what a configuration promises, from its parameters by dotted key."""
+    write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
+    # all bookies of an ensemble but one may be in one rack, as it spans two at least
+    spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement"))
+    zones = int(spread and ack_quorum == write_quorum > 1)
+    return Promise(
+        copies=ack_quorum,
+        stored=write_quorum,
+        on_disk=values.get("faults.max_amnesias", 0) == 0,
+        survives=several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else ""),
+        nodes=ack_quorum - 1,
+        zones=zones,
+        asked=write_quorum,
+        waits_for=ack_quorum,
+    )

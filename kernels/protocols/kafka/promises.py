@@ -1,0 +1,22 @@
+"""What Kafka before KRaft promises of a committed record."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from quorisk.kernels.protocols.promises import Promise, several
+
+
+def promise(values: Mapping[str, Any]) -> Promise:
+    """Returns what a configuration promises, from its parameters by dotted key."""
+    # the in-sync set may shrink to the leader; brokers flush nothing before they acknowledge it
+    replicas = values["model.replicas"]
+    return Promise(
+        copies=1,
+        stored=replicas,
+        on_disk=False,
+        survives=several(0, "broker"),
+        nodes=0,
+        zones=0,
+        asked=replicas,
+        waits_for=replicas,
+    )

@@ -1,0 +1,34 @@
+"""What a protocol promises of an acknowledged entry: the form of what `promise` returns in a protocol's `promises`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class Promise(NamedTuple):
+    """What a configuration promises, whatever its runs say."""
+
+    copies: int
+    """The fewest copies of an entry when it is acknowledged."""
+    stored: int
+    """The copies of an entry in the end, if nothing breaks: what storage is paid for."""
+    on_disk: bool
+    """Whether these copies survive a power cut when the entry is acknowledged; else they are in the page cache."""
+    survives: str
+    """What may be lost at once when an entry is acknowledged, whichever it is: "1 bookie", "1 bookie or 1 zone"."""
+    nodes: int
+    """How many nodes that are."""
+    zones: int
+    """How many zones that are."""
+    asked: int
+    """The copies whose answers a write may wait for: all of them, or its leader's alone."""
+    waits_for: int
+    """How many of these answers a write waits for."""
+
+
+Promises = Callable[[Mapping[str, Any]], Promise]
+"""`promise(values)`: what a configuration promises, from its parameters by dotted key."""
+
+
+def several(num: int, what: str) -> str:
+    """Returns so many of something in words: "no bookie", "1 bookie", "2 bookies"."""
+    return f"{num or 'no'} {what}{'s' if num > 1 else ''}"
