@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis import tidy
+from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
     if not common:
         raise ConfigError(f"{before}, {after}: they have no configuration in common")
     num = len(common)
-    surer = 1.0 - (1.0 - confidence) / (2 * num)
+    surer = simultaneous(confidence, 2 * num)
     first, second = (_by(keys, _rows(path, invariant, surer)) for path in (before, after))
     changes = [_change(dict(zip(keys, key, strict=True)), first[key], second[key]) for key in common]
     return Diff(changes, settings, len(first) - num, len(second) - num, confidence)

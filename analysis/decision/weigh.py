@@ -12,6 +12,7 @@ from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.method import unknown_outcomes
+from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
 
@@ -86,7 +87,7 @@ class Weigher:
         return pd.DataFrame(records)
 
     def _weighed(self, experiment: Experiment, point: GridPoint, number: int, num_points: int) -> dict[str, Any]:
-        level = 1.0 - (1.0 - experiment.run.confidence) / max(len(experiment.scenarios), 1)
+        level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))
         if self._tell:
             self._tell(f"{self._what}configuration {number:,} of {num_points:,}")
         key = point.point_id, level

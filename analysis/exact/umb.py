@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from quorisk.kernels.model import COMPLETED, HORIZON, LOST, OUTCOMES, STUCK, UNFINISHED, Model
+from quorisk.analysis.exact.answers import ENDS, breaks
+from quorisk.kernels.model import OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.states.chain import Chain, p_step
 
 Time = Literal["discrete", "stochastic"]
@@ -32,8 +33,7 @@ def write_umb(chain: Chain, model: Model, path: Path, time: Time) -> None:
         "steps": p_step(chain) if by_jump else p_step(chain) * chain.total_rate,
         "time": mean_time if by_jump else goes_on.astype(float),
     }
-    labels = {OUTCOMES[i]: chain.ends == i for i in (COMPLETED, STUCK, LOST, HORIZON)}
-    labels |= {invariant.name: chain.broken >> i & 1 == 1 for i, invariant in enumerate(model.invariants)}
+    labels = {OUTCOMES[i]: chain.ends == i for i in ENDS} | breaks(chain, model)
     files = {"state-is-initial.bin": _bits(chain.initial > 0.0), **_transitions(chain, goes_on)}
     if time == "stochastic":
         files["state-to-exit-rate.bin"] = np.where(goes_on, chain.total_rate, 1.0)

@@ -5,10 +5,10 @@
 
     [rates.bookie_is_lost]
     value = "1 % / year"
-    means = "the SSD of a bookie dies, and all that is on it"
+    means = "the SSD of a bookie fails for good, and everything on it is lost"
     source = "Backblaze Drive Stats, SSDs, 2022 and 2023: 0.9 to 1.05 % a year"
 
-An experiment file takes them all with `profile = "NAME"`, and sets anew what it knows better.
+An experiment file takes them all with `profile = "NAME"`, and overrides those that it knows better.
 """
 
 import tomllib
@@ -22,8 +22,6 @@ from quorisk.kernels.errors import ConfigError
 FOLDER = "profiles"
 BUILT_IN = Path(__file__).absolute().parents[2] / "configs" / FOLDER
 """Beside the packages, or in the one that a wheel installs."""
-ASSUMED = "assumed"
-"""The source of a figure that has none."""
 _FIELDS = {"value", "means", "source"}
 
 
@@ -34,7 +32,7 @@ class Figure(NamedTuple):
     """The value as the profile's file states it."""
     means: str
     source: str
-    """Where the figure comes from; ASSUMED if it has no source."""
+    """Where the figure comes from; "assumed" if it has no source."""
 
 
 class Profile(NamedTuple):
