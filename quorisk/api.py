@@ -42,19 +42,22 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
     return config.load(Path(source), changes)
 
 
-def estimate(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Estimated:
+def estimate(
+    source: Source, overrides: Overrides = (), *, memory: str | int = "1GiB", threads: int | None = None
+) -> Estimated:
     """Estimates by random runs how likely an experiment's one configuration is to break each invariant.
 
-    `threads` (all cores if None) changes the speed, never the numbers. Times are in seconds if the experiment's rates
-    have units, else in units of model time. Raises ConfigError if the experiment cannot be used or has several
-    configurations, and EngineError if its engine does not work on this machine.
+    If losses are too rare to count, the likeliest paths are solved exactly, within `memory` (bytes, or a text such as
+    "512MiB"). `threads` (all cores if None) changes the speed, never the numbers. Times are in seconds if the
+    experiment's rates have units, else in units of model time. Raises ConfigError if the experiment cannot be used or
+    has several configurations, and EngineError if its engine does not work on this machine.
 
     Example: `estimate("configs/defect1.toml", {"run.runs": 100_000}).data_loss.high`
     """
-    experiment = load_experiment(source, overrides)
+    experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with show.estimate_bar(experiment.run.runs) as (progress, solving):
         threads = threads or estimating.num_cores()
-        return Estimated(*estimating.estimate(experiment, threads, progress, solving=solving))
+        return Estimated(*estimating.estimate(experiment, threads, progress, most, solving))
 
 
 def exact(
