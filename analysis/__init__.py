@@ -1,1 +1,1 @@
-"""Estimates, intervals, searches and comparisons of protocols, and the `quorisk` command."""
+"""What a number means: estimates, intervals, exact answers, searches, comparisons, traces and decisions."""

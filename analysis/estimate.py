@@ -122,10 +122,10 @@ def estimate(
 ) -> Estimate:
     """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
-    `run.method` says whether all is counted, or the likeliest paths are solved exactly, for which `memory_bytes` are.
-    `progress` is called with the number of runs that ended since its last call, `solving` while the likeliest paths are
-    solved with their transitions so far, and how many there may be. Raises ConfigError if there are several
-    points, or if `run.method` cannot be used.
+    `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
+    `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
+    `solving` is called with their transitions so far, and how many there may be. Raises ConfigError if there are
+    several points, or if `run.method` cannot be used.
     """
     point_id, point = only_point(experiment).point_id, only_point(experiment).point
     model, run = experiment.model, experiment.run

@@ -1,11 +1,13 @@
 """Results for notebooks: what a sweep left behind, as pandas frames with tidy columns.
 
-from quorisk.analysis.tidy import load
-from quorisk.plots.loss import loss
+Example:
 
-sweep = load("results/demo")
-sweep.frame.groupby("model.ack_quorum")["p"].max()
-loss(sweep.frame)
+    from quorisk.analysis.tidy import load
+    from quorisk.plots.loss import loss
+
+    sweep = load("results/demo")
+    sweep.frame.groupby("model.ack_quorum")["p"].max()
+    loss(sweep.frame)
 """
 
 import itertools
@@ -32,16 +34,15 @@ if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
 
 RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", "experiment.toml"
-"""Of a sweep's folder: its table, the folder with what each task found, and the experiment file, led by what overrode
-it."""
+"""In a sweep's folder: its table, the folder with what each task found, and the experiment file, whose first lines say
+what overrode it."""
+OVERRIDE = "# --set "
+"""What each of these lines begins with."""
 TASK_SCHEMA = (
     results.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
     .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
 )  # fmt: skip
 """Of the files in TASKS: a row is a job, which is a range of runs of one point."""
-OVERRIDE = "# --set "
-"""Before each of the latter, in the first lines."""
-
 NOT_OURS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What comes of numbers and words that no sweep writes."""
 
@@ -60,9 +61,9 @@ class Sweep(NamedTuple):
 def load(path: str | Path, confidence: float | None = None) -> Sweep:
     """Loads the results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
 
-    Without such a file there are 95% intervals, each on its own; with `confidence` they have that confidence, whatever
-    the file says, each on its own. Raises ResultError if there are no results that can be
-    read, ConfigError if the experiment file cannot be used.
+    Without such a file, intervals hold with 95% confidence, each on its own; with `confidence`, they hold with that
+    confidence, each on its own, whatever the file says. Raises ResultError if there are no results that can be read,
+    and ConfigError if the experiment file cannot be used.
     """
     path = Path(path)
     table_path = path / RESULTS if path.is_dir() else path

@@ -71,9 +71,8 @@ def estimate_year(
 ) -> Year[Estimate]:
     """Estimates every scenario of an experiment's one design, each with as many runs as it asks for.
 
-    `memory_bytes` are for the likeliest paths of a scenario whose losses are rare.
-    `progress` is called with the number of runs that ended since its last call.
-    Raises ConfigError.
+    `memory_bytes` are for the likeliest paths of a scenario whose losses are rare. `progress` is called with the number
+    of runs that ended since its last call. Raises ConfigError.
     """
     level = yearly.confidence_of_each(experiment.run.confidence, len(experiment.points))
     alone = _one_by_one(experiment, level)

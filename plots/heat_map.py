@@ -30,7 +30,6 @@ _HALF_LIGHT = 0.179
 """The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
 _CELL_IN = 0.42, 1.25
 """Height and width."""
-
 _LOW_IN = 2.4
 """A figure of this height has no room for a long word beside it."""
 

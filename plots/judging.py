@@ -29,8 +29,8 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
     As if they went on as those made so far: with the same shares of losses and of hidden runs. Without either that is
     the rule of three at this confidence, log(tail) / log(1 - target), if the interval is Clopper-Pearson's. Else it is
     that of a confidence sequence (`analysis.statistics.sequential`), which excludes the target once n KL(share, target)
-    is about log(1 / (2 tail)) + log(pi n / 2) / 2. Infinite beyond MOST_RUNS, and so if the target
-    lies between the share of losses and that of losses and hidden runs together.
+    is about log(1 / (2 tail)) + log(pi n / 2) / 2. Infinite beyond MOST_RUNS, and if the target lies between the share
+    of losses and that of losses and hidden runs together.
     """
     lost, most = point["losses"] / point["runs"], (point["losses"] + point["hidden"]) / point["runs"]
     exact = not point["sequential"]

@@ -75,11 +75,7 @@ def summary(frame: "pd.DataFrame", width: int) -> Table:
 
     Data loss always has a column; what else breaks has one while the table is no wider than `width` characters.
     """
-    from quorisk.plots import (
-        numbers,
-        tables,
-        text,  # pandas takes its time to load
-    )
+    from quorisk.plots import numbers, tables, text  # here, since pandas takes its time to load
 
     lines, keys = tables.lines(frame, MOST_LINES, numbers.plain), text.varied(frame)
     columns = [[text.name(key), *(line.settings[i] for line in lines)] for i, key in enumerate(keys)]

@@ -36,7 +36,6 @@ ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
 """Seconds that a round of tasks is planned to take at most; with a budget it may be as short as the latter."""
 FIRST_PART, LATER_PART = 1 / 16, 1 / 4
 """Of the seconds left of a budget: how many the first round takes, which has to reach all points, and later ones."""
-
 BREAK_EVEN_S = 3.0, 300.0
 """Seconds for the break-even points of rates: half as long as the runs took, within these limits."""
 

@@ -27,7 +27,7 @@ class CostSettings(NamedTuple):
 
 
 def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
-    """The settings of a table [cost]. Raises ConfigError."""
+    """Returns the settings of a table [cost]. Raises ConfigError."""
     for key, value in table.items():
         if key not in CostSettings._fields:
             raise ConfigError(f"{show_key(f'cost.{key}')}: no such key; [cost] has {', '.join(CostSettings._fields)}")

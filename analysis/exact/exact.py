@@ -85,9 +85,8 @@ def exact(
 ) -> ExactResult:
     """Solves the one point of an experiment, also for data loss within each of `steps` and by each of `times`.
 
-    With `data_loss_alone` it says nothing of each invariant, in less time.
-    `progress` is called with the numbers of states and transitions found. The chain, with rates, is written to
-    `export_to`. Raises ConfigError.
+    With `data_loss_alone`, it leaves out the single invariants, which saves time. `progress` is called with the numbers
+    of states and transitions found. The chain, with rates, is written to `export_to`. Raises ConfigError.
     """
     model, grid_point = experiment.model, only_point(experiment)
     if export_to:

@@ -34,7 +34,7 @@ class RunSettings(NamedTuple):
     seed: int
     confidence: float
     engine: str
-    """`auto`, `numba` or `jax`."""
+    """`auto`, or one of `kernels.engines.ENGINES`."""
     method: str
     """How losses are found: one of keys.METHODS."""
     precision: float

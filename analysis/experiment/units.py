@@ -1,11 +1,12 @@
 """Physical quantities of an experiment file, exact: "5 s", "1 / 2 ms", "1 % / year", "1 / (3 years)".
 
     time = NUMBER UNIT                         250 us, 2.5 ms, 7 days
-    rate = NUMBER [%] / [NUMBER] UNIT          1 / 2 ms, 1 % / year, 20 / s; "per" may stand for the stroke
+    rate = NUMBER [%] / [NUMBER] UNIT          1 / 2 ms, 1 % / year, 20 / s; "per" may stand for the slash
 
-All after the stroke is below it: 1 / 2 ms is one each two milliseconds, 500 a second. (Libraries of units read it as
-half a millisecond, which is one reason to have so small a grammar; that the best of them takes seconds to load is
-another.) A year is the Julian one, 365.25 days. Months, which differ, and m, which may be minutes, are no units.
+Everything after the slash is the denominator: 1 / 2 ms is one every two milliseconds, 500 a second. (Libraries of
+units read it as half a millisecond, which is one reason for so small a grammar; that the best of them takes seconds to
+load is another.) A year is the Julian one, 365.25 days. Months, which differ in length, and m, which may mean minutes,
+are no units.
 """
 
 import re

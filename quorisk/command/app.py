@@ -11,7 +11,6 @@ import typer
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
-
 _OPTIONS = {"overrides": "set", "keys": "break_even"}
 """Options that are not called as their arguments in Python are."""
 

@@ -170,10 +170,7 @@ def compare_verb(
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
-    if ablation == bool(vary) or (ablation and all_pairs):
-        raise ConfigError("--vary, --ablation: give one of the two (--all-pairs goes with --vary)")
-    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
+    _check_comparison(vary, ablation, all_pairs, plot)
     from quorisk.analysis import compare, compare_years, estimate
     from quorisk.command import show
 
@@ -200,6 +197,13 @@ def compare_verb(
     show.compare(result, show.console())
     if plot:
         typer.echo(f"{plot}: a figure of the differences")
+
+
+def _check_comparison(vary: Sequence[str], ablation: bool, all_pairs: bool, plot: Path | None) -> None:
+    if ablation == bool(vary) or (ablation and all_pairs):
+        raise ConfigError("--vary, --ablation: give one of the two (--all-pairs goes with --vary)")
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
 
 
 def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:

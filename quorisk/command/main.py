@@ -77,7 +77,7 @@ def _said(error: QuoriskError) -> str:
 
 def _check_text(arguments: Sequence[str]) -> None:
     """Raises ConfigError if an argument would make a terminal do something, or cannot be written into a report, or if
-    results shall go where no file can be written."""
+    results are to go where no file can be written."""
     for argument in arguments:
         if any(_is_control(character) for character in argument):
             raise ConfigError(f"{argument}: has control characters, or is not UTF-8; rename it")
