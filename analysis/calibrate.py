@@ -194,7 +194,7 @@ def _paired(
 
 
 def _bernoulli(p: float, seed: int, repetition: int, first_run: int, num_runs: int) -> int:
-    """Losses among runs that lose with probability p, each for itself."""
+    """Losses among runs, each of which loses with probability p, independently of the others."""
     return int(_generator(seed, repetition, first_run, p).binomial(num_runs, p))
 
 

@@ -1,6 +1,6 @@
 """Variants that lose data too seldom for the runs that are compared: each is estimated alone (docs/rare-events.md).
 
-Runs of two variants that nearly never lose data say nothing about how much oftener one does. The intervals of two
+Runs of two variants that nearly never lose data say nothing about how much more often one does. The intervals of two
 estimates do: if v lies in [v1, v2] and b in [b1, b2], then v - b lies in [v1 - b2, v2 - b1], and v / b in
 [v1 / b2, v2 / b1]. Where two variants have the same head, they differ beyond it alone, and runs of both from its exits,
 under the same random numbers, tell more: v - b = F (q_v - q_b).

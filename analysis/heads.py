@@ -158,7 +158,7 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
 
 
 def wrong(head: Mapping[str, Any], invariants: list[str]) -> str:
-    """In what a row's head contradicts itself; empty if in nothing."""
+    """How a row's head contradicts itself; empty if it does not."""
     if not head["digest"]:
         return ""
     if [each["name"] for each in head["invariants"]] != [DATA_LOSS, *invariants]:

@@ -280,7 +280,7 @@ def check(table: pa.Table, path: Path) -> None:
 
 
 def _wrong(each: Mapping[str, Any]) -> str:
-    """In what a row contradicts itself; empty if in nothing."""
+    """How a row contradicts itself; empty if it does not."""
     counts = [each[name] for name in OUTCOMES]
     if min(counts) < 0 or each["num_runs"] < (0 if each["head"] else 1) or each["first_run"] < 0:
         return "counts below zero, or no runs"

@@ -190,7 +190,7 @@ def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
     """What losses are made of: a row for each point and set of kinds of faults that lost runs met, the most first.
 
     Columns: `point_id`; `faults`, a sorted tuple of names, empty if a loss needed none; `losses`; their `share` in all
-    losses of the point, and `low` and `high` of its interval, each for itself, with this confidence.
+    losses of the point, and `low` and `high` of its interval, each on its own, with this confidence.
     """
     import pandas as pd
 

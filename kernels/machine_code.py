@@ -14,12 +14,12 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from quorisk.kernels import ops
 from quorisk.kernels.ops import (
-    _nth_bit_branch_free,
     as_int64,
     as_uint64,
     leading_zeros,
     lowest_bit,
     nth_bit,
+    nth_bit_branch_free,
     popcount,
     where,
 )
@@ -91,7 +91,7 @@ HAS_PDEP = llvm.get_host_cpu_features().get("bmi2", False)
 def _nth_bit_numba(mask, n):
     if HAS_PDEP:
         return lambda mask, n: lowest_bit(_pdep(1 << n, mask))
-    return lambda mask, n: _nth_bit_branch_free(mask, n)
+    return lambda mask, n: nth_bit_branch_free(mask, n)
 
 
 @intrinsic

@@ -1,7 +1,7 @@
 """The contract between a protocol and everything that runs it: engines, search, exact solver, traces.
 
 Every bit of nondeterminism of a model is (initial choice, action instance, lost subset). An engine draws it, the
-exhaustive search enumerates it, a trace records it. Nothing outside a protocol's file knows that protocol.
+exhaustive search enumerates it, a trace records it. Nothing outside a protocol's package knows that protocol.
 """
 
 from collections.abc import Callable, Mapping

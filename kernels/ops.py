@@ -2,8 +2,8 @@
 
 A protocol's functions are plain Python over 64-bit signed integers and NamedTuples of them. Called with Python integers
 they compute (traces of runs); called with expressions they become machine code, or arrays of XLA's (`kernels.tracing`).
-Fields use at most 63 bits, so that `>>` never meets a sign bit. In what Numba itself compiles, the operations are what
-`kernels.machine_code` says. Random numbers are made with them, too, of JAX's arrays as well.
+Fields use at most 63 bits, so that `>>` never meets a sign bit. In code that Numba itself compiles, the operations are
+what `kernels.machine_code` says. Random numbers are made with them, too, of JAX's arrays as well.
 """
 
 from collections.abc import Callable
@@ -124,7 +124,7 @@ def nth_bit(mask: Any, n: Any) -> Any:
     """Position of the bit set in `mask` that has `n` bits set below it."""
     if isinstance(mask, int):
         return bits(mask)[n]
-    return _nth_bit_branch_free(mask, n)
+    return nth_bit_branch_free(mask, n)
 
 
 def deposit(word: int, mask: int) -> int:
@@ -144,7 +144,8 @@ def lowest_bit(mask):
 
 
 @jitable
-def _nth_bit_branch_free(mask, n):
+def nth_bit_branch_free(mask, n):
+    """`nth_bit` of a traced or compiled value, without a branch."""
     position = 0
     for width in (32, 16, 8, 4, 2, 1):
         below = popcount((mask >> position) & ((1 << width) - 1))

@@ -56,7 +56,7 @@ class Teller(Protocol):
         """The step from `state` to `after` that this action made."""
 
     def verdict(self, state: Any, params: Any, invariant: str) -> str:
-        """In what a state breaks an invariant: a sentence."""
+        """How a state breaks an invariant: a sentence."""
 
     def variables(self, state: Any, params: Any) -> Mapping[str, Any]:
         """The specification's variables and their values: integers, booleans, model values (str), sequences (tuple),

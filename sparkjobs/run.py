@@ -172,7 +172,7 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
     model, engine = registry.load(work.protocol), choose(work.engine)
     sums, head = [0] * num_columns(model), None
     with assigned(engine.NAME):
-        _compile_once(engine, work)
+        compile_once(engine, work)
         if piece.head:
             assert work.run
             point = work.grid[piece.job.point]
@@ -187,8 +187,8 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
     return Done(piece.job, sums, attempt, host, engine.NAME, versions, wall_s, head)
 
 
-def _compile_once(engine: Engine, work: Work) -> None:
-    """Compiles what a job runs."""
+def compile_once(engine: Engine, work: Work) -> None:
+    """Compiles what jobs run, unless this process has done so before."""
     call = partial(engine.simulate, registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
     _once(engine.NAME, work.protocol, call)
 

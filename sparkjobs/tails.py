@@ -102,7 +102,7 @@ def _save(path: Path, head: dict[str, Any], exits: Exits | None) -> None:
 
 
 def _make_room(folder: Path, num_bytes: int) -> None:
-    """Removes the oldest heads until there is room for one of so many bytes. Who reads one goes on reading it."""
+    """Removes the oldest heads until there is room for one of so many bytes. Who is reading one can go on."""
     found = sorted((each.stat().st_mtime, each.stat().st_size, each) for each in folder.glob("head-*.npz"))
     taken = sum(size for _, size, _ in found)
     for _, size, each in found:

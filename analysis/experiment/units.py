@@ -102,7 +102,7 @@ def say_rate(rate_per_s: float) -> str:
 
 
 def _digits(number: float) -> str:
-    """Three digits, thousands with commas, and no zeros behind the point."""
+    """Three digits, thousands with commas, and no zeros at the end of a fraction."""
     if number >= 1e6 or number < 1e-3:
         return f"{number:.3g}"
     rounded = float(f"{number:.3g}")

@@ -59,7 +59,7 @@ def find(
     """A counterexample to any wanted invariant: a shortest one if the search of all states finds it within the memory,
     else one from the first `max_runs` random runs, minimised.
 
-    The search goes on behind states that break another invariant and follows every action and loss whatever their
+    The search goes on beyond states that break another invariant and follows every action and loss whatever their
     rates; random runs end at data loss. `tell` is called with what is being done.
     """
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)

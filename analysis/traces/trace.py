@@ -57,7 +57,7 @@ class Replayed(NamedTuple):
     newly_broken: list[list[str]]
     """By state, the invariants that it is the first to break."""
     verdict: str
-    """In what the last state breaks the trace's invariant; empty if it has none."""
+    """How the last state breaks the trace's invariant; empty if it has none."""
 
 
 def replay(trace: Trace) -> Replayed:

@@ -88,7 +88,7 @@ class _Drawn(NamedTuple):
 class Table(NamedTuple):
     """States in which runs start, by state; see `starts.Starts`."""
 
-    cumulative: Any  # int64; states behind the last one, which nobody draws, have UNIT as well
+    cumulative: Any  # int64; places after the last state, which are never drawn, have UNIT as well
     columns: tuple[Any, ...]  # the leaves of the states, in the types in which lanes hold them
 
 

@@ -14,7 +14,7 @@ block 0 alone:
               is not used
     word 3    those of messages 2 and 3
 
-Where these bits leave a decision open, further blocks settle it. Who draws them although nothing is open gets the same
+Where these bits leave a decision open, further blocks settle it. Drawing them although nothing is open gives the same
 answer.
 
     block 1               first half: the 64 bits that follow word 0; second half: whether an instance is accepted

@@ -36,7 +36,7 @@ class Engine(Protocol):
         """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
         `progress` is called in this thread with the number of runs that have ended since its last call. `later` says
-        about how many runs of each point, or of such as are kin to it (`points.kin`), further calls will ask this
+        about how many runs of each point, or of points that are kin to it (`points.kin`), further calls will ask this
         process for.
         """
 

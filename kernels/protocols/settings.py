@@ -12,7 +12,7 @@ class Setting(NamedTuple):
     key: str
     """The key that stands for it, or "not modelled": no number that Quorisk gives depends on it then."""
     note: str = ""
-    """In what it differs, if it does."""
+    """How it differs, if it does."""
 
 
 def table(settings: Sequence[Setting], cluster: str) -> str:

@@ -213,7 +213,7 @@ def _empty(states: int, transitions: int) -> Arrays:
 def _by_source(
     source: np.ndarray, target: np.ndarray, p: np.ndarray, expires: np.ndarray, leaves: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Transitions ordered by source, and those to the two states behind all others."""
+    """Transitions ordered by source, and those to the two states after all others."""
     num_states = len(leaves)
     first = np.zeros(num_states + 3, np.int64)
     for state in source:

@@ -101,7 +101,7 @@ def shortest(
 ) -> Shortest:
     """A path with the fewest steps to a state that breaks any wanted invariant (places in the model's).
 
-    The search goes on behind states that break another one. Of all such paths it is the same one each time. Memory,
+    The search goes on beyond states that break another one. It finds the same one of all such paths each time. Memory,
     `progress` and errors as with `search.explore`.
     """
     visited = visit(model, params, memory_bytes, progress, wanted)

@@ -154,7 +154,7 @@ change = like = pack = unpack = LATE
 
 
 def _keep(state, kept, count):
-    """The number of a state: that of its equal, or `count` if it is new, behind all others.
+    """The number of a state: that of its equal, or `count` if it is new, after all others.
 
     NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
     """

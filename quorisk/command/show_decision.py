@@ -35,7 +35,7 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
         table.add_row(*map(escape, row))
     out.print(table)
     if left_out:
-        out.print(f"For want of room, not here but with --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
+        out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
     if len(advice.designs) > MOST_LINES:
         out.print(f"{len(advice.designs) - MOST_LINES:,} more with --json")
     out.print(advice.words.headline, style="bold", soft_wrap=True)
@@ -113,7 +113,7 @@ def _losses(design: Design) -> str:
 
 
 def diff(found: Diff, invariant: str) -> None:
-    """Prints how two sweeps compare: what differs first, the largest difference before all."""
+    """Prints how two sweeps compare: what differs first, by the size of the difference."""
     out = console()
     changes = sorted(found.changes, key=lambda each: (each.verdict == NOT_SHOWN, -abs(each.difference)))
     table = Table()

@@ -64,7 +64,7 @@ def test_the_table_of_designs_fits_the_screen_and_says_what_it_leaves_out(width,
     end = next(place for place, line in enumerate(lines) if line.startswith("└"))
     assert max(map(len, lines[: end + 1])) <= width
     headings = " ".join(" ".join(lines[1:4]).replace("┃", " ").split())
-    left_out = lines[end + 1].partition("--json: ")[2].split(", ") if "For want of room" in lines[end + 1] else []
+    left_out = lines[end + 1].partition("--json: ")[2].split(", ") if "for lack of room" in lines[end + 1] else []
     assert len(left_out) == {60: 3, 80: 1, 100: 0, 120: 0}[width]
     for heading in ("interval", "copies", "survives", "stores"):
         assert (heading in headings) != (heading in left_out)

@@ -30,7 +30,7 @@ from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs import folder, screen
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, plan
-from quorisk.sparkjobs.run import Done, Piece, _compile_once, pieces_of, run, run_piece
+from quorisk.sparkjobs.run import Done, Piece, compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.state import State, identities
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
@@ -182,7 +182,7 @@ def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):
 
     engine = SimpleNamespace(NAME="numba", simulate=simulate)
     monkeypatch.setattr("quorisk.sparkjobs.run.choose", lambda name: engine)
-    monkeypatch.setattr("quorisk.sparkjobs.run._compile_once", lambda *given: None)
+    monkeypatch.setattr("quorisk.sparkjobs.run.compile_once", lambda *given: None)
     run_piece(work_of(load()), Piece(Job(0, 0, 10), later=1234), 0)
     assert told == [1234]
 
@@ -353,12 +353,12 @@ def test_one_worker_of_a_machine_compiles_while_the_others_wait(load, tmp_path, 
 
     def worker(_):
         start.wait()
-        _compile_once(engine, work)
+        compile_once(engine, work)
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(worker, range(3)))
     assert set(others) == {0}
-    _compile_once(engine, work)
+    compile_once(engine, work)
     assert len(others) <= 3
 
 

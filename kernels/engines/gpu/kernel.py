@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 
 def rows(stepper: Stepper, size: Size, seed: Any, first_run: Any, num_runs: Any, interpret: bool = False) -> Row:
-    """The rows of runs `first_run` to `first_run` + `num_runs` - 1, int32 by run; those behind them mean nothing.
+    """The rows of runs `first_run` to `first_run` + `num_runs` - 1, int32 by run; those after them mean nothing.
 
     `seed` is a uint64, the others are int64; see `How.interpret`.
     """

@@ -33,8 +33,8 @@ def simulate(
     """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
     `progress` is called in this thread with the number of runs that have ended since its last call. `later` says
-    about how many runs of each point, or of such as are kin to it, further calls will ask this process for. The result
-    does not depend on `threads`, nor on when a kernel takes over from the generic engine.
+    about how many runs of each point, or of points that are kin to it, further calls will ask this process for. The
+    result does not depend on `threads`, nor on when a kernel takes over from the generic engine.
     """
     if len(points.starts.cumulative):  # kernels start at the beginning
         return numba_engine.simulate(model, points, jobs, seed, threads, progress)

@@ -115,7 +115,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
 
 
 def verdict(state: layout.State, params: Any, invariant: str) -> str:
-    """In what a state breaks an invariant."""
+    """How a state breaks an invariant."""
     return _VERDICTS[invariant](spec_state(state, params), params)
 
 

@@ -34,10 +34,10 @@ WORDS = {
     ),
     "compactor_phase_two_update_context": _Words(
         "the new ledger is published",
-        note="readers take {context}, then the topic {behind}",
+        note="readers take {context}, then the topic {rest}",
     ),
     "compactor_phase_two_update_horizon": _Words(
-        "the new horizon is published", note="readers take {context}, then the topic {behind}"
+        "the new horizon is published", note="readers take {context}, then the topic {rest}"
     ),
     "compactor_phase_two_persist_cusror": _Words(
         "the cursor is persisted: horizon {horizon}, ledger {context}",
@@ -76,7 +76,7 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
         "content": _ids(content or ()),
         "context": _or_none("L", then.compactedTopicContext),
         "horizon": _or_none("m", then.compactionHorizon),
-        "behind": _behind(then.compactionHorizon),
+        "rest": _after(then.compactionHorizon),
         "deleted": ", ".join(ledger for ledger in old if ledger not in now) or "nothing",
     }
     notes = [Note((BROKER,), words.note.format(**fields))] if words.note else []
@@ -87,7 +87,7 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
 
 
 def verdict(state: State, params: Any, invariant: str) -> str:
-    """In what a state breaks an invariant."""
+    """How a state breaks an invariant."""
     spec = spec_state(state, params)
     context, horizon = spec.compactedTopicContext, spec.compactionHorizon
     if invariant == "CompactedLedgerLeak":
@@ -95,7 +95,7 @@ def verdict(state: State, params: Any, invariant: str) -> str:
     read = (spec.compactedLedgers[context - 1] if context else None) or ()
     if invariant == "DuplicateNullKeyMessage":
         twice = [m for m in read if m.key == NULL_KEY and m.id > horizon]
-        return f"Readers get {_ids(twice)} twice: from ledger L{context}, and from the topic {_behind(horizon)}."
+        return f"Readers get {_ids(twice)} twice: from ledger L{context}, and from the topic {_after(horizon)}."
     missing = [
         m
         for m in spec.messages[:horizon]
@@ -129,8 +129,8 @@ def _or_none(letter: str, number: int) -> str:
     return f"{letter}{number}" if number else "none"
 
 
-def _behind(horizon: int) -> str:
-    return f"behind m{horizon}" if horizon else "from its start"
+def _after(horizon: int) -> str:
+    return f"after m{horizon}" if horizon else "from its start"
 
 
 def _ids(messages: Iterable[Message]) -> str:

@@ -72,7 +72,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
 
 
 def verdict(state: layout.State, params: Any, invariant: str) -> str:
-    """In what a state breaks an invariant."""
+    """How a state breaks an invariant."""
     spec = spec_state(state, params)
     if invariant == "LeaderInIsr":
         return f"{_replica(spec.quorumState.leader)} leads, but is not in the ISR {_replicas(spec.quorumState.isr)}."

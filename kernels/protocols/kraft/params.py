@@ -104,7 +104,7 @@ PARAMETERS = (
         "truncate_on_divergence",
         "variant",
         None,
-        "a follower whose log diverges from the leader's truncates it first (off: it fetches on behind its own end)",
+        "a follower whose log diverges from the leader's truncates it first (off: it goes on fetching at its own end)",
     ),
     Parameter(
         "catch_up_to_high_watermark",

@@ -4,7 +4,7 @@ from quorisk.kernels.protocols.settings import Setting
 
 SETTINGS = (
     Setting("`replication.factor`", "`model.replication_factor`", "1 to 5"),
-    Setting("`min.insync.replicas`", "`model.min_isr`", "also the size that the ELR maintains"),
+    Setting("`min.insync.replicas`", "`model.min_isr`", "also the size that ISR and ELR together are to keep"),
     Setting(
         "`acks=all`, `acks=1`", "`variant.acks`", 'with `"1"` a record counts as acknowledged once its leader has it'
     ),
@@ -42,7 +42,7 @@ SETTINGS = (
     Setting(
         "`broker.rack`, replica placement",
         "not modelled",
-        "brokers fail one by one, within a scenario one after the other",
+        "brokers fail one at a time",
     ),
     Setting(
         "controller quorum (`controller.quorum.voters`)",

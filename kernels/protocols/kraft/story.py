@@ -87,7 +87,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
 
 
 def verdict(state: layout.State, params: Any, invariant: str) -> str:
-    """In what a state breaks an invariant."""
+    """How a state breaks an invariant."""
     s = spec_state(state, params)
     md, committed = s.con_partition_metadata, f"records up to offset {s.inv_true_hwm - 1} are committed"
     if invariant == "LeaderCompletenessProperty":

@@ -31,7 +31,7 @@ OF_32_BITS, OF_16_BITS = Shape(16, 32), Shape(32, 16)
 
 
 @pytest.fixture(autouse=True)
-def _no_kernels_at_hand(monkeypatch, tmp_path):
+def no_kernels_at_hand(monkeypatch, tmp_path):
     """Kernels are observed and compiled anew, and nothing is left for other tests."""
     monkeypatch.setattr(build, "folder", lambda: tmp_path)
     monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
