@@ -101,13 +101,13 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
 
 
 def random_runs(protocol: str) -> Experiment:
-    """What the engines step of a protocol: all else as an experiment file has it by default, so all rates are 1."""
+    """Returns what the engines step of a protocol: all else has its default, so all rates are 1."""
     cases = registry.cases(protocol)
     return config.build({"protocol": protocol, **(cases.bench or {"model": cases.small})}, f"bench of {protocol}")
 
 
 def search(protocol: str) -> Experiment | None:
-    """What the exhaustive search visits of a protocol; None if nothing."""
+    """Returns what the exhaustive search visits of a protocol; None if nothing."""
     tables = registry.cases(protocol).bench_search
     return config.build({"protocol": protocol, **tables}, f"bench of {protocol}") if tables else None
 

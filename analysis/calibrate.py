@@ -89,7 +89,7 @@ class Result(NamedTuple):
 
 
 def estimators(probabilities: Sequence[float], runs: int, confidence: float, seed: int) -> Iterator[Estimator]:
-    """All of them: `runs` are those of the intervals for a fixed number of runs."""
+    """Yields every kind of interval on each chain; `runs` are those of the intervals for a fixed number of runs."""
     chains = [("Bernoulli", p, partial(_bernoulli, p, seed)) for p in probabilities]
     chains += [(name, p, partial(_protocol, name, seed)) for name, p in PROTOCOL_P.items()]
     for chain, p, draw in chains:
@@ -126,7 +126,7 @@ def calibrate(
 
 
 def parse_probabilities(text: str) -> list[float]:
-    """Probabilities such as "0.5,0.1". Raises ConfigError."""
+    """Returns probabilities such as "0.5,0.1". Raises ConfigError."""
     try:
         probabilities = [float(each) for each in text.split(",")]
     except ValueError:

@@ -209,8 +209,8 @@ def _assumptions(plan: Plan) -> list[str]:
 
 
 def rows(result: Result) -> list[dict[str, Any]]:
-    """A row for each event and pair, for a data frame: the shared parameters under their dotted keys (no horizon is
-    infinite), `protocol`, `model_version`, `seed`, `runs`, `confidence`, `variant`, `baseline`, `invariant`,
+    """Returns a row for each event and pair, for a data frame: the shared parameters under their dotted keys (no
+    horizon is infinite), `protocol`, `model_version`, `seed`, `runs`, `confidence`, `variant`, `baseline`, `invariant`,
     `data_loss` (whether its breach is), and the fields of `Comparison`, its table's among them.
     """
     names = ("protocol", "model_version", "seed", "runs", "confidence")

@@ -48,8 +48,8 @@ def compared(
     threads: int,
     solving: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, Alone], list[Comparison]]:
-    """The probability of data loss of every variant, by label, and the pairs of variant and baseline compared by what
-    is known of each. If runs tell enough of all of them there is nothing by label, and pairs stay as they were.
+    """Returns the probability of data loss of every variant, by label, and the pairs of variant and baseline compared
+    by what is known of each. If runs tell enough of all of them there is nothing by label, and pairs stay as they were.
 
     The intervals are as wide as those of difference and ratio need for all pairs to hold together. `solving` is called
     as by `estimate.estimate`.

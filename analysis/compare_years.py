@@ -40,7 +40,7 @@ class Years(NamedTuple):
 
 
 def plans(changed: Changed, make: Callable[[Changed], Plan]) -> dict[str, Plan]:
-    """The plans that `make` makes of each of an experiment's scenarios; none if it has not several. Raises ConfigError.
+    """Returns the plans that `make` makes of each of several scenarios; none if there are fewer. Raises ConfigError.
 
     Each is held to a confidence with which all hold together.
     """

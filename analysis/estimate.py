@@ -172,7 +172,7 @@ def estimate(
 
 
 def method_of(found: Rare | None, run: RunSettings) -> str:
-    """What results call the method of an answer."""
+    """Returns what results call the method of an answer."""
     if found is None:
         return estimator_of(run).method
     return rare.named(found.known.solved.leaves, found.known.exits is not None, estimator_of(run))
@@ -199,7 +199,7 @@ def _exposure(invariant: str, tally: Tally) -> Exposure:
 
 
 def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:
-    """The risk of an invariant, or DATA_LOSS, by a tally of runs; with a `part`, they are from the exits of a head."""
+    """Returns the risk of an invariant, or DATA_LOSS, by a tally of runs: with a `part`, runs from a head's exits."""
     losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     estimator = estimator_of(run)
     if part:

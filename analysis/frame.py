@@ -26,7 +26,7 @@ def frame(
     target: float = math.inf,
     num_scenarios: int = 1,
 ) -> "pd.DataFrame":
-    """One row for each point and invariant, before them one for any data loss (`invariant` is DATA_LOSS).
+    """Returns one row for each point and invariant, before them one for any data loss (`invariant` is DATA_LOSS).
 
     Columns: the identity (but `parameters`), every parameter under its dotted key (`model.write_quorum`), `runs`,
     `steps`, `messages`, `wall_s`, the outcomes' counts, `engine` and `stopped`, and for the invariant: `invariant`,
@@ -67,7 +67,7 @@ def frame(
 
 
 def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":
-    """How the intervals of a table are made: by the confidence sequence if at any point runs were not fixed before."""
+    """Returns how a table's intervals are made: by the confidence sequence unless all numbers of runs were fixed."""
     from quorisk.analysis.statistics.estimator import Estimator
 
     fixed = all(set(reasons) <= {results.BY_RUNS, results.CERTAIN} for reasons in table["stopped"].to_pylist())

@@ -50,7 +50,7 @@ _NOTHING: Mapping[str, Any] = {
 
 
 def record(model: "Model", found: "Known | None", most_transitions: int) -> dict[str, Any]:
-    """What a table keeps of a head, before any run starts from its exits."""
+    """Returns what a table keeps of a head, before any run starts from its exits."""
     from quorisk.analysis import rare  # here, since what reads tables solves nothing
 
     if found is None:
@@ -74,7 +74,7 @@ def record(model: "Model", found: "Known | None", most_transitions: int) -> dict
 
 
 def with_runs(head: Mapping[str, Any], tail: "Tally", first_run: int) -> dict[str, Any]:
-    """A head that had no runs, with those from its exits that have numbers from `first_run` on."""
+    """Returns a head that had no runs, with those from its exits that have numbers from `first_run` on."""
     broken = {DATA_LOSS: tail.outcomes["lost"], **tail.broken}
     return {
         **head,
@@ -92,7 +92,7 @@ def is_for(head: Mapping[str, Any], most_transitions: int) -> bool:
 
 
 def merge(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
-    """The head of rows that merge: the only one there is, or equal ones whose runs add up. Raises ResultError."""
+    """Returns the head of rows that merge: the only one, or equal ones whose runs add up. Raises ResultError."""
     there = [head for head in heads if head and head["digest"]]
     if not there:
         return None
@@ -126,12 +126,12 @@ def _joined(ranges: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
 
 
 def num_runs(head: Mapping[str, Any]) -> int:
-    """How many runs from its exits there are."""
+    """Returns how many runs from its exits there are."""
     return sum(int(part["num_runs"]) for part in head["runs"])
 
 
 def part(head: Mapping[str, Any], invariant: str) -> "Part":
-    """What is known for certain of an invariant, or DATA_LOSS."""
+    """Returns what is known for certain of an invariant, or DATA_LOSS."""
     from quorisk.analysis import rare
 
     of = _of(head, invariant)
@@ -139,7 +139,7 @@ def part(head: Mapping[str, Any], invariant: str) -> "Part":
 
 
 def broken(head: Mapping[str, Any], invariant: str) -> int:
-    """In how many runs from its exits an invariant was broken, or data lost."""
+    """Returns in how many runs from its exits an invariant was broken, or data lost."""
     return sum(each["broken"] for each in head["invariants"] if each["name"] == invariant)
 
 
@@ -148,7 +148,7 @@ def _of(head: Mapping[str, Any], invariant: str) -> Any:
 
 
 def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> tuple[float, float, float, str]:
-    """Estimate, interval and method of an invariant, or DATA_LOSS."""
+    """Returns estimate, interval and method of an invariant, or DATA_LOSS."""
     from quorisk.analysis import rare
 
     known, losses, runs = part(head, invariant), broken(head, invariant), num_runs(head)
@@ -158,7 +158,7 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
 
 
 def wrong(head: Mapping[str, Any], invariants: list[str]) -> str:
-    """How a row's head contradicts itself; empty if it does not."""
+    """Returns how a row's head contradicts itself; empty if it does not."""
     if not head["digest"]:
         return ""
     if [each["name"] for each in head["invariants"]] != [DATA_LOSS, *invariants]:

@@ -100,18 +100,18 @@ def is_rare(run: RunSettings, losses: int, hidden: int) -> bool:
 
 
 def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSettings) -> tuple[int, int]:
-    """The losses that an experiment's precision is about, and the runs that may hide one."""
+    """Returns the losses that an experiment's precision is about, and the runs that may hide one."""
     losses = outcomes[OUTCOMES[LOST]] if run.precision_of == DATA_LOSS else broken[run.precision_of]
     return losses, sum(outcomes[OUTCOMES[outcome]] for outcome in unknown_outcomes(run))
 
 
 def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
-    """How runs end that may hide a loss: one that would have come later."""
+    """Returns how runs end that may hide a loss: one that would have come later."""
     return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
 
 
 def count(where: Where, run: RunSettings, end: int, before: Made | None = None) -> Made:
-    """The first `end` of the runs that are asked for, given those `before`: fewer, if they are precise enough."""
+    """Returns the first `end` of the runs asked for, given those `before`: fewer, if they are precise enough."""
 
     def enough(losses: int, runs: int, hidden: int) -> bool:
         return counts(run) and is_precise(run, losses, runs, hidden)
@@ -147,7 +147,7 @@ def warm(model: Model, point: Point) -> None:
 
 
 def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int:
-    """The size at which a point's head stops growing, if the pilot's runs took so many steps."""
+    """Returns the size at which a point's head stops growing, if the pilot's runs took so many steps."""
     if run.method == "exact":
         return rare.MOST_TRANSITIONS
     return rare.most_transitions(run.runs, pilot_steps / pilot_runs)
@@ -161,7 +161,7 @@ def known(
     memory_bytes: int = HEAD_BYTES,
     progress: Callable[[int, int], None] | None = None,
 ) -> Known | None:
-    """A point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
+    """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
     A function of these alone: whoever solves it gets the same. `progress` is told of the head's transitions, and how
     many there may be.
@@ -182,7 +182,7 @@ def known(
 
 
 def from_exits(points: Points, exits: Exits) -> Points:
-    """A point whose runs start at the exits of its head."""
+    """Returns a point whose runs start at the exits of its head."""
     return points._replace(starts=starts(exits.rows, exits.layout, exits.flows))
 
 
@@ -194,7 +194,7 @@ def solve(
     memory_bytes: int = HEAD_BYTES,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rare | None:
-    """A point's head and the runs from its exits; None if `run.method` has none.
+    """Returns a point's head and the runs from its exits; None if `run.method` has none.
 
     `pilot` says how long its runs are. `progress` is as for `known`.
     """
@@ -218,7 +218,7 @@ def answer(
     memory_bytes: int = HEAD_BYTES,
     solving: Callable[[int, int], None] | None = None,
 ) -> tuple[Made, Rare | None]:
-    """The runs of a point from the beginning, and what is known besides if losses are too rare for them.
+    """Returns the runs of a point from the beginning, and what is known besides if losses are too rare for them.
 
     `solving` is told of the head's transitions, and how many there may be. Raises ConfigError if `run.method` cannot be
     used.

@@ -72,11 +72,11 @@ class Part(NamedTuple):
     """Whether runs from the exits tell of it."""
 
     def p(self, losses: int, runs: int) -> float:
-        """The estimate; the middle of what is possible if nothing was sampled."""
+        """Returns the estimate; the middle of what is possible if nothing was sampled."""
         return self.inside + self.leaves * (losses / runs if self.is_sampled else 0.5)
 
     def interval(self, estimator: Estimator, losses: int, runs: int, hidden: int) -> tuple[float, float]:
-        """The interval that follows from that of q, rounded outwards by all that L, F and the exits may be off."""
+        """Returns the interval that follows from that of q, widened by all that L, F and the exits may be off."""
         q_low, q_high = estimator.interval(losses, runs, hidden) if self.is_sampled else (0.0, 1.0)
         sampled = max(0.0, self.leaves - self.left_out)
         low = self.inside + sampled * max(0.0, q_low - 2.0 * self.num_exits / UNIT)
@@ -97,8 +97,11 @@ class Part(NamedTuple):
 
 
 def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
-    """By invariant, and for DATA_LOSS. Of an invariant whose breach does not end a run, what comes after the head is
-    not sampled: an exit does not tell whether it was broken before."""
+    """Returns what is known of each invariant, and of DATA_LOSS.
+
+    Of an invariant whose breach does not end a run, what comes after the head is not sampled: an exit does not tell
+    whether it was broken before.
+    """
     found = {DATA_LOSS: _part(solved.lost, solved.leaves, exits)}
     for invariant in model.invariants:
         inside, leaves = solved.broken[invariant.name]
@@ -118,8 +121,9 @@ def applies(point: Point, run: RunSettings) -> bool:
 
 
 def most_transitions(runs: int, mean_steps: float) -> int:
-    """The size at which a head stops growing, for an experiment of `runs` runs of `mean_steps` steps each: a power of
-    two, so that other runs of the same point, whose mean is nearly the same, nearly always have the same head."""
+    """Returns the size at which a head stops growing, for an experiment of `runs` runs of `mean_steps` steps each: a
+    power of two, so that other runs of the same point, whose mean is nearly the same, nearly always have the same head.
+    """
     most = 1 << round(math.log2(max(runs * mean_steps / STEPS_A_TRANSITION, 1.0)))
     return max(FEWEST_TRANSITIONS, min(MOST_TRANSITIONS, most))
 
@@ -132,7 +136,7 @@ def solve(
     progress: Callable[[int, int], None] | None = None,
     certain: float = CERTAIN,
 ) -> tuple[Head, Solved] | None:
-    """The head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L.
+    """Returns the head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L.
 
     None if not even the likeliest paths can be solved: runs move to and fro among too many states.
     """
@@ -159,14 +163,14 @@ def solve(
 
 
 def named(leaves: float, is_sampled: bool, estimator: Estimator) -> str:
-    """What results call the method by which any data loss was found."""
+    """Returns what results call the method by which any data loss was found."""
     if not is_sampled:
         return CERTIFIED if leaves else EXACT
     return f"{SAMPLED}: {estimator.method}"
 
 
 def digest(solved: Solved, exits: Exits | None) -> str:
-    """What tells this head from all others: SHA-256, in hex, of what is known for certain, and of the exits."""
+    """Returns what tells this head from all others: SHA-256, in hex, of what is known for certain, and of the exits."""
     found = hashlib.sha256(repr((solved.cost, solved.states, solved.transitions, solved.lost, solved.leaves)).encode())
     found.update(repr(solved.broken).encode())
     if exits:
@@ -176,7 +180,7 @@ def digest(solved: Solved, exits: Exits | None) -> str:
 
 
 def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confidence: float) -> HeadPart:
-    """What results say of a head of whose exits `losses` of `runs` runs were lost."""
+    """Returns what results say of a head of whose exits `losses` of `runs` runs were lost."""
     return HeadPart(
         cost=solved.cost,
         states=solved.states,

@@ -120,7 +120,7 @@ IDENTITY_COLUMNS = Identity._fields
 
 
 def identity(row: Mapping[str, Any]) -> Identity:
-    """The identity of a row."""
+    """Returns the identity of a row."""
     return Identity(**{name: row[name] for name in IDENTITY_COLUMNS})
 
 
@@ -133,7 +133,7 @@ def row(
     wall_s: float,
     head: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1, which `engine` computed here."""
+    """Returns a row of SCHEMA from the tally of runs first_run to first_run + tally.runs - 1, computed by `engine`."""
     sums = {c.name: getattr(tally, c.name) for c in COLUMNS if c.name in Tally._fields and c.merge != BY_FAULTS}
     invariants = [
         {
@@ -164,7 +164,7 @@ def row(
 
 @cache  # reading them takes milliseconds, and every row of a sweep has them
 def versions(engine: str) -> list[str]:
-    """What computes results with an engine here, as 'name version'."""
+    """Returns what computes results with an engine here, as 'name version'."""
     found = []
     for name in (
         "quorisk",
@@ -179,7 +179,7 @@ def versions(engine: str) -> list[str]:
 
 
 def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum of a point's rows, given in any order. A row's `source`, if it has one, is what errors call it.
+    """Returns the sum of a point's rows, given in any order. A row's `source`, if it has one, is what errors call it.
 
     Raises ResultError unless the rows agree in all identity columns and their run ranges lie end to end.
     """
@@ -253,7 +253,7 @@ def write(table: pa.Table, file: Path | IO[bytes]) -> None:
 
 
 def read(path: Path) -> pa.Table:
-    """A table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if the file holds anything else."""
+    """Returns a table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if it holds anything else."""
     table = stored.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
     table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
     check(table, path)

@@ -33,13 +33,13 @@ def write(table: pa.Table, file: Path | IO[bytes]) -> None:
 
 
 def sealed(parquet: bytes) -> bytes:
-    """A Parquet file with a seal."""
+    """Returns a Parquet file with a seal."""
     footer = _footer_at(parquet)
     return parquet[:footer] + _SEAL + hashlib.sha256(parquet).digest() + parquet[footer:]
 
 
 def read(path: Path, schema: pa.Schema) -> pa.Table:
-    """A table that `write` wrote, of `schema`. Raises ResultError if the file holds anything else, or has changed."""
+    """Returns a table that `write` wrote, of `schema`. Raises ResultError if the file is another, or has changed."""
     try:
         if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
             raise ResultError(f"{path}: not a file")

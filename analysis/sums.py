@@ -16,8 +16,10 @@ _JOBS_AT_ONCE = 256
 
 
 def most_runs(max_steps: int) -> int:
-    """Runs of `max_steps` steps at most whose sums fit 64 bits: those of squared steps and of the parts of times grow
-    fastest, as a step sends fewer than 64 messages."""
+    """Returns how many runs of at most `max_steps` steps have sums that fit 64 bits.
+
+    Those of squared steps and of the parts of times grow fastest, as a step sends fewer than 64 messages.
+    """
     return int((2**63 - 1) // max(max_steps**2, MOST_HIGH_TICKS))
 
 
@@ -31,7 +33,8 @@ def run_sums(
     progress: Callable[[int], None] | None = None,
     later: int = 0,
 ) -> list[int]:
-    """The tally of a job, of length `num_columns(model)`, whatever its size; the rest is as in `Engine.simulate`."""
+    """Returns the tally of a job, of length `num_columns(model)`, whatever its size; the rest is as in
+    `Engine.simulate`."""
     sums = np.zeros(num_columns(model), object)
     parts = _split(job, most_runs(int(points.max_steps[job.point])))
     while jobs := list(islice(parts, _JOBS_AT_ONCE)):
@@ -47,6 +50,6 @@ def _split(job: Job, most: int) -> Iterator[Job]:
 
 
 def losses_by_faults(row: Mapping[str, Any]) -> list[tuple[frozenset[str], int]]:
-    """How many lost runs of a result row met which kinds of faults, the most first; no faults are the empty set."""
+    """Returns how many lost runs of a row met which kinds of faults, the most first; the empty set: no faults."""
     found = [(frozenset(each["faults"]), int(each["losses"])) for each in row["losses_by_faults"]]
     return sorted(found, key=lambda each: (-each[1], sorted(each[0])))

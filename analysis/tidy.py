@@ -85,7 +85,7 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
 
 
 def tasks(folder: Path) -> pa.Table:
-    """The rows of all jobs of a sweep that have ended, of TASK_SCHEMA. Raises ResultError."""
+    """Returns the rows of all jobs of a sweep that have ended, of TASK_SCHEMA. Raises ResultError."""
     tables = [TASK_SCHEMA.empty_table()]
     for path in task_files(folder):
         tables.append(stored.read(path, TASK_SCHEMA))
@@ -94,12 +94,12 @@ def tasks(folder: Path) -> pa.Table:
 
 
 def task_files(folder: Path) -> list[Path]:
-    """The files of a sweep's folder that `tasks` reads, in their order."""
+    """Returns the files of a sweep's folder that `tasks` reads, in their order."""
     return sorted(path for path in (folder / TASKS).glob("*.parquet") if path.stem.isdecimal())
 
 
 def result_rows(folder: Path) -> pa.Table:
-    """The rows of a sweep's table, and the seconds that they took: `results.SCHEMA`. Raises ResultError."""
+    """Returns the rows of a sweep's table, and the seconds that they took: `results.SCHEMA`. Raises ResultError."""
     table = results.read(folder / RESULTS)
     seconds = tasks(folder).group_by("point_id").aggregate([("wall_s", "sum")])
     at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
@@ -108,13 +108,13 @@ def result_rows(folder: Path) -> pa.Table:
 
 
 def overrides(text: str) -> list[str]:
-    """What overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
+    """Returns what overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
     first = itertools.takewhile(lambda line: line.startswith(OVERRIDE), text.splitlines())
     return [line.removeprefix(OVERRIDE) for line in first]
 
 
 def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.95) -> Sweep:
-    """A result table, judged as an experiment says, or if there is none with this confidence.
+    """Returns a result table, judged as an experiment says, or if there is none with this confidence.
 
     Raises ValueError or the like if no sweep wrote the table.
     """
@@ -128,7 +128,7 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
 
 
 def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """A frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
+    """Returns a frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
 
     `exposed_for` is `mean_exposed` in words, empty where there is none.
     With scenarios: `run.scenario`, and `per_year`, how many times a year it happens. The grid's parameters come first.
@@ -187,7 +187,7 @@ def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
-    """What losses are made of: a row for each point and set of kinds of faults that lost runs met, the most first.
+    """Returns what losses are made of: a row for each point and set of kinds of faults met, the most first.
 
     Columns: `point_id`; `faults`, a sorted tuple of names, empty if a loss needed none; `losses`; their `share` in all
     losses of the point, and `low` and `high` of its interval, each on its own, with this confidence.
@@ -205,7 +205,7 @@ def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
 
 
 def histograms(table: pa.Table) -> "pd.DataFrame":
-    """One row for each point, quantity and bin that is not empty.
+    """Returns one row for each point, quantity and bin that is not empty.
 
     Columns: `point_id`; `quantity`, which is "steps" (of every run) or "time to loss" (model time of the lost runs);
     `bin_low` and `bin_high`, the smallest value in the bin and the one that all values in it are at most (steps) or

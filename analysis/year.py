@@ -45,13 +45,13 @@ class Year(NamedTuple, Generic[Result]):
         ]
 
     def share(self, scenario: str) -> float | None:
-        """The part of the losses, as estimated, that are a scenario's; None if there are none, or some are unseen."""
+        """Returns a scenario's part of the estimated losses; None if there are none, or some are unseen."""
         p = self.scenarios[scenario].data_loss.p
         return self.per_year[scenario] * p / self.losses.p if self.losses.p and not self.unseen else None
 
 
 def by_design(experiment: Experiment) -> dict[tuple[tuple[str, Any], ...], list[GridPoint]]:
-    """The points of each design, one for each of its scenarios, in the experiment's order."""
+    """Returns the points of each design, one for each of its scenarios, in the experiment's order."""
     designs: dict[tuple[tuple[str, Any], ...], list[GridPoint]] = {}
     for point in experiment.points:
         designs.setdefault(point.design, []).append(point)

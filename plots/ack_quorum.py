@@ -18,7 +18,7 @@ _WIDTH_IN, _HEIGHT_IN = 8.5, 3.4
 
 
 def ack_quorum_figure(curves: pd.DataFrame, budget: pd.DataFrame, title: str, caption: str) -> Figure:
-    """The figure of `curves` (see `curves_over_loss`) beside that of `budget` (see `budget_of`)."""
+    """Returns the figure of `curves` (see `curves_over_loss`) beside that of `budget` (see `budget_of`)."""
     with quorisk_style():
         figure, canvas = framed(title, caption, _WIDTH_IN, _HEIGHT_IN)
         left, right = canvas.subplots(1, 2, width_ratios=(1.2, 1))

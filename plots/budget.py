@@ -32,8 +32,8 @@ class Part(NamedTuple):
 
 
 def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = None) -> Figure | None:
-    """The figure of a result frame and of its losses by kinds of faults (`by_faults`). None if nothing was lost, or
-    there are neither scenarios nor faults to tell losses apart by.
+    """Returns the figure of a result frame and of its losses by kinds of faults (`by_faults`). None if nothing was
+    lost, or there are neither scenarios nor faults to tell losses apart by.
     """
     rows = choose.of(frame, text.ANY_LOSS)
     found = [each for each in designs(rows) if each.worst["losses"]]
@@ -64,13 +64,13 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
 
 
 def by_scenario(design: Design) -> list[Part]:
-    """What the scenarios add to a design's losses a year."""
+    """Returns what the scenarios add to a design's losses a year."""
     parts = [(part[text.SCENARIO], part["per_year"] * part["p"]) for part in design.worst.get("parts", ())]
     return _shares(dict(parts))
 
 
 def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
-    """What the sets of kinds of faults add to a design's losses, under the faults that are worst for it.
+    """Returns what the sets of kinds of faults add to a design's losses, under the faults that are worst for it.
 
     `losses_by_faults` has a row for each point and set that came up: `point_id`, `faults` (names of kinds, none if the
     run met no fault) and `losses`, the lost runs that met just these.
@@ -123,7 +123,7 @@ def _amounts(axes: Axes, shown: Sequence[Design]) -> None:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """What is drawn, and of what."""
+    """Returns what is drawn, and of what."""
     what = "its losses a year" if text.is_yearly(rows) else "its probability of data loss"
     return (
         f"{text.terms(rows)} Each design that lost data is shown under its worst faults; on the right is the estimate "

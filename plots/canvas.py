@@ -46,7 +46,7 @@ def framing(frame: Frame) -> Iterator[None]:
 
 
 def framed(title: str, caption: str, width_in: float, height_in: float) -> tuple[Figure, SubFigure]:
-    """A figure, and the part of it for panels and title, of this size; the caption has its room below."""
+    """Returns a figure, and the part of it for panels and title, of this size; the caption has its room below."""
     wanted = _FRAME.get() or Frame()
     title = title if wanted.title is None else wanted.title
     width_in = wanted.size_in[0] if wanted.size_in else width_in
@@ -67,17 +67,17 @@ def framed(title: str, caption: str, width_in: float, height_in: float) -> tuple
 
 
 def title_of(figure: Figure) -> str:
-    """The title of a framed figure."""
+    """Returns the title of a framed figure."""
     return str(figure.get_label())
 
 
 def caption_of(figure: Figure) -> str:
-    """The caption of a framed figure."""
+    """Returns the caption of a framed figure."""
     return str(figure.subfigs[1].get_label())
 
 
 def without_caption(svg: bytes, figure: Figure) -> bytes:
-    """The SVG of a framed figure, cut off above its caption."""
+    """Returns the SVG of a framed figure, cut off above its caption."""
     foot = figure.subfigs[1]
     below_in = figure.get_figheight() * foot.bbox_relative.height if foot.bbox_relative else 0.0
     ElementTree.register_namespace("", _SVG)
@@ -93,7 +93,7 @@ def without_caption(svg: bytes, figure: Figure) -> bytes:
 
 
 def given_or_current(ax: Axes | None) -> Axes:
-    """The axes to draw into: those given, else pyplot's current ones, as in a notebook."""
+    """Returns the axes to draw into: those given, else pyplot's current ones, as in a notebook."""
     if ax is not None:
         return ax
     from matplotlib import pyplot  # here, since it sets up a window system
@@ -114,17 +114,17 @@ def log_ticks(axis: Axis) -> None:
 
 
 def columns_of(num_panels: int, most: int) -> int:
-    """How many panels go side by side so that rows are as full as can be, `most` at most."""
+    """Returns how many panels go side by side so that rows are as full as can be, `most` at most."""
     rows = math.ceil(num_panels / most)
     return math.ceil(num_panels / rows)
 
 
 def width_beside(labels: Sequence[str]) -> float:
-    """The width in inches of a figure with these labels at its left, so that there is room for the rest."""
+    """Returns the width in inches of a figure with these labels at its left, so that there is room for the rest."""
     return max(7.5, 4.0 + 0.065 * max(len(label) for label in labels))
 
 
 def legend_columns(labels: Sequence[str], width_in: float) -> int:
-    """How many entries of a legend fit side by side."""
+    """Returns how many entries of a legend fit side by side."""
     longest = max(len(label) for label in labels)
     return max(1, int(width_in * _CHARACTERS_IN * 0.8 / (longest + 12)))

@@ -14,12 +14,12 @@ _DESIGN = ("model.", "variant.")
 
 
 def of(frame: pd.DataFrame, invariant: str) -> pd.DataFrame:
-    """The rows of one invariant: one for each point."""
+    """Returns the rows of one invariant: one for each point."""
     return frame[frame["invariant"] == invariant]
 
 
 def worst(rows: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The rows whose intervals reach highest, `most` at most, in the order in which they are."""
+    """Returns the rows whose intervals reach highest, `most` at most, in the order in which they are."""
     if len(rows) <= most:
         return rows
     return rows.loc[rows["high"].nlargest(most, keep="first").index.sort_values()]
@@ -37,29 +37,29 @@ def succeeded(rows: Any) -> Any:
 
 
 def left_out(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
-    """A sentence for a caption, led by a space; empty if all are shown."""
+    """Returns a sentence for a caption, led by a space; empty if all are shown."""
     return f" Shown: the {which}, {num_shown:,} of {num_all:,}; {FULL_TABLE}." if num_shown < num_all else ""
 
 
 def design(keys: Sequence[str]) -> list[str]:
-    """The parameters that a design chooses: quorums, sizes, mechanisms."""
+    """Returns the parameters that a design chooses: quorums, sizes, mechanisms."""
     return [key for key in keys if key.startswith(_DESIGN)]
 
 
 def faults(keys: Sequence[str]) -> list[str]:
-    """The parameters that a design has to live with: message loss, rates, how long it is watched."""
+    """Returns the parameters that a design has to live with: message loss, rates, how long it is watched."""
     return [key for key in keys if not key.startswith(_DESIGN)]
 
 
 def where(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows with these settings."""
+    """Returns the rows with these settings."""
     for key, value in values.items():
         rows = rows[rows[key] == value]
     return rows
 
 
 def labels(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
-    """Each row's settings of these parameters, cut off where they get too long."""
+    """Returns each row's settings of these parameters, cut off where they get too long."""
     if not keys:
         return ["the one configuration"] * len(rows)
     return [text.cut(text.settings(row, keys), _LONGEST) for row in rows[list(keys)].to_dict("records")]

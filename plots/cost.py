@@ -25,8 +25,9 @@ _ARROW = 0.6
 
 
 def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure | None:
-    """The figure for one invariant of a result frame (`analysis.frame.frame`): a column of panels for each setting of
-    the faults, the first, middle and last of many, since faults are not a choice. None if there is only one design.
+    """Returns the figure for one invariant of a result frame (`analysis.frame.frame`): a column of panels for each
+    setting of the faults, the first, middle and last of many, since faults are not a choice. None if there is only one
+    design.
     """
     rows = choose.of(frame, invariant)
     keys = choose.design(text.varied(rows))
@@ -76,7 +77,7 @@ def cost(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, measure: str = STE
 
 
 def efficient_mask(costs: np.ndarray, risks: np.ndarray) -> np.ndarray:
-    """Which of n pairs no other one beats: bool, shape (n,)."""
+    """Returns which of n pairs no other one beats: bool, shape (n,)."""
     order = np.lexsort((risks, costs))
     mask = np.zeros(len(costs), bool)
     lowest, cost_there = np.inf, np.nan
@@ -88,7 +89,7 @@ def efficient_mask(costs: np.ndarray, risks: np.ndarray) -> np.ndarray:
 
 
 def mean(rows: pd.DataFrame, measure: str) -> pd.Series:
-    """What a run that succeeds costs, those that do not being paid for by those that do; infinite if none does."""
+    """Returns what a run that succeeds costs if it also pays for those that do not; infinite if none does."""
     return rows[measure] / choose.succeeded(rows)
 
 

@@ -20,7 +20,7 @@ _TOLD = (
 
 
 def estimate(case: Mapping[str, Any]) -> str:
-    """What is known of a case's losses, for people: in a run, or in a year."""
+    """Returns what is known of a case's losses, for people: in a run, or in a year."""
     if case["high"] == 0.0:
         return "0, proved"
     return numbers.probability(case)
@@ -59,7 +59,7 @@ class Design(NamedTuple):
         return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
 
     def shortfalls(self) -> list[str]:
-        """Where its promises fall short of what designs are held to, whatever the runs say."""
+        """Returns where its promises fall short of what designs are held to, whatever the runs say."""
         at, said = self.worst, []
         if at.get("write_p99_high_ms", 0.0) > at.get("wants_write_p99_ms", math.inf):
             said.append(f"p99 of a write {numbers.number(at['write_p99_ms'])} ms")
@@ -79,7 +79,7 @@ class Design(NamedTuple):
         return judge(max(point["low"] for point in self.points), self.worst["high"], target)
 
     def telling(self, target: float) -> dict[str, Any]:
-        """The case that the verdict rests on: the worst, or where that one alone decides nothing, one that fails."""
+        """Returns the case that the verdict rests on: the worst, or one that fails if that decides nothing."""
         fails = self.verdict(target) == FAILS and self.worst["low"] <= target
         return max(self.points, key=lambda point: point["low"]) if fails else self.worst
 
@@ -95,11 +95,11 @@ class Design(NamedTuple):
         return min(runs) if failing else max(runs)
 
     def p_stuck(self) -> float:
-        """The share of runs that get stuck, under the faults or in the scenario in which most do."""
+        """Returns the share of runs that get stuck, under the faults or in the scenario in which most do."""
         return float(max(row["stuck"] / row["runs"] for point in self.points for row in point.get("parts", [point])))
 
     def cost(self, measure: str) -> float:
-        """The "messages" or "steps" for each run that succeeds, on average over the faults; infinite if none does."""
+        """Returns the "messages" or "steps" a run that succeeds, averaged over the faults; infinite if none does."""
         succeeded = [choose.succeeded(point) for point in self.points]
         if not all(succeeded):
             return math.inf
@@ -108,8 +108,8 @@ class Design(NamedTuple):
 
 
 def designs(rows: pd.DataFrame) -> list[Design]:
-    """The designs among the rows of one invariant by rank: those proved to lose nothing, those of which no run lost
-    data, then those first whose intervals reach least high.
+    """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, those of which no run
+    lost data, then those first whose intervals reach least high.
     """
     keys = text.varied(rows)
     design_keys = choose.design(keys)
@@ -133,7 +133,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
 
 
 def place(design: Design) -> tuple[Any, ...]:
-    """What orders designs that share a rank: their promises, and how often runs get stuck."""
+    """Returns what orders designs that share a rank: their promises, and how often runs get stuck."""
     promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
     return design.is_changed, *promised, design.p_stuck(), design.settings
 

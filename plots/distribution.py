@@ -21,7 +21,7 @@ _TITLES = {STEPS: "Steps of a run", TIME_TO_LOSS: "Model time until data is lost
 
 
 def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure:
-    """The figure of a result frame (`analysis.frame.frame`) and its histograms (`analysis.tidy.histograms`)."""
+    """Returns the figure of a result frame (`analysis.frame.frame`) and its histograms (`analysis.tidy.histograms`)."""
     rows = choose.of(frame, text.ANY_LOSS)
     shown = _lines(rows)
     timed = histograms[(histograms["quantity"] == TIME_TO_LOSS) & np.isfinite(histograms["bin_high"])]

@@ -28,7 +28,7 @@ class Flip(NamedTuple):
 
 
 def flip(choose: Callable[[float], str], chosen: str, step: float) -> Flip | None:
-    """The nearest factor on the side of `step` at which `choose` names another design; None within a factor of MOST."""
+    """Returns the nearest factor on the side of `step` at which the choice flips; None if it does not up to MOST."""
     before, beyond = 1.0, step
     while (instead := choose(beyond)) == chosen:
         before, beyond = beyond, beyond * step
@@ -42,7 +42,7 @@ def flip(choose: Callable[[float], str], chosen: str, step: float) -> Flip | Non
 
 
 def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
-    """What would change the choice among these designs, as far as their own rows tell: sentences.
+    """Returns what would change the choice among these designs, as far as their own rows tell: sentences.
 
     Tried are the target, how often a year each scenario happens, and each setting of the faults alone.
     """

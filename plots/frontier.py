@@ -26,9 +26,9 @@ _TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 
 
 
 def frontier_figure(frame: pd.DataFrame) -> Figure | None:
-    """The figure of a result frame, about any data loss: losses down, the 99th percentile of writes across (without
-    [latency], the copies stored), and what is stored as the size of the mark. None if that says nothing: for one
-    design, or for a protocol without copies.
+    """Returns the figure of a result frame, about any data loss: losses down, the 99th percentile of writes across
+    (without [latency], the copies stored), and what is stored as the size of the mark. None if that says nothing: for
+    one design, or for a protocol without copies.
     """
     rows = choose.of(frame, text.ANY_LOSS)
     found = designs(rows)
@@ -131,7 +131,7 @@ def _beats(one: Design, other: Design, across: str) -> bool:
 
 
 def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
-    """What is drawn, and of what."""
+    """Returns what is drawn, and of what."""
     said = [
         text.terms(rows),
         f"Each design is shown under its worst faults. Bars: {text.intervals(rows)}.",

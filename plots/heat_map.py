@@ -35,7 +35,8 @@ _LOW_IN = 2.4
 
 
 def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None) -> tuple[str, str] | None:
-    """The parameters of rows and columns: `hue` and `x`, or what a design chooses rather than what it has to live with.
+    """Returns the parameters of rows and columns: `hue` and `x`, or what a design chooses rather than what it has to
+    live with.
 
     None if the grid does not vary two parameters, or one fixes the others.
     """
@@ -54,7 +55,7 @@ def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None)
 def heat_map_figure(
     frame: pd.DataFrame, invariant: str = text.ANY_LOSS, x: str | None = None, hue: str | None = None
 ) -> Figure | None:
-    """The figure for one invariant of a result frame (`analysis.frame.frame`): a panel for each setting of the
+    """Returns the figure for one invariant of a result frame (`analysis.frame.frame`): a panel for each setting of the
     parameters that are not its axes, `x` across and `hue` down. None if the grid varies fewer than two parameters.
     """
     rows = choose.of(frame, invariant)

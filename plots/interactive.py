@@ -12,13 +12,13 @@ _PART = ("per_year", "p", "low", "high", "losses")
 
 
 def data(found: Sequence[Design]) -> str:
-    """The designs as JSON, in the order of their rows."""
+    """Returns the designs as JSON, in the order of their rows."""
     places = {design.settings: number for number, design in enumerate(sorted(found, key=place))}
     return json.dumps([_design(design, places[design.settings]) for design in found], allow_nan=False)
 
 
 def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
-    """What can be dragged, in powers of ten, and the scenarios; a slider at its upper end sets no limit."""
+    """Returns what can be dragged, in powers of ten, and the scenarios; a slider at its upper end sets no limit."""
     highs = [high for design in found for point in design.points if (high := point["high"]) > 0] or [1.0]
     asked = [target] if math.isfinite(target) else []
     low, high = (round(math.log10(limit), 1) for limit in (min(highs + asked) / 10, max(highs + asked) * 10))

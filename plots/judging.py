@@ -12,14 +12,14 @@ MOST_RUNS = 10**15
 
 
 def judge(low: float, high: float, target: float) -> str:
-    """What an interval says about a target: it is met only if the whole interval is within it."""
+    """Returns what an interval says about a target: it is met only if the whole interval is within it."""
     if high <= target:
         return MEETS
     return FAILS if low > target else UNDECIDED
 
 
 def tail(rows: pd.DataFrame) -> float:
-    """The probability with which each of the intervals may miss on one side."""
+    """Returns the probability with which each of the intervals may miss on one side."""
     return float((1.0 - rows["confidence"].iloc[0]) / rows["together"].iloc[0] / 2.0)
 
 

@@ -24,7 +24,7 @@ class Looks:
         self._places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
 
     def of(self, settings: Mapping[str, Any]) -> Style:
-        """The style of a configuration, or of a part of its settings."""
+        """Returns the style of a configuration, or of a part of its settings."""
         main = [key for key in self._main if key in settings]
         rest = [key for key in settings if key not in main]
         return style_of(self._place(settings, main), self._place(settings, rest))

@@ -12,7 +12,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float) -> str:
-    """Three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 as many as it takes: 0.99982."""
+    """Returns three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 as many as it takes: 0.99982."""
     if _NEAR_1 < value < 1:
         return f"{value:.{-_last_place(value)}f}"
     mantissa, _, power = f"{value:.{_DIGITS - 1}e}".partition("e")
@@ -23,12 +23,12 @@ def number(value: float) -> str:
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """So many of them: 1 run, 2,000 runs, 1 loss, 2 losses."""
+    """Returns so many of something: 1 run, 2,000 runs, 1 loss, 2 losses."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
 def plain(value: float, digits: int = _DIGITS) -> str:
-    """The same without zeros at the end, of so many significant digits: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
+    """Returns so many significant digits, without zeros at the end: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
     if _NEAR_1 < value < 1 or not math.isfinite(value) or value == 0:
         return number(value) if _NEAR_1 < value < 1 else f"{value:g}"
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
@@ -43,22 +43,22 @@ def _stripped(written: str) -> str:
 
 
 def signed(value: float, write: Callable[[float], str] = plain) -> str:
-    """A difference, with its sign."""
+    """Returns a difference, with its sign."""
     return f"{'+' if value >= 0 else '−'}{write(abs(value))}"
 
 
 def span(low: float, high: float, write: Callable[[float], str] = plain) -> str:
-    """An interval in brackets."""
+    """Returns an interval in brackets."""
     return f"[{write(below(low))}, {write(above(high))}]"
 
 
 def above(value: float) -> float:
-    """The next number up that `number` and `plain` write as it is."""
+    """Returns the next number up that `number` and `plain` write as it is."""
     return _rounded(value, ROUND_CEILING)
 
 
 def below(value: float) -> float:
-    """The next number down that `number` and `plain` write as it is."""
+    """Returns the next number down that `number` and `plain` write as it is."""
     return _rounded(value, ROUND_FLOOR)
 
 
@@ -85,8 +85,8 @@ def is_solved(method: str) -> bool:
 
 
 def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
-    """The estimate; without losses its upper bound, since nothing seen is not nothing there. It is at most 1, unless
-    the risk is `yearly`. Of a head whose exits tell little, both ends are bounds, and there is no estimate."""
+    """Returns the estimate; without losses its upper bound, since nothing seen is not nothing there. It is at most 1,
+    unless the risk is `yearly`. Of a head whose exits tell little, both ends are bounds, and there is no estimate."""
     if not risk["losses"]:
         return bound(risk["high"], write, math.inf if risk.get("yearly") else 1.0)
     is_bracket = risk.get("bounds", False) and str(risk.get("method", "")).startswith(_HEAD)
@@ -94,14 +94,14 @@ def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number)
 
 
 def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0) -> str:
-    """The upper bound of what was not seen, of what is `most` at most; 0 if it is known that it cannot be."""
+    """Returns the upper bound of what was not seen, of what is `most` at most; 0 if it is known that it cannot be."""
     if high == 0:
         return write(0.0)
     return f"< {write(above(high))}" if high < most else "at most 1"
 
 
 def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
-    """Both ends of the interval; empty without losses or width, where `probability` says it all."""
+    """Returns both ends of the interval; empty without losses or width, where `probability` says it all."""
     if not risk["losses"] or risk.get("method") == _SOLVED:
         return ""
     low, high = below(risk["low"]), above(risk["high"])
@@ -109,7 +109,7 @@ def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) ->
 
 
 def between(low: float, high: float) -> str:
-    """Two numbers; a power of ten that they can share is written once: 0.912 to 1.45 × 10⁻⁶."""
+    """Returns two numbers; a power of ten that they can share is written once: 0.912 to 1.45 × 10⁻⁶."""
     whole = math.floor(math.log10(high)) if high > 0 else 0
     if -3 <= whole < 4 or not low or high / low >= 1000:
         return f"{number(low)} to {number(high)}"
@@ -117,7 +117,7 @@ def between(low: float, high: float) -> str:
 
 
 def short(value: float) -> str:
-    """A number that is written as it is, for ticks, settings and targets: 10⁻⁴, 0.001, 200, 2.5 × 10⁻⁷, −0.1."""
+    """Returns a number in full, for ticks, settings and targets: 10⁻⁴, 0.001, 200, 2.5 × 10⁻⁷, −0.1."""
     if value < 0:
         return f"−{short(-value)}"
     exponent = math.log10(value) if value > 0 else math.nan
@@ -129,7 +129,7 @@ def short(value: float) -> str:
 
 
 def power_of_two(value: float) -> str:
-    """One that is, or is one less, as it is up to 1024, else as a power: 0, 63, 512, 2¹⁵, 2¹⁵ − 1, 2⁻⁴."""
+    """Returns a power of two, or one less, as it is up to 1024, else as a power: 0, 63, 512, 2¹⁵, 2¹⁵ − 1, 2⁻⁴."""
     if value == 0 or 1 <= value < 1024:
         return f"{value:g}"
     exponent = round(math.log2(value))
@@ -138,7 +138,7 @@ def power_of_two(value: float) -> str:
 
 
 def size(num_bytes: float) -> str:
-    """Bytes in powers of 1024: 512 B, 3 KiB, 1.44 TiB."""
+    """Returns a number of bytes in powers of 1024: 512 B, 3 KiB, 1.44 TiB."""
     units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     power = min(max(int(math.log2(num_bytes) // 10), 0), len(units) - 1)
     amount = num_bytes / 1024.0**power
@@ -146,12 +146,12 @@ def size(num_bytes: float) -> str:
 
 
 def percent(confidence: float) -> str:
-    """A confidence level, with three digits of what is missing from certainty: 95%, 99.9%, 98.33%."""
+    """Returns a confidence level, with three digits of what is missing from certainty: 95%, 99.9%, 98.33%."""
     missing = float(f"{1.0 - confidence:.3g}")
     return f"{100.0 * (1.0 - missing):.14g}%"
 
 
 def share(value: float) -> str:
-    """A part of a whole in percent, of three digits: 91.2%, 0.05%, 99.98%."""
+    """Returns a part of a whole in percent, of three digits: 91.2%, 0.05%, 99.98%."""
     written = number(value) if _NEAR_1 < value < 1 else f"{value:.{_DIGITS}g}"
     return f"{Decimal(written).scaleb(2).normalize():f}%"

@@ -24,7 +24,7 @@ class Recommendation(NamedTuple):
 
 
 def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
-    """The recommendation of a result frame, about any data loss.
+    """Returns the recommendation of a result frame, about any data loss.
 
     `without_runs`: this many configurations are not in the frame, as time was up before any of their runs was done.
     """

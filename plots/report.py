@@ -84,7 +84,7 @@ def report(
     counterexample: Counterexample | None = None,
     without_runs: int = 0,
 ) -> str:
-    """The report of a result frame as HTML.
+    """Returns the report of a result frame as HTML.
 
     `without_runs` is as in `recommend`. Pictures are shown as images, in which browsers run nothing and load nothing.
     """

@@ -55,7 +55,7 @@ _PAPER, _NOTE, _STRONG = "#ffffff", "#f3f4f6", "#fde68a"
 
 
 def sequence_svg(diagram: Diagram) -> str:
-    """The diagram as the text of an SVG file; the same diagram gives the same text."""
+    """Returns the diagram as the text of an SVG file; the same diagram gives the same text."""
     return _Drawing(diagram).svg()
 
 

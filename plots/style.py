@@ -62,7 +62,7 @@ class Style(NamedTuple):
 
 
 def style_of(index: int, variation: int = 0) -> Style:
-    """The style of series number `index`, of its variation number `variation`."""
+    """Returns the style of series number `index`, of its variation number `variation`."""
     lap, place = divmod(index, MOST_LINES)
     marker = _MARKERS[(place + 3 * lap) % MOST_LINES]
     return Style(_COLOURS[place], marker, _DASHES[variation % len(_DASHES)], _FILLS[variation % len(_FILLS)])
@@ -76,7 +76,7 @@ def quorisk_style() -> Iterator[None]:
 
 
 def save(figure: Figure, kind: str) -> bytes:
-    """A figure as one of KINDS; the same figure gives the same bytes."""
+    """Returns a figure as one of KINDS; the same figure gives the same bytes."""
     buffer = BytesIO()
     with quorisk_style():
         _lay_out(figure)

@@ -36,8 +36,8 @@ class Line(NamedTuple):
 
 
 def lines(frame: pd.DataFrame, most: int, number: Callable[[float], str] = numbers.number) -> list[Line]:
-    """A line for each point of a result frame, in its order: for the `most` points whose intervals of any data loss
-    reach highest. `number` writes probabilities.
+    """Returns a line for each point of a result frame, in its order: for the `most` points whose intervals of any data
+    loss reach highest. `number` writes probabilities.
     """
     keys, invariants = text.varied(frame), text.shown(frame)
     kept = choose.worst(choose.of(frame, text.ANY_LOSS), most)["point_id"]

@@ -25,12 +25,12 @@ _LONGEST = 60
 
 
 def name(key: str) -> str:
-    """A dotted key for people: WQ, fence recovery reads."""
+    """Returns a dotted key for people: WQ, fence recovery reads."""
     return _SHORT.get(key) or _clean(key.rpartition(".")[2].replace("_", " "))
 
 
 def value(given: Any) -> str:
-    """A parameter's value for people."""
+    """Returns a parameter's value for people."""
     if isinstance(given, bool | np.bool_):
         return "on" if given else "off"
     if isinstance(given, float):
@@ -45,28 +45,28 @@ def _clean(given: str) -> str:
 
 
 def cut(given: str, longest: int) -> str:
-    """Words of this many characters at most."""
+    """Returns words of this many characters at most."""
     return given if len(given) <= longest else f"{given[: longest - 1]}…"
 
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Some parameters for people: WQ 3, AQ 2, fence recovery reads off."""
+    """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off."""
     return ", ".join(f"{name(key)} {value(given[key])}" for key in keys)
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """A design's settings for people: mechanisms are named where they are off."""
+    """Returns a design's settings for people: mechanisms are named where they are off."""
     named = [key for key in keys if not (key.startswith("variant.") and given[key] is True)]
     return settings(given, named) or "all mechanisms on" if keys else "the one design"
 
 
 def parameters(frame: pd.DataFrame) -> list[str]:
-    """The columns of a result frame that are parameters: those with a dotted key."""
+    """Returns the columns of a result frame that are parameters: those with a dotted key."""
     return [column for column in frame.columns if "." in column]
 
 
 def varied(frame: pd.DataFrame) -> list[str]:
-    """The parameters that differ between rows, but for those that a scenario fixes."""
+    """Returns the parameters that differ between rows, but for those that a scenario fixes."""
     keys = [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
     if SCENARIO not in keys:
         return keys
@@ -84,12 +84,12 @@ def independent(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
 
 
 def configurations(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """The combinations of these parameters that occur, in the order in which they do."""
+    """Returns the combinations of these parameters that occur, in the order in which they do."""
     return frame[list(keys)].drop_duplicates().to_dict("records") if keys else [{}]
 
 
 def fixed(frame: pd.DataFrame) -> dict[str, str]:
-    """The parameters that all rows share, for people, by the table of the experiment file that they are in."""
+    """Returns the parameters that all rows share, for people, by the table of the experiment file that they are in."""
     first, differ = frame.iloc[0].to_dict(), varied(frame)
     result = {}
     for table, read in _TABLES.items():
@@ -125,13 +125,13 @@ _TABLES: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], str]] = {
 
 
 def runs(frame: pd.DataFrame) -> str:
-    """The number of runs of each point: 1,000,000 runs, or 500 to 1,000,000 runs."""
+    """Returns the number of runs of each point: 1,000,000 runs, or 500 to 1,000,000 runs."""
     low, high = frame["runs"].min(), frame["runs"].max()
     return numbers.counted(low, "run") if low == high else f"{low:,} to {high:,} runs"
 
 
 def shown(frame: pd.DataFrame) -> list[str]:
-    """The invariants worth showing: any data loss, then each that broke, unless it alone is that data loss."""
+    """Returns the invariants worth showing: any data loss, then each that broke, unless it alone is that data loss."""
     counts = {str(name): list(rows["losses"]) for name, rows in frame.groupby("invariant", sort=False)}
     any_loss = counts.pop(ANY_LOSS)
     losing = set(frame["invariant"][frame["data_loss"]])
@@ -140,31 +140,31 @@ def shown(frame: pd.DataFrame) -> list[str]:
 
 
 def humps(name: str) -> list[str]:
-    """The words of a CamelCase name."""
+    """Returns the words of a CamelCase name."""
     return re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", name)
 
 
 def event(invariant: str) -> str:
-    """What a run does whose probability is meant."""
+    """Returns what a run does whose probability is meant."""
     return "loses data" if invariant == ANY_LOSS else f"breaks {_clean(invariant)}"
 
 
 def measure(frame: pd.DataFrame) -> str:
-    """What `p` is: the label of an axis."""
+    """Returns what `p` is: the label of an axis."""
     if not is_yearly(frame):
         return "probability in a run"
     return "losses a year" if frame["invariant"].iloc[0] == ANY_LOSS else "times a year"
 
 
 def question(frame: pd.DataFrame, invariant: str) -> str:
-    """What is asked of an invariant: the title of a figure."""
+    """Returns what is asked of an invariant: the title of a figure."""
     if is_yearly(frame):
         return "Losses a year" if invariant == ANY_LOSS else f"How often a year a run {event(invariant)}"
     return f"Probability that a run {event(invariant)}"
 
 
 def scheduler(frame: pd.DataFrame) -> str:
-    """How runs go: a sentence for a caption."""
+    """Returns how runs go: a sentence for a caption."""
     lost = "; messages are lost independently of each other" if loses_messages(frame) else ""
     return f"At each step, one of the actions that may happen next is drawn in proportion to its rate{lost}."
 
@@ -187,7 +187,7 @@ def terms(frame: pd.DataFrame) -> str:
 
 
 def intervals(frame: pd.DataFrame) -> str:
-    """The kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each on its own."""
+    """Returns the kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each on its own."""
     first = frame.iloc[0]
     together = "for all points together" if is_simultaneous(frame) else "each on its own"
     together = "for all scenarios of a design together" if is_yearly(frame) else together

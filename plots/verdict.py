@@ -10,7 +10,7 @@ _MOST_DECADES = 10
 
 
 def choice(found: list[Design], target: float) -> list[Design]:
-    """The designs that meet a target, in the order in which to choose them.
+    """Returns the designs that meet a target, in the order in which to choose them.
 
     Not among them are designs with a mechanism off, or an older version. Nor are those that promise fewer copies than
     another one that meets the target, if no run of the two lost data: what such runs cannot tell apart they are no

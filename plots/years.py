@@ -13,14 +13,14 @@ SUMMED = ("p", "low", "high")
 
 
 def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The year of a design from the rows of its scenarios; ends of intervals that hold together add up as they are."""
+    """Returns the year of a design from the rows of its scenarios; ends of intervals that hold together add up."""
     summed = {name: math.fsum(part["per_year"] * part[name] for part in parts) for name in SUMMED}
     counted = {name: sum(part[name] for part in parts) for name in COUNTED}
     return {**parts[0], **counted, **summed, "yearly": True}
 
 
 def of(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame with scenarios as one without: `p`, `low` and `high` are times a year.
+    """Returns a frame with scenarios as one without: `p`, `low` and `high` are times a year.
 
     What only scenarios differ in is in no column any more; message loss is the largest of theirs.
     """

@@ -15,7 +15,7 @@ _ABOUT = "quorisk-0.dist-info"
 
 
 def packed(folder: Path) -> Path:
-    """An archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
+    """Returns an archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
 
     Other distributions' packages that have protocols come along, with the entry points by which they are found, and the
     version, of which results tell. Not a .zip or .egg on Python's path: what is compiled is kept by the source files'

@@ -18,7 +18,7 @@ MOST_RUNS = 1 << 20
 
 
 def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counterexample | None:
-    """One of the runs of a merged table that lost data, minimised, of the point where most did.
+    """Returns one of the runs of a merged table that lost data, minimised, of the point where most did.
 
     None if no run lost data, if none of the point's first MOST_RUNS did, or if no experiment has the point.
     """

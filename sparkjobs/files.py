@@ -51,7 +51,7 @@ def writing(path: Path) -> Iterator[BufferedWriter]:
 
 
 def appending(path: Path) -> BufferedWriter:
-    """A file to add lines to. Raises OSError, also if `path` is a symbolic link."""
+    """Returns a file to add lines to. Raises OSError, also if `path` is a symbolic link."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
 
 
@@ -75,7 +75,7 @@ def sweep_up(folder: Path) -> None:
 
 
 def reason(error: OSError) -> str:
-    """What the system says."""
+    """Returns what the system says."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 

@@ -124,7 +124,7 @@ def _check_writable(out: Path) -> None:
 
 
 def as_run(experiment: Experiment) -> str:
-    """The experiment's file, with what was put in the place of its values as comments above it.
+    """Returns the experiment's file, with what was put in the place of its values as comments above it.
 
     A file from another sweep's folder begins with such comments itself, which an empty line keeps apart.
     """
@@ -142,13 +142,13 @@ def keep(out: Path, experiment: Experiment, text: str) -> None:
 
 
 def merged(sources: Sequence[Path]) -> str:
-    """The experiment's file of a folder with results from others: the first one's."""
+    """Returns the experiment's file of a folder with results from others: the first one's."""
     names = (" ".join(str(source).split()) for source in sources)
     return "".join([text(sources[0]).rstrip("\n"), "\n", *(f"{_MERGED}{name}\n" for name in names)])
 
 
 def text(out: Path) -> str:
-    """The experiment's file of a folder. Raises ConfigError."""
+    """Returns the experiment's file of a folder. Raises ConfigError."""
     try:
         return (out / EXPERIMENT).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -156,12 +156,12 @@ def text(out: Path) -> str:
 
 
 def load(out: Path) -> Experiment:
-    """The experiment that a folder is about. Raises ConfigError."""
+    """Returns the experiment that a folder is about. Raises ConfigError."""
     return config.load(out / EXPERIMENT, tidy.overrides(text(out)))
 
 
 def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:
-    """In which keys two experiments differ, with both values; empty if their results are the same.
+    """Returns in which keys two experiments differ, with both values; empty if their results are the same.
 
     `only`: looks at no other keys. `where` is what the result calls the place of `before`.
     """
@@ -197,7 +197,7 @@ def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def tasks(out: Path) -> pa.Table:
-    """The rows of all jobs that have ended, of `tidy.TASK_SCHEMA`. Raises RunError."""
+    """Returns the rows of all jobs that have ended, of `tidy.TASK_SCHEMA`. Raises RunError."""
     try:
         return tidy.tasks(out)
     except ResultError as error:
@@ -205,7 +205,7 @@ def tasks(out: Path) -> pa.Table:
 
 
 def result_rows(out: Path) -> pa.Table:
-    """The rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
+    """Returns the rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
     try:
         return tidy.result_rows(out)
     except ResultError as error:

@@ -71,7 +71,7 @@ class _Runs:
         return row is not None
 
     def holes(self, within: range) -> Iterator[range]:
-        """Ranges of runs that no row has."""
+        """Yields the ranges of runs that no row has."""
         at = max(within.start, self.sums.num_runs)
         for first, row in sorted(self.further.items()):
             if first + row.num_runs > at:
@@ -156,11 +156,11 @@ class Ledger:
         self.num_stopped += here.why != ""
 
     def stops(self) -> list[Stop]:
-        """By point: where it stopped, or how far it has come."""
+        """Returns where each point stopped, or how far it has come."""
         return [Stop(here.counted.sums.num_runs, here.why, here.head, here.tail.sums.num_runs) for here in self._points]
 
     def wanted(self) -> list[Job]:
-        """The runs of the next round, those from exits among them; none if every point has stopped, or waits."""
+        """Returns the runs of the next round, those from exits included; none if every point has stopped, or waits."""
         return [
             Job(index, self._run.first_run + part.start, len(part))
             for index, here in enumerate(self._points)
@@ -170,15 +170,15 @@ class Ledger:
         ]
 
     def left(self) -> tuple[list[Job], dict[int, int], dict[int, int]]:
-        """What is left to do: runs, heads, and what runs of the former start from exits; all are empty at the end."""
+        """Returns what is left to do: runs, heads, and which of the runs start from exits; all are empty at the end."""
         return self.wanted(), self.unsolved(), self.tails()
 
     def unsolved(self) -> dict[int, int]:
-        """The most transitions of the heads that points wait for, by point."""
+        """Returns the most transitions of the heads that points wait for, by point."""
         return {i: self._most_transitions(p) for i, p in enumerate(self._points) if p.waits}
 
     def tails(self) -> dict[int, int]:
-        """The most transitions of the heads whose exits the wanted runs of points start from, by point."""
+        """Returns the most transitions of the heads whose exits the wanted runs of points start from, by point."""
         return {i: self._most_transitions(p) for i, p in enumerate(self._points) if p.head and not p.why}
 
     def _most_transitions(self, here: _Point) -> int:

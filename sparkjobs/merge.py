@@ -12,7 +12,7 @@ ROWS_A_BATCH = 2048
 
 
 def merge(context: SparkContext, rows: pa.Table) -> pa.Table:
-    """One row a point, of `results.SCHEMA`, from rows of that schema (with `source`, if errors should name that too).
+    """Returns one row a point from rows of `results.SCHEMA` (with `source`, if errors should name that, too).
 
     Rows that do not belong together fail the job with a ResultError.
     """

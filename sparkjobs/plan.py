@@ -37,7 +37,7 @@ _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
 
 
 def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
-    """Seconds that a run takes on one core, by point, from the first of its `num_runs` runs: a hundredth at most.
+    """Returns the seconds that a run takes on one core, by point, from at most a hundredth of its `num_runs` runs.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
     """
@@ -61,7 +61,7 @@ def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
 
 
 def share(jobs: Sequence[Job], run_s: np.ndarray, core_s: float) -> list[Job]:
-    """The first runs of each point among `jobs` that take about `core_s` seconds together, as many for every point.
+    """Returns the first runs of each point among `jobs`, as many of each, that take about `core_s` seconds together.
 
     A point that has fewer left gives its share to the others; every point gets one run at least.
     """
@@ -83,7 +83,7 @@ def share(jobs: Sequence[Job], run_s: np.ndarray, core_s: float) -> list[Job]:
 
 
 def cost_s(jobs: Sequence[Job], run_s: np.ndarray) -> float:
-    """Seconds that jobs take on one core."""
+    """Returns the seconds that jobs take on one core."""
     points, _, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
     return float(num_runs @ run_s[points])
 
@@ -112,7 +112,7 @@ def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int, heads: Mapping[int,
 
 
 def solving(heads: Mapping[int, int], run: RunSettings, run_s: np.ndarray) -> pa.Table:
-    """A task for each point whose head is wanted, given its most transitions, the longest first: PLAN_SCHEMA.
+    """Returns a task for each point whose head is wanted, given its most transitions, the longest first: PLAN_SCHEMA.
 
     It makes the first runs from the exits, too: up to the first look, if there are any, and for LONGEST_S at the most.
     """
@@ -131,7 +131,7 @@ def solving(heads: Mapping[int, int], run: RunSettings, run_s: np.ndarray) -> pa
 
 
 def together(first: pa.Table, then: pa.Table) -> pa.Table:
-    """Two plans as one."""
+    """Returns two plans as one."""
     place = PLAN_SCHEMA.get_field_index("task")
     later = pc.add(then["task"], first.num_rows)
     return pa.concat_tables([first, then.set_column(place, PLAN_SCHEMA.field("task"), later)])

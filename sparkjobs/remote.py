@@ -6,7 +6,7 @@ _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+:)(//?)")
 
 
 def refusal(place: str) -> str | None:
-    """Why nothing is written to a place, if it is remote; a path of it has one slash where people type two."""
+    """Returns why nothing is written to a place, if it is remote; a path of it has one slash where people type two."""
     if found := _REMOTE.match(place):
         given = f"{found[1]}//{place[found.end() :]}"
         return f"{given}: must be on this machine; copy it to other storage afterwards"

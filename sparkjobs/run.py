@@ -133,7 +133,7 @@ def run(
 
 
 def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[Piece]]:
-    """The pieces of each task of a plan for this many cores; `kin_of` is `points.kin`."""
+    """Returns the pieces of each task of a plan for this many cores; `kin_of` is `points.kin`."""
     tasks: list[list[Piece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
     columns = [plan[name].to_pylist() for name in ("task", "head", *Job._fields)]
     left = Counter[int]()

@@ -52,7 +52,7 @@ class Bar:
 
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
-    """The costliest points of a plan, the first MOST_LINES."""
+    """Returns the costliest points of a plan, the first MOST_LINES."""
     from quorisk.plots import text
 
     by_point = table.group_by("point").aggregate(
@@ -71,7 +71,7 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
 
 
 def summary(frame: "pd.DataFrame", width: int) -> Table:
-    """The probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES.
+    """Returns the probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES.
 
     Data loss always has a column; what else breaks has one while the table is no wider than `width` characters.
     """

@@ -152,7 +152,7 @@ def _kept_to(host: str) -> Iterator[None]:
 
 
 def cause(error: Exception) -> str:
-    """What made Spark fail, in a line: of a task what Python said at last, else how Java's message begins."""
+    """Returns what made Spark fail, in a line: of a task what Python said at last, else how Java's message begins."""
     java = getattr(error, "java_exception", None)
     said = str(java.getMessage() if java else error).strip()
     python = _PYTHON_ERROR.findall(said)

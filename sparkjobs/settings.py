@@ -74,7 +74,7 @@ def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
 
 
 def given() -> dict[str, str]:
-    """The settings of `spark-submit`, if that started this process, else those in spark-defaults.conf."""
+    """Returns the settings of `spark-submit`, if that started this process, else those in spark-defaults.conf."""
     if SUBMITTED in os.environ:
         java: JavaGateway = launch_gateway()
         return {each._1(): each._2() for each in java.jvm.org.apache.spark.SparkConf().getAll()}

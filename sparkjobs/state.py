@@ -78,7 +78,7 @@ class State:
         self._committed = time.monotonic()
 
     def ends(self) -> list[Stop]:
-        """By point: how many runs count, and why there are no more."""
+        """Returns for each point how many runs count, and why there are no more."""
         return [stop if stop.why else stop._replace(why=OUT_OF_TIME) for stop in self.ledger.stops()]
 
     def is_written(self) -> bool:
@@ -97,7 +97,7 @@ class State:
 
 
 def identities(experiment: Experiment) -> list[results.Identity]:
-    """What the rows of each point agree in."""
+    """Returns what the rows of each point agree in."""
     model = experiment.model
     return [
         results.Identity(

@@ -131,7 +131,7 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
 
 
 def work_of(experiment: Experiment) -> Work:
-    """What the tasks of an experiment share."""
+    """Returns what the tasks of an experiment share."""
     points = pack(experiment.model, [each.point for each in experiment.points])
     run = experiment.run
     return Work(experiment.protocol, run.engine, run.seed, points, run, tuple(experiment.points))
@@ -281,7 +281,7 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
 
 
 def summarized(table: pa.Table) -> Summary:
-    """What a table of results comes to."""
+    """Returns what a table of results comes to."""
     stopped = Counter(why for reasons in table["stopped"].to_pylist() for why in reasons)
     runs, losses = (pc.sum(table[name]).as_py() for name in ("num_runs", OUTCOMES[LOST]))
     return Summary(table.num_rows, runs, losses, dict(stopped))

@@ -46,7 +46,7 @@ _LATEST: dict[str, Tail] = {}
 def run_tail(
     engine: Engine, model: Model, point: GridPoint, run: RunSettings, job: Job, most_transitions: int
 ) -> dict[str, Any]:
-    """The head of a point with the runs of a job from its exits, on one thread; without runs if none are needed."""
+    """Returns a point's head with the runs of a job from its exits, on one thread; without runs if none are needed."""
     others_want_it = job.num_runs < run.runs
     tail = tail_of(model, point, run, most_transitions, others_want_it)
     if tail.points is None:
@@ -58,7 +58,7 @@ def run_tail(
 def tail_of(
     model: Model, point: GridPoint, run: RunSettings, most_transitions: int, others_want_it: bool = True
 ) -> Tail:
-    """The tail of a point: this process's, or this executor's, or solved now while others who want it wait."""
+    """Returns the tail of a point: this process's, or this executor's, or solved now while others who want it wait."""
     key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}"
     if key not in _LATEST:
         with _shared(key) as path:

@@ -54,13 +54,13 @@ class Lever(NamedTuple):
         return f'"{text.name(key)}"' + (f" in {scenario}" if scenario else "")
 
     def scaled(self, value: float, factor: float) -> float:
-        """One of its values times a factor; in few digits, since rates enter as exact ratios, and probabilities are 1
-        at the most. What is said of a side is what was run there."""
+        """Returns one of its values times a factor; in few digits, since rates enter as exact ratios, and probabilities
+        are 1 at the most. What is said of a side is what was run there."""
         value = value if factor == 1 else float(f"{factor * value:.3g}")
         return min(value, 1.0) if self.own[1] == LOSS else value
 
     def said(self, value: float) -> str:
-        """A value of it, for people."""
+        """Returns a value of the figure, for people."""
         key = self.own[1]
         if key == PER_YEAR:
             return f"{numbers.plain(value)} times a year"
@@ -84,7 +84,7 @@ class BreakEven(NamedTuple):
     """The figure: with the first the choice is as it is, with the second another. Both have been run."""
 
     def told(self) -> str:
-        """A sentence."""
+        """Returns where the choice flips, in a sentence."""
         lever, none = self.lever, "no design meets the targets"
         side = "up" if self.beyond > lever.value else "down"
         there, still = self.instead or none, f"still {self.chosen}" if self.chosen else none
@@ -103,7 +103,7 @@ class Search(NamedTuple):
     """As time was up, or rates would get too different to be drawn exactly."""
 
     def told(self) -> list[str]:
-        """Sentences."""
+        """Returns what was found, in sentences."""
         flipped = {each.lever for each in self.found}
         names = tuple(dict.fromkeys(lever.name for lever in self.tried if lever not in flipped))
         sentences = [each.told() for each in self.found]
@@ -118,7 +118,7 @@ class Search(NamedTuple):
 
 
 def levers(experiment: Experiment) -> list[Lever]:
-    """All figures of an experiment that can be scaled: those that it sets, and that are not 0.
+    """Returns all figures of an experiment that can be scaled: those that it sets, and that are not 0.
 
     Faults come first, then what is slowest: repairs take hours, and messages milliseconds.
     """
@@ -138,7 +138,7 @@ def levers(experiment: Experiment) -> list[Lever]:
 
 
 def untold(experiment: Experiment) -> list[Lever]:
-    """Those figures whose break-even points results alone do not tell (`plots.flips`)."""
+    """Returns those figures whose break-even points results alone do not tell (`plots.flips`)."""
     return [lever for lever in levers(experiment) if lever.own[1] != PER_YEAR]
 
 
@@ -156,7 +156,7 @@ def _value(each: GridPoint, key: str) -> float:
 
 
 def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
-    """The experiment with a figure multiplied."""
+    """Returns the experiment with a figure multiplied."""
     scenario, key = lever.own
     if key == PER_YEAR:
         there = experiment.scenarios[scenario]
@@ -179,8 +179,8 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
 
 
 def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experiment], str]) -> Iterator[BreakEven]:
-    """The nearest flip above and below, where there is one within a factor of `flips.MOST`: at once by that factor, as
-    each try takes its time, so that a choice which is the same again there is not seen to flip on the way.
+    """Yields the nearest flip above and below, where there is one within a factor of `flips.MOST`: at once by that
+    factor, as each try takes its time, so that a choice which is the same again there is not seen to flip on the way.
 
     `choose` names the design that is chosen of an experiment, or none (an empty text). Raises RateError where rates get
     too different to be drawn exactly.
@@ -195,8 +195,8 @@ def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experimen
 def search(
     experiment: Experiment, rows: "pd.DataFrame", weigher: Weigher, tried: Sequence[Lever], within_s: float = math.inf
 ) -> Search:
-    """The break-even points of some figures, as many as there is time for. `rows` are of the experiment, about any
-    loss; designs that cannot be chosen whatever they lose are not weighed again.
+    """Returns the break-even points of some figures, as many as there is time for. `rows` are of the experiment, about
+    any loss; designs that cannot be chosen whatever they lose are not weighed again.
     """
     target = float(rows["target"].iloc[0])
     weigher.deadline = time.monotonic() + within_s
@@ -218,21 +218,21 @@ def search(
 
 
 def can_be_chosen(found: Sequence[Design]) -> set[str]:
-    """The ids of the configurations of designs that may be chosen, whatever they lose: those that fall short of nothing
-    that is wanted, have all mechanisms on and are of today's version.
+    """Returns the ids of the configurations of designs that may be chosen, whatever they lose: those that fall short of
+    nothing that is wanted, have all mechanisms on and are of today's version.
     """
     open_to = [each for each in found if not each.shortfalls() and not each.is_changed]
     return {row["point_id"] for each in open_to for point in each.points for row in point.get("parts", [point])}
 
 
 def chosen_of(found: list[Design], target: float) -> str:
-    """The design that is chosen; empty if none is."""
+    """Returns the design that is chosen; empty if none is."""
     picks = verdict.choice(found, target)
     return picks[0].settings if picks else ""
 
 
 def picked(experiment: Experiment, keys: Sequence[str] | None) -> list[Lever]:
-    """The figures of these keys, or all of them if None. Raises ConfigError."""
+    """Returns the figures of these keys, or all of them if None. Raises ConfigError."""
     every = {lever.key: lever for lever in levers(experiment)}
     for key in keys or ():
         if key not in every:

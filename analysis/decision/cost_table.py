@@ -22,7 +22,7 @@ class CostSettings(NamedTuple):
     entries: float = 1.0
 
     def stored_bytes(self, copies: int) -> float:
-        """Bytes that this many copies of all entries take."""
+        """Returns the bytes that this many copies of all entries take."""
         return copies * self.entry_bytes * self.entries
 
 

@@ -70,13 +70,13 @@ class Quantile(NamedTuple):
 
 
 def lognormal(median_ms: float, p99_ms: float) -> Delay:
-    """A delay whose logarithm is normal, from two of its quantiles."""
+    """Returns a delay whose logarithm is normal, from two of its quantiles."""
     sigma = math.log(p99_ms / median_ms) / stats.norm.ppf(0.99)
     return Delay(((1.0, stats.lognorm(sigma, scale=median_ms)),))
 
 
 def pareto_exponential(share: float, min_ms: float, shape: float, rate_per_ms: float) -> Delay:
-    """A delay that is Pareto's, P(delay > t) = (min / t)**shape, with this share, and else exponential."""
+    """Returns a delay that is Pareto's, P(delay > t) = (min / t)**shape, with this share, and else exponential."""
     return Delay(((share, stats.pareto(shape, scale=min_ms)), (1.0 - share, stats.expon(scale=1.0 / rate_per_ms))))
 
 
@@ -92,7 +92,7 @@ BUILT_IN: Mapping[str, RoundTrip] = {
 def write_latency(
     replica: RoundTrip | Measured, copies: int, acks: int, cut_ms: float = math.inf, confidence: float = 0.95
 ) -> tuple[Quantile, ...]:
-    """How long a write takes that is sent to `copies` replicas and waits for the `acks` fastest: at LEVELS.
+    """Returns how long a write takes that is sent to `copies` replicas and waits for the `acks` fastest: at LEVELS.
 
     Kafka's waits for its whole in-sync set, acks = copies, from which a replica is dropped after `cut_ms`
     (replica.lag.time.max.ms). `confidence` is that of each interval, if `replica` was measured.

@@ -48,7 +48,7 @@ class LatencySettings(NamedTuple):
 
 
 def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
-    """The settings of a table [latency] of a file in `folder`. Raises ConfigError."""
+    """Returns the settings of a table [latency] of a file in `folder`. Raises ConfigError."""
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")
@@ -74,13 +74,13 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
 
 
 def files(table: Mapping[str, Any]) -> list[str]:
-    """The files that a table [latency] names."""
+    """Returns the files that a table [latency] names."""
     replica = table.get("replica")
     return [str(replica["csv"])] if isinstance(replica, Mapping) else []
 
 
 def measurements(path: Path, column: str | None = None) -> Measured:
-    """The round trips in a CSV file with headings, in its only column if none is named. Raises ConfigError."""
+    """Returns the round trips in a CSV file with headings, in its only column if none is named. Raises ConfigError."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
-    """The mechanisms that are off, and the versions that are not today's: for people, by dotted key."""
+    """Returns the mechanisms that are off, and the versions that are not today's: for people, by dotted key."""
     said = {}
     for parameter in model.parameters:
         key = f"{parameter.table}.{parameter.name}"
@@ -25,7 +25,7 @@ def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """A result frame of an experiment with what its designs promise, and what they are held to.
+    """Returns a result frame of an experiment with what its designs promise, and what they are held to.
 
     Columns: each field of `Promise`, if the protocol promises anything; `changed`, the mechanisms that are off and the
     versions that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`,

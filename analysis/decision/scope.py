@@ -7,7 +7,7 @@ from quorisk.plots.scope import Scope, Told
 
 
 def scope_of(experiment: Experiment) -> Scope:
-    """The scope of an experiment: the model's own list, its scenarios, and where its latencies come from."""
+    """Returns the scope of an experiment: the model's own list, its scenarios, and where its latencies come from."""
     latency = experiment.tables.get("latency")
     return Scope(
         limits=experiment.model.limits,

@@ -37,7 +37,7 @@ class Targets(NamedTuple):
 
 
 def read(table: Mapping[str, Any], folder: Path) -> Targets:
-    """The targets of a file. Raises ConfigError."""
+    """Returns the targets of a file. Raises ConfigError."""
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'targets.{key}')}: no such key; [targets] has {', '.join(_KEYS)}")

@@ -50,7 +50,7 @@ class Weigher:
         self._what = what
 
     def frame(self, experiment: Experiment) -> "pd.DataFrame":
-        """A frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
+        """Returns a frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
 
         A configuration whose chain fits the memory is solved: `method` is EXACT, both ends of the interval are `p`, and
         outcomes, steps and losses are expectations of one run. Others are estimated by the experiment's runs; the

@@ -60,8 +60,8 @@ def solve(
     times: Sequence[float],
     data_loss_alone: bool = False,
 ) -> Answers:
-    """The answers, each to a relative error below 1e-10; of data loss alone, those to other invariants are left out,
-    which take as long again each. Raises TooLong."""
+    """Returns the answers, each to a relative error below 1e-10; of data loss alone, those to other invariants are left
+    out, which take as long again each. Raises TooLong."""
     visits = absorption.visits(chain, parts)
     lost, goes_on = chain.ends == LOST, chain.ends == UNFINISHED
     p_endless = _p_endless(chain, visits)
@@ -77,7 +77,7 @@ def solve(
 
 
 def breaks(chain: Chain, model: Model) -> dict[str, np.ndarray]:
-    """By name of an invariant, the states that break it (bool)."""
+    """Returns the states that break each invariant (bool by state), by its name."""
     return {invariant.name: chain.broken >> i & 1 == 1 for i, invariant in enumerate(model.invariants)}
 
 

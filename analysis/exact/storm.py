@@ -65,7 +65,7 @@ def _check_room(path: Path) -> None:
 
 
 def load(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel":
-    """The chain as Storm holds it. Raises ConfigError."""
+    """Returns the chain as Storm holds it. Raises ConfigError."""
     storm = _stormpy()
     options = storm.io.UmbImportOptions()
     options.build_state_valuations = False
@@ -76,7 +76,7 @@ def load(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel"
 
 
 def largest_difference(ours: Answers, storms: Answers) -> float:
-    """The largest relative difference between two answers to the same question."""
+    """Returns the largest relative difference between two answers to the same question."""
     pairs = zip(_numbers(ours), _numbers(storms), strict=True)
     return max(abs(a - b) / max(abs(a), abs(b)) for a, b in pairs if a != b) if ours != storms else 0.0
 

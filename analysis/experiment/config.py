@@ -100,24 +100,24 @@ class Experiment(NamedTuple):
     """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
     def command(self, verb: str, *options: str, changes: Sequence[str] = ()) -> str:
-        """The command that asks this again, under some changes: a line for a shell."""
+        """Returns the command that asks this again, under some changes: a line for a shell."""
         settings = [word for override in (*self.overrides, *changes) for word in ("--set", override)]
         return shlex.join(["quorisk", verb, self.path, *options, *settings])
 
     def side_files(self) -> list[Path]:
-        """The files that it was read from besides its own and built-in profiles, as seen from its folder."""
+        """Returns the files that it was read from besides its own and built-in profiles, as seen from its folder."""
         profile = [Path(profiles.FOLDER, f"{self.profile.name}.toml")] if self.profile else []
         beside = [path for path in profile if (Path(self.path).parent / path).is_file()]
         return [*beside, *map(Path, tables.files(self.document))]
 
     def changed(self, *overrides: str) -> "Experiment":
-        """The same file under these overrides as well: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
+        """Returns the same file under more overrides: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
         return build(self.document, self.path, [*self.overrides, *overrides])._replace(source=self.source)
 
 
 def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
-    """The experiment of a TOML file and of overrides such as "run.runs=1000". Raises ConfigError; where `one` design is
-    wanted and the grid has several, it does so before any is built.
+    """Returns the experiment of a TOML file and of overrides such as "run.runs=1000". Raises ConfigError; where `one`
+    design is wanted and the grid has several, it does so before any is built.
     """
     try:
         with path.open("rb") as file:
@@ -138,7 +138,7 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
 
 
 def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
-    """The experiment of a parsed file; `path` is what errors call it. Raises ConfigError, as `load`."""
+    """Returns the experiment of a parsed file; `path` is what errors call it. Raises ConfigError, as `load`."""
     try:
         return _build(document, path, overrides, one)
     except ConfigError as error:
@@ -256,7 +256,7 @@ def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
 
 
 def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
-    """What to say of several grid points, by the values that their grid gives them, where one is wanted."""
+    """Returns what to say of several grid points, by the values that their grid gives them, where one is wanted."""
     open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
     return (
         f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points, but one is needed; "

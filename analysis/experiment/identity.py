@@ -10,7 +10,7 @@ from quorisk.kernels.model import Model
 
 
 def dotted_values(model: Model, point: Point) -> dict[str, Any]:
-    """Every key of an experiment file that the point depends on, defaults filled in, in the file's order.
+    """Returns every key of an experiment file that the point depends on, defaults filled in, in the file's order.
 
     Numbers that may be fractions are floats; `run.horizon` and `run.lifetime` are None if there is none. Where rates
     and times have units they are told in seconds, and `run.time_unit`, which a file cannot set, is "s".

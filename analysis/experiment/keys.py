@@ -46,7 +46,7 @@ class Key(NamedTuple):
     """A rate or a time: it may carry a unit. With one it is read as an exact fraction (of seconds), not as a float."""
 
     def read(self, value: object) -> Any:
-        """The value as the program uses it. Raises ConfigError."""
+        """Returns the value as the program uses it. Raises ConfigError."""
         try:
             result = self.kind.read(value)
         except ConfigError as error:
@@ -57,20 +57,20 @@ class Key(NamedTuple):
 
 
 def integer(low: int, high: int) -> Kind:
-    """Integers from low to high; true and 3.0 are none."""
+    """Returns the kind of the integers from low to high; true and 3.0 are none."""
     allowed = f"an integer from {low} to {high}"
     return Kind(float, allowed, lambda v: v if type(v) is int and low <= v <= high else None)
 
 
 def count(low: int, high: int) -> Kind:
-    """As `integer`, also as a float that is whole, 1e6."""
+    """Returns the kind that `integer` returns, which also takes floats that are whole, such as 1e6."""
     bare = integer(low, high)
     whole = lambda v: int(v) if type(v) is float and v.is_integer() else v  # noqa: E731
     return Kind(float, bare.allowed, lambda v: bare.read(whole(v)))
 
 
 def number(allowed: str, holds: Callable[[float], bool]) -> Kind:
-    """Integers and floats for which `holds`, all read as floats (-0.0 as 0.0)."""
+    """Returns the kind of the integers and floats for which `holds`, all read as floats (-0.0 as 0.0)."""
 
     def read(value: object) -> float | None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not holds(value):
@@ -81,7 +81,7 @@ def number(allowed: str, holds: Callable[[float], bool]) -> Kind:
 
 
 def quantity(bare: Kind, parse: Callable[[str], Fraction], example: str) -> Kind:
-    """What `bare` allows, or such a quantity with its unit, read as a fraction."""
+    """Returns the kind that takes what `bare` allows, and such quantities with their units, read as fractions."""
 
     def read(value: object) -> float | Fraction | None:
         if not isinstance(value, str):
@@ -93,7 +93,7 @@ def quantity(bare: Kind, parse: Callable[[str], Fraction], example: str) -> Kind
 
 
 def choice(names: tuple[str, ...], note: str = "") -> Kind:
-    """One of these names."""
+    """Returns the kind of these names."""
     allowed = f"one of {', '.join(show(name) for name in names)}{note}"
     return Kind(str, allowed, lambda v: v if isinstance(v, str) and v in names else None)
 
@@ -102,7 +102,7 @@ SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else Non
 
 
 def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key]:
-    """All keys that an experiment file of a model with these scenarios may set, by name."""
+    """Returns all keys that an experiment file of a model with these scenarios may set, by name."""
     # engines draw losses in units of 2**-63, and floats hold all products of such losses, rates and times
     loss = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
     if model.max_sends == 0:
@@ -151,7 +151,7 @@ def _parameter_key(parameter: Parameter) -> Key:
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:
-    """The key of a dotted name, or of a last part that only one key has. Raises ConfigError."""
+    """Returns the key of a dotted name, or of a last part that only one key has. Raises ConfigError."""
     if name in keys:
         return keys[name]
     same = [key for key in keys if key.partition(".")[2] == name]
@@ -163,7 +163,7 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
 
 
 def suggest(name: str, keys: Mapping[str, Key]) -> str:
-    """What somebody who wrote `name` may have meant."""
+    """Returns what somebody who wrote `name` may have meant."""
     table, _, last = name.rpartition(".")
     by_last = {key.partition(".")[2]: key for key in keys}
     near = difflib.get_close_matches(name, keys, 1, 0.75) or [
@@ -176,18 +176,18 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
 
 
 def show(value: object) -> str:
-    """A value as TOML writes it, on one line, cut short; what had a unit in seconds."""
+    """Returns a value as TOML writes it, on one line, cut short; what had a unit in seconds."""
     text = json.dumps(value, default=lambda other: float(other) if isinstance(other, Fraction) else str(other))
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def show_key(name: str) -> str:
-    """A key that may be anything, on one line."""
+    """Returns a key that may be anything, on one line."""
     return name if re.fullmatch(r"[\w.-]{1,80}", name) else show(name)
 
 
 def toml_value(text: str) -> Any:
-    """The value that a piece of TOML spells. Raises ConfigError."""
+    """Returns the value that a piece of TOML spells. Raises ConfigError."""
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):  # TOMLDecodeError, and numbers or nesting beyond Python's limits

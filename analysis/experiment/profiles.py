@@ -45,7 +45,7 @@ class Profile(NamedTuple):
 
 
 def load(name: object, protocol: str, folder: Path) -> Profile:
-    """The profile of that name, beside an experiment's file in `folder` or built in. Raises ConfigError."""
+    """Returns the profile of that name, beside an experiment's file in `folder` or built in. Raises ConfigError."""
     known = sorted({path.stem for place in (folder / FOLDER, BUILT_IN) for path in place.glob("*.toml")})
     if name not in known:
         raise ConfigError(f"profile = {show(name)}: one of {', '.join(known)}")

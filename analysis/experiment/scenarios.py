@@ -37,7 +37,7 @@ class Scenario(NamedTuple):
 
 
 def names(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a file's scenarios. Raises ConfigError if they cannot be used."""
+    """Returns the names of a file's scenarios. Raises ConfigError if they cannot be used."""
     tables = document.get("scenarios", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise ConfigError("scenarios: must be tables, each [scenarios.NAME]")

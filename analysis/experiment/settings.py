@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
 
 def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Values by dotted key; those of [grid] and [scenarios] start with "grid." and "scenarios."."""
+    """Returns values by dotted key; those of [grid] and [scenarios] start with "grid." and "scenarios."."""
     flat: dict[str, Any] = {}
     for table, content in document.items():
         if table in WORDS:
@@ -59,7 +59,7 @@ def _suggest_table(table: str, keys: Mapping[str, Key]) -> str:
 
 
 def profile_of(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[Any, list[str]]:
-    """The name of the profile that a file or the last override of it gives, None if none does; the other overrides."""
+    """Returns the profile's name by the last override of it or by the file, None without one; the other overrides."""
     name, others = document.get("profile"), []
     for override in overrides:
         key, _, text = (part.strip() for part in override.partition("="))
@@ -71,7 +71,7 @@ def profile_of(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[A
 
 
 def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Values by dotted key; a bare word is taken as a string."""
+    """Returns values by dotted key; a bare word is taken as a string."""
     flat = {}
     for override in overrides:
         name, equals, text = (part.strip() for part in override.partition("="))

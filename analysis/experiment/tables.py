@@ -19,12 +19,12 @@ agrees with it. Both raise ConfigError."""
 
 
 def read(name: str, table: Mapping[str, Any], folder: Path) -> Any:
-    """What a table says, checked. Raises ConfigError."""
+    """Returns what a table says, checked. Raises ConfigError."""
     return import_module(READERS[name]).read(table, folder)
 
 
 def files(document: Mapping[str, Any]) -> list[str]:
-    """The files that a parsed file's tables name, as they name them: modules' `files(table)`, where they have it."""
+    """Returns the files that a parsed file's tables name, as they name them: `files(table)` of modules that have it."""
     modules = ((import_module(READERS[name]), document[name]) for name in READERS if name in document)
     return [file for module, table in modules if hasattr(module, "files") for file in module.files(table)]
 

@@ -51,7 +51,7 @@ _RATE = re.compile(
 
 
 def read_time(text: str) -> Fraction:
-    """Seconds of a time. Raises ConfigError."""
+    """Returns the seconds of a time. Raises ConfigError."""
     text = text.strip()
     if match := _TIME.fullmatch(text):
         return Fraction(match[1]) * _unit(match[2])
@@ -61,7 +61,7 @@ def read_time(text: str) -> Fraction:
 
 
 def read_rate(text: str) -> Fraction:
-    """Times a second. Raises ConfigError."""
+    """Returns how many times a second a rate means. Raises ConfigError."""
     text = text.strip()
     if match := _RATE.fullmatch(text):
         time_s = Fraction(match[3] or match[5] or 1) * _unit(match[4] or match[6])
@@ -84,13 +84,13 @@ _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1),
 
 
 def say_time(time_s: float) -> str:
-    """A time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
+    """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
     unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
     return f"{_digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
 
 
 def say_rate(rate_per_s: float) -> str:
-    """A rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0."""
+    """Returns a rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0."""
     if rate_per_s == 0:
         return "0"
     a_year = rate_per_s * YEAR_S

@@ -44,7 +44,7 @@ class Condition(NamedTuple):
 
 
 def parse(text: object, keys: Mapping[str, Key]) -> Condition:
-    """The condition that `text` spells. Raises ConfigError."""
+    """Returns the condition that `text` spells. Raises ConfigError."""
     match = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
     if not match:
         raise ConfigError(f'grid.where = {show(text)}: conditions look like "ack_quorum <= write_quorum"')

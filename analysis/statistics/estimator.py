@@ -33,7 +33,7 @@ class Estimator(NamedTuple):
         return name if self.together == 1 else f"simultaneous {name}"
 
     def interval(self, losses: int, runs: int, hidden: int = 0) -> tuple[float, float]:
-        """The interval after `losses` in `runs` runs, of which `hidden` ended before it was known whether they lose."""
+        """Returns the interval after `losses` in `runs` runs, of which `hidden` ended before they could lose."""
         each = sequential.simultaneous(self.confidence, self.together)
         make = sequential.confidence_sequence if self.is_sequential else intervals.clopper_pearson
         return make(losses, runs, each, hidden)

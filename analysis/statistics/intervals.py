@@ -10,7 +10,7 @@ _OFF = 1e-6
 
 
 def clopper_pearson(losses: int, runs: int, confidence: float, hidden: int = 0) -> tuple[float, float]:
-    """The interval that holds the probability of a loss with at least this confidence, whatever it is.
+    """Returns the interval that holds the probability of a loss with at least this confidence, whatever it is.
 
     With a = 1 - confidence, k losses in n runs: low is the a/2 quantile of Beta(k, n - k + 1), 0 if k = 0; high is the
     1 - a/2 quantile of Beta(k + 1, n - k), 1 if k = n. At low, k or more losses have probability a/2; at high, k or

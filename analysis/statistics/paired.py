@@ -63,7 +63,7 @@ class Comparison(NamedTuple):
 
 
 def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple[float, float, float]) -> Comparison:
-    """A comparison by what is known of each of the two alone: estimate, low and high end of its probability.
+    """Returns a comparison by what is known of each of the two alone: estimate, low and high end of its probability.
 
     If both intervals hold, so do those of difference and ratio. Table and p-values are still those that were seen.
     """
@@ -84,7 +84,7 @@ def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple
 def beyond(
     seen: Comparison, baseline: tuple[float, float, float], tail: Comparison, part: tuple[float, float]
 ) -> Comparison:
-    """A comparison of two that share a head, by runs of both from its exits.
+    """Returns a comparison of two that share a head, by runs of both from its exits.
 
     With L and F those of both, v = L + F q_v and b = L + F q_b: so v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
     `baseline` is estimate, low and high end of b, and `tail` compares q_v with q_b; if both hold, so do difference and
@@ -117,7 +117,7 @@ def _quotient(a: float, b: float) -> float:
 
 
 def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:
-    """Some pairs compared in one event; with `confidence` the intervals of one kind hold for all pairs together.
+    """Returns the comparisons of some pairs in one event; intervals of one kind hold for all with `confidence`.
 
     Each end of an interval grows with the variant's losses and shrinks with the baseline's, so that the low ends of
     `Counts.least` and the high ends of `Counts.most` hold whatever the runs that were cut off hide.
@@ -150,7 +150,7 @@ def _comparison(counts: Counts, confidence: float, p_value: float, p_adjusted: f
 
 
 def difference_interval(table: Table, confidence: float) -> tuple[float, float]:
-    """The interval that holds p_variant - p_baseline with at least this confidence.
+    """Returns the interval that holds p_variant - p_baseline with at least this confidence.
 
     The difference is that of the probabilities v and b that a run is lost under the variant alone and under the
     baseline alone. Let [v1, v2] and [b1, b2] be their Clopper-Pearson intervals with confidence 1 - a/2 each, so that
@@ -163,7 +163,7 @@ def difference_interval(table: Table, confidence: float) -> tuple[float, float]:
 
 
 def ratio_interval(table: Table, confidence: float) -> tuple[float, float]:
-    """The interval that holds p_variant / p_baseline with at least this confidence; from 0 to infinity at the worst.
+    """Returns the interval that holds p_variant / p_baseline with at least this confidence: 0 to infinity at worst.
 
     Of the m runs lost under either, let shares v and b in expectation be lost under the variant alone and the baseline
     alone: the ratio is (1 - b) / (1 - v). Given m, both are binomial; as for the difference, intervals [v1, v2] and
@@ -180,7 +180,7 @@ def ratio_interval(table: Table, confidence: float) -> tuple[float, float]:
 
 
 def mcnemar(table: Table) -> float:
-    """Two-sided p-value of McNemar's exact test that variant and baseline lose equally often.
+    """Returns the two-sided p-value of McNemar's exact test that variant and baseline lose equally often.
 
     If they do, each of the m runs lost under one alone is as likely one of the variant's as one of the baseline's:
     p = min(1, 2 P(X <= k)), X binomial of m and 1/2, k the smaller of the two counts. Source: Q. McNemar, "Note on the
@@ -198,7 +198,7 @@ def _worst_p_value(counts: Counts) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values of m tests adjusted for their number, whatever they depend on.
+    """Returns the p-values of m tests adjusted for their number, whatever they depend on.
 
     In ascending order, p(i) becomes the largest of min(1, (m - j + 1) p(j)) over j <= i. Source: S. Holm, "A simple
     sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979) 65-70.

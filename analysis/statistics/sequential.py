@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 
 
 def looks(budget: int) -> Iterator[int]:
-    """The numbers of runs after which to look at the interval, the last of them the budget."""
+    """Yields the numbers of runs after which to look at the interval, the last of them the budget."""
     runs = 0
     while runs < budget:
         runs = min(runs + max(FIRST_LOOK, runs // GROWTH), budget)
@@ -57,7 +57,7 @@ def looks(budget: int) -> Iterator[int]:
 
 
 def confidence_sequence(losses: int, runs: int, confidence: float, hidden: int = 0) -> tuple[float, float]:
-    """The interval after `runs` runs of the confidence sequence above; low is 0 if k = 0, high is 1 if k = n.
+    """Returns the interval after `runs` runs of the confidence sequence above; low is 0 if k = 0, high is 1 if k = n.
 
     `hidden` runs may each hide a loss, as in `intervals.clopper_pearson`: high is that of k + hidden losses. This keeps
     the promise, as each end grows with k: were nothing hidden, every interval would lie within the one given.
@@ -66,7 +66,7 @@ def confidence_sequence(losses: int, runs: int, confidence: float, hidden: int =
 
 
 def simultaneous(confidence: float, num_intervals: int) -> float:
-    """The confidence that each of some intervals needs for all of them to hold together (Bonferroni).
+    """Returns the confidence that each of some intervals needs for all of them to hold together (Bonferroni).
 
     No assumption on how they depend on each other: points of a grid share their random numbers, so that Sidak's
     slightly smaller 1 - confidence^(1/m) would not be safe.

@@ -47,12 +47,12 @@ class Losses(NamedTuple):
 
 
 def confidence_of_each(confidence: float, num_sampled: int) -> float:
-    """The confidence that the interval of each of this many sampled scenarios needs for the sum's to have this one."""
+    """Returns the confidence that each sampled scenario's interval needs for that of their sum to have `confidence`."""
     return simultaneous(confidence, max(num_sampled, 1))
 
 
 def add_up(parts: Sequence[Part], confidence: float) -> Losses:
-    """The sum of some scenarios, whose sampled ones have intervals at the confidence of `confidence_of_each`.
+    """Returns the sum of some scenarios, whose sampled ones have intervals at the confidence of `confidence_of_each`.
 
     >>> add_up([Part(1000.0, 1e-6, 1e-6, 1e-6), Part(2.0, 0.01, 0.005, 0.02)], 0.95)[:3]
     (0.021, 0.011, 0.041)

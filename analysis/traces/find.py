@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 def wanted_invariants(model: Model, name: str) -> list[str]:
-    """The invariants that a name stands for: one, or all whose breach is data loss. Raises ConfigError."""
+    """Returns the invariants that a name stands for: one, or all whose breach is data loss. Raises ConfigError."""
     known = [invariant.name for invariant in model.invariants]
     if name not in (DATA_LOSS, *known):
         raise ConfigError(
@@ -56,8 +56,8 @@ def find(
     max_runs: int,
     tell: Tell | None = None,
 ) -> Found:
-    """A counterexample to any wanted invariant: a shortest one if the search of all states finds it within the memory,
-    else one from the first `max_runs` random runs, minimised.
+    """Returns a counterexample to any wanted invariant: a shortest one if the search of all states finds it within the
+    memory, else one from the first `max_runs` random runs, minimised.
 
     The search goes on beyond states that break another invariant and follows every action and loss whatever their
     rates; random runs end at data loss. `tell` is called with what is being done.
@@ -85,7 +85,7 @@ def find(
 def find_in_runs(
     model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, runs: range, tell: Tell | None = None
 ) -> Found:
-    """A counterexample to any wanted invariant from the first batch of these random runs that has one, minimised."""
+    """Returns a counterexample to any wanted invariant, minimised: of the first batch of these runs that has one."""
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     engine, packed = registry.choose("numba"), points.pack(model, [grid_point.point])
     mask, steps, seen = sum(1 << i for i in places), RECORD.index("steps"), 0
@@ -127,7 +127,7 @@ def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, place
 def asked_for(
     experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
 ) -> Found:
-    """The trace that the command is asked for, of an experiment's one point. Raises ConfigError."""
+    """Returns the trace that the command is asked for, of an experiment's one point. Raises ConfigError."""
     model, grid_point = experiment.model, only_point(experiment)
     wanted = wanted_invariants(model, invariant)
     if run is not None:

@@ -22,7 +22,7 @@ _TLC_WIDTH = 100
 
 
 def diagram(trace: Trace, replayed: Replayed) -> Diagram:
-    """The sequence diagram of a trace; participants to whom nothing happens are left out."""
+    """Returns the sequence diagram of a trace; participants to whom nothing happens are left out."""
     rows = list(_rows(trace, replayed))
     everybody = registry.teller(trace.model).participants(params_of(trace))
     named = {name for row in rows for name in ((row.sender, row.receiver) if isinstance(row, Arrow) else row.over)}
@@ -34,7 +34,7 @@ def diagram(trace: Trace, replayed: Replayed) -> Diagram:
 
 
 def picture(trace: Trace) -> str:
-    """The trace as a sequence diagram, SVG."""
+    """Returns the trace as a sequence diagram, SVG."""
     return sequence_svg(diagram(trace, replay(trace)))
 
 
@@ -63,14 +63,14 @@ def _sending(number: int, told: Told) -> Iterator[Note]:
 
 
 def title(trace: Trace) -> str:
-    """What the trace shows."""
+    """Returns what the trace shows."""
     if trace.kind == "run":
         return f"Run {trace.seed}:{trace.run}: {trace.ended}"
     return f"{trace.invariant} breaks in {counted(len(trace.path.steps), 'step')}"
 
 
 def origin(trace: Trace) -> str:
-    """How the trace was found, and what is to be known about it: sentences."""
+    """Returns how the trace was found, and what is to be known about it: sentences."""
     said = {
         "shortest": "No run breaks it in fewer steps.",
         "minimised": f"Random run {trace.seed}:{trace.run}, minimised: no step can be left out.",
@@ -106,7 +106,7 @@ def configuration(trace: Trace) -> str:
 
 
 def words(trace: Trace, replayed: Replayed) -> str:
-    """A line a step: what happened, and what it changed."""
+    """Returns a line a step: what happened, and what it changed."""
     end = {i.name: ": data loss, where a random run ends" if i.data_loss else "" for i in trace.model.invariants}
     lines = [title(trace), configuration(trace), origin(trace), ""]
     for number, told in enumerate(replayed.told, 1):
@@ -148,7 +148,7 @@ def _spec_name(action: str) -> str:
 
 
 def tla(value: Any) -> str:
-    """A value as TLA+ writes it."""
+    """Returns a value as TLA+ writes it."""
     match value:
         case bool():
             return str(value).upper()
@@ -204,7 +204,7 @@ def _label(arrow: Arrow) -> str:
 
 
 def svg(trace: Trace, replayed: Replayed) -> str:
-    """The picture drawn here."""
+    """Returns the picture drawn here."""
     return sequence_svg(diagram(trace, replayed))
 
 
@@ -221,7 +221,7 @@ _NO_TEXT = (".gif", ".htm", ".html", ".jpeg", ".jpg", ".pdf", ".png", ".webp")
 
 
 def chosen(form: str | None, out: Path | None) -> str:
-    """The name of the format that is asked for by name, or by a file's: of FORMATS, or json. Raises ConfigError."""
+    """Returns the format that is asked for by its name, or a file's: one of FORMATS, or json. Raises ConfigError."""
     suffix = out.suffix.lower() if out else ""
     by_suffix = BY_SUFFIX.get(suffix)
     if suffix in _NO_TEXT:

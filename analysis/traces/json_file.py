@@ -60,8 +60,8 @@ def as_json(trace: Trace | None, proved: bool, reason: str, verdict: str) -> dic
 
 
 def load(path: Path, model: Model, grid_point: GridPoint) -> Trace:
-    """The trace that a file holds, of this very point. Raises ConfigError, also if the model does not allow a step or
-    the last state does not break what the trace says."""
+    """Returns the trace that a file holds, of this very point. Raises ConfigError, also if the model does not allow a
+    step or the last state does not break what the trace says."""
     try:
         answer = json.loads(path.read_bytes())
     except OSError as error:

@@ -19,7 +19,7 @@ Cut = Callable[[Path], Path | None]
 def minimised(
     model: Model, params: Any, path: Path, wanted: Sequence[int], tell: Callable[[str], None] | None = None
 ) -> Path:
-    """A path to a breach of one of these invariants (places in the model's) of which no step can be left out.
+    """Returns a path to a breach of one of these invariants (places in the model's) of which no step can be left out.
 
     Nor can any of its lost messages arrive. `path` has to break one of them, and as a run does it ends at data loss.
     """
@@ -41,7 +41,7 @@ def minimised(
 
 
 def losing_less(model: Model, params: Any, path: Path, wanted: Sequence[int]) -> Path:
-    """The path with no more messages lost than it takes to break one of these invariants with its last step."""
+    """Returns the path with no more messages lost than it takes to break one of these invariants with its last step."""
 
     def same_steps(candidate: Path) -> Path | None:
         try:

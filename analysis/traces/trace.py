@@ -37,7 +37,7 @@ class Trace(NamedTuple):
 
 
 def of_run(model: Model, grid_point: GridPoint, seed: int, run: int) -> Trace:
-    """The random run of that index, to its end."""
+    """Returns the random run of that index, to its end."""
     ran = rerun(model, grid_point.point, seed, run)
     broken = [invariant for i, invariant in enumerate(model.invariants) if ran.broken_mask >> i & 1]
     names = ", ".join(invariant.name for invariant in broken) or "nothing"
@@ -80,5 +80,5 @@ def replay(trace: Trace) -> Replayed:
 
 
 def params_of(trace: Trace) -> Any:
-    """The model's `Params` of a trace."""
+    """Returns the model's `Params` of a trace."""
     return trace.model.make_params(trace.grid_point.point.values)

@@ -34,7 +34,7 @@ STOPPED = {
 
 
 def console(stderr: bool = False) -> Console:
-    """A console on stdout, or stderr; as wide as the terminal, or PIPED_WIDTH if there is none."""
+    """Returns a console on stdout, or stderr; as wide as the terminal, or PIPED_WIDTH if there is none."""
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if terminal else PIPED_WIDTH
     return Console(stderr=stderr, highlight=False, force_terminal=terminal, width=width)
@@ -186,7 +186,7 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
 
 
 def probability(risk: Risk) -> str:
-    """A probability; an upper bound if only that is known; marked if its bounds lie far apart."""
+    """Returns a probability; an upper bound if only that is known; marked if its bounds lie far apart."""
     if risk.low == 0.0 and risk.losses == 0:
         return numbers.bound(risk.high, numbers.plain)
     return f"{numbers.plain(risk.p, 4)}{' (bounds only)' if risk.bounds else ''}"
