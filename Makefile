@@ -47,10 +47,7 @@ test-here: $(CLASSES)
 test-cluster: $(CLASSES) lint
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
 
-quick: $(STAMP) ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
+quick: lint ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
 	@$(BIN)/python -m pytest -n 2 -q $(or $(ONLY),$(QUICK))
 
 lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports whom
