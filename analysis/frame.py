@@ -42,7 +42,8 @@ def frame(
 
     Where losses were too rare to count, `p`, `low`, `high` and `method` follow from the head and the runs from its
     exits; `losses` is p times `runs` then, the expectation for the pilot's runs, or 0 if only an upper bound is known.
-    `bounds` says of every row whether its high end is more than ten times its low end.
+    `bounds` says of every row whether its high end is more than ten times its low end. `inside` and `leaves` are the
+    head's L and F, and `exit_runs`, `exit_losses` and `exit_hidden` what its exits' runs add up to: 0 without a head.
 
     If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
     holds at every number of runs at once, and so whatever it was that stopped them.
@@ -79,9 +80,11 @@ def _estimate(
 ) -> dict[str, Any]:
     broken, runs, ticks = invariant["broken"], each["num_runs"], invariant["exposed_ticks"]
     losses, method = broken, estimator.method
+    beyond = dict.fromkeys(heads.BEYOND, 0.0)
     if each["head"]:
         p, low, high, method = heads.answer(each["head"], invariant["name"], estimator)
         losses = p * runs if low > 0.0 else 0
+        beyond = heads.beyond(each["head"], invariant["name"])
     else:
         p, (low, high) = losses / runs, estimator.interval(losses, runs, hidden)
     return {
@@ -96,6 +99,7 @@ def _estimate(
         "high": high,
         "method": method,
         "bounds": estimator.far_apart(low, high),
+        **beyond,
         "confidence": estimator.confidence,
         "together": estimator.together,
         "sequential": estimator.is_sequential,

@@ -42,6 +42,8 @@ TYPE = pa.struct(
 the exits, numbered from the experiment's first run on, and how many of them are `unfinished`. By invariant, any data
 loss first: the probability of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of
 it, and in how many of them it was `broken`."""
+BEYOND = ("inside", "leaves", "exit_runs", "exit_losses", "exit_hidden")
+"""What an answer follows from, as `beyond` names it."""
 _ADDED = ("most_transitions", "runs", "unfinished", "invariants")
 _NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("cost", "states", "transitions", "exits", "unfinished"), 0),
@@ -155,6 +157,14 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
     low, high = known.interval(estimator, losses, runs, head["unfinished"])
     any_loss = _of(head, DATA_LOSS)
     return known.p(losses, runs), low, high, rare.named(any_loss["leaves"], any_loss["sampled"], estimator)
+
+
+def beyond(head: Mapping[str, Any], invariant: str) -> dict[str, float]:
+    """What the answer of an invariant, or DATA_LOSS, follows from: BEYOND."""
+    known = part(head, invariant)
+    runs = num_runs(head) if known.is_sampled else 0
+    counted = (runs, broken(head, invariant), head["unfinished"])
+    return dict(zip(BEYOND, (known.inside, known.leaves - known.left_out, *counted), strict=True))
 
 
 def wrong(head: Mapping[str, Any], invariants: list[str]) -> str:

@@ -12,6 +12,7 @@ from quorisk.plots.judging import FAILS, UNDECIDED, judge, runs_to_settle
 
 _TOLD = (
     "point_id", "method", "sequential", "per_year", text.SCENARIO,
+    "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones",

@@ -31,7 +31,16 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
     that of a confidence sequence (`analysis.statistics.sequential`), which excludes the target once n KL(share, target)
     is about log(1 / (2 tail)) + log(pi n / 2) / 2. Infinite beyond MOST_RUNS, and if the target lies between the share
     of losses and that of losses and hidden runs together.
+
+    Where losses are too rare to count, P = inside + leaves x q, the runs are those from the head's exits, of which a
+    share q is lost. What leaves a head whose exits are not sampled is settled by no number of runs.
     """
+    if point.get("leaves", 0.0) > 0.0:
+        target = (target - point["inside"]) / point["leaves"]
+        if not point["exit_runs"] or not 0.0 < target < 1.0:
+            return math.inf
+        from_exits = {name: point[f"exit_{name}"] for name in ("losses", "runs", "hidden")}
+        point = {**from_exits, "sequential": point["sequential"]}
     lost, most = point["losses"] / point["runs"], (point["losses"] + point["hidden"]) / point["runs"]
     exact = not point["sequential"]
     if exact and most == 0.0:

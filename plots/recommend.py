@@ -62,7 +62,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         said.append(f"These do not: {_names(fails)}. The worst: {worst}.")
     if undecided:
         runs = max(each.runs_to_settle(tail, target) for each in undecided)
-        made = max(point["runs"] for each in undecided for point in each.points)
+        made = max(int(point.get("exit_runs", 0) or point["runs"]) for each in undecided for point in each.points)
         needed = (
             f"about {numbers.number(runs)} runs of each configuration would settle them; there are {made:,}"
             if runs < math.inf

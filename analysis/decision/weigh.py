@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis import rare, tidy
+from quorisk.analysis import heads, rare, tidy
 from quorisk.analysis.estimate import Estimate, estimate
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
@@ -143,14 +143,18 @@ def _estimated(result: Estimate, unknown: Collection[int]) -> dict[str, Any]:
     risk = result.data_loss
     hidden = sum(result.outcomes[OUTCOMES[outcome]] for outcome in unknown)
     losses: float = risk.losses
-    if result.head:  # as in a frame of a sweep: what is expected of these runs
+    beyond: dict[str, float] = {}
+    if head := result.head:  # as in a frame of a sweep: what is expected of these runs
         losses = risk.p * result.runs if risk.low > 0.0 else 0
+        of_exits = (head.lost, head.leaves - head.left_out, head.runs, head.losses, 0)
+        beyond = dict(zip(heads.BEYOND, of_exits, strict=True))
     counted = {"runs": result.runs, "losses": losses, "hidden": hidden, "steps": result.steps, "messages": 0}
     interval = {"p": risk.p, "low": risk.low, "high": risk.high}
     return {
         **result.outcomes,
         **counted,
         **interval,
+        **beyond,
         "method": result.method,
         "sequential": result.stopped not in ("runs", "certain"),
     }

@@ -128,6 +128,25 @@ def test_no_number_of_runs_settles_what_hidden_runs_or_the_estimate_hide(sequent
     assert runs_to_settle(point | {"losses": 0, "hidden": 9}, 0.025, 0.02) < math.inf
 
 
+@pytest.mark.parametrize("interval", [clopper_pearson, confidence_sequence])
+@pytest.mark.parametrize(("losses", "target"), [(0, 3e-12), (4, 7e-12), (30, 2.9e-11), (30, 3.3e-11)])
+def test_beyond_a_head_it_is_runs_from_its_exits_that_settle(interval, losses, target):
+    """Not the runs that it would take to count the losses, which are a billion times as many."""
+    inside, leaves = 1e-12, 1e-9
+    of_exits = {"inside": inside, "leaves": leaves, "exit_runs": RUNS, "exit_losses": losses, "exit_hidden": 0}
+    point = {"losses": 1e-9, "hidden": 0, "runs": 100, "sequential": interval is confidence_sequence, **of_exits}
+    runs = runs_to_settle(point, 0.025, target)
+
+    def judged(runs):
+        q_low, q_high = interval(round(losses / RUNS * runs), round(runs), 0.95)
+        return judge(inside + leaves * q_low, inside + leaves * q_high, target)
+
+    assert judged(runs / 2) == UNDECIDED
+    assert judged(1.1 * runs) == (MEETS if inside + leaves * losses / RUNS < target else FAILS)
+    assert runs_to_settle(point | {"exit_runs": 0}, 0.025, target) == math.inf  # not sampled at all
+    assert runs_to_settle(point, 0.025, inside / 2) == math.inf
+
+
 def test_a_design_is_settled_by_the_first_point_that_fails_or_the_last_that_meets():
     def settled(losses, target):
         given = rows(losses, **FAULTS)

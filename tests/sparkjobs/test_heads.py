@@ -70,6 +70,8 @@ def test_a_task_samples_what_an_estimate_does(load, shallow):
     assert found.head
     assert heads.num_runs(head) == found.head.runs > 0
     assert (head["exits"], head["cost"]) == (found.head.exits, found.head.cost)
+    known = heads.beyond(head, "data loss")
+    assert known["inside"] + known["leaves"] * known["exit_losses"] / known["exit_runs"] == found.data_loss.p
     for name, risk in {"data loss": found.data_loss, **found.invariants}.items():
         p, low, high, named = heads.answer(head, name, estimator_of(given.run))
         assert (p, low, high, named) == (risk.p, risk.low, risk.high, found.method)
