@@ -41,7 +41,7 @@ def whole(path: Path, argument: str) -> Iterator[Path]:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        raise unwritable(path, error, argument) from None
+        raise _unwritable(path, error, argument) from None
 
 
 def write(path: Path, content: bytes, argument: str) -> None:
@@ -50,7 +50,12 @@ def write(path: Path, content: bytes, argument: str) -> None:
         part.write_bytes(content)
 
 
-def unwritable(path: Path, error: OSError, argument: str) -> QuoriskError:
+def _unwritable(path: Path, error: OSError, argument: str) -> QuoriskError:
     """What to raise if a file that was asked for cannot be written."""
-    why = f" {path}: cannot be written: {os.strerror(error.errno) if error.errno else error}"
+    why = f" {path}: cannot be written: {reason(error)}"
     return RunError(f"`{argument}`{why}") if error.errno in _NO_ROOM else ConfigError(why, argument)
+
+
+def reason(error: OSError) -> str:
+    """Returns what the system says, which some errors carry as a number alone."""
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -1,8 +1,9 @@
 """Machine code on disk: where it is kept, and that only what this user kept there is run.
 
-Whoever can write into the folder can run code here, so it has to be this user's (or root's) alone. Numba neither
-notices a flipped bit in what it loads, which may then crash or compute something else, nor goes on without a disk that
-takes it. So each file begins with a checksum of its name and the rest, and what does not fit is compiled again.
+Whoever can write into the folder can run code here, so it has to belong to this user or root, and not be open to all.
+Numba does not notice a flipped bit in what it loads, which may then crash or compute something else, and it fails where
+the disk is full. So each file begins with a checksum of its name and the rest; one that does not match is compiled
+again, and one that cannot be written is done without.
 """
 
 import hashlib
@@ -50,7 +51,7 @@ def _place() -> Path:
     if given := os.environ.get(_VARIABLE):
         return Path(given).absolute()
     shared = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(shared):  # others are to be ignored, and would be a folder in the current one
+    if os.path.isabs(shared):  # a relative path is to be ignored, and would depend on the current folder
         return Path(shared)
     try:
         home = Path.home()

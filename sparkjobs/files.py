@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 
+from quorisk.analysis.written import reason
 from quorisk.kernels.errors import RunError
 
 _PART = ".part"
@@ -72,11 +73,6 @@ def sweep_up(folder: Path) -> None:
     for part in folder.glob(f"*{_PART}"):
         with suppress(OSError):
             part.unlink()
-
-
-def reason(error: OSError) -> str:
-    """Returns what the system says."""
-    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _not_a_folder(path: Path) -> str:

@@ -14,10 +14,11 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.written import reason
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.plots.numbers import counted
 from quorisk.sparkjobs import files
-from quorisk.sparkjobs.files import reason, sweep_up, writing
+from quorisk.sparkjobs.files import sweep_up, writing
 from quorisk.sparkjobs.remote import refusal
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tidy.EXPERIMENT
