@@ -107,12 +107,12 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
 
 
 def ablation(changed: Changed) -> Plan:
-    """Plans to turn off each switch of the model and each repair of the file in turn, and to compare with all on.
+    """Plans to turn off each mechanism of the model and each repair of the file in turn, and to compare with all on.
 
-    Raises ConfigError.
+    A switch that is off by default guards against nothing: it stays as the file has it. Raises ConfigError.
     """
     parameters = changed().model.parameters
-    switches = [p for p in parameters if p.table == "variant" and p.allowed is None]
+    switches = [p for p in parameters if p.table == "variant" and p.allowed is None and p.default_value]
     baseline = changed(*(f"variant.{p.name}=true" for p in switches))
     all_on = only_point(baseline)
     switches += [p for p in parameters if p.repair and all_on.point.values[p.name]]

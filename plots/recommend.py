@@ -81,7 +81,7 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
     """Which of the designs that meet the target to take, and why not another one."""
     picks = verdict.choice(list(found), target)
     if not picks:
-        return ["None is recommended: each of them has a mechanism off, or is of an older version."]
+        return ["None is recommended: each of them has a mechanism off, a risky setting on, or is of an older version."]
     first, *others = picks
     given = f" All of them have {first.worst['given']}." if first.worst.get("given") else ""
     said = [f"Choose: {_promised(first)}.{given}"]
@@ -95,7 +95,7 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
             "events may tell apart what these runs cannot."
         )
     if changed := [each for each in meets if each.is_changed]:
-        why = "a mechanism is off, or the version is an older one"
+        why = "a mechanism is off, a risky setting is on, or the version is an older one"
         said.append(f"{_names(changed)}: not recommended, because {why}.")
     return said
 

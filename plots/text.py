@@ -55,8 +55,18 @@ def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Returns a design's settings for people: mechanisms are named where they are off."""
-    named = [key for key in keys if not (key.startswith("variant.") and given[key] is True)]
+    """Returns a design's settings for people: switches are named where they are not as they are by default.
+
+    `changed` of `given` says which are not (`analysis.decision.promises`); without it, all are on by default.
+    """
+    told = set(given.get("changed", "").split(", ")) if "changed" in given else None
+
+    def is_default(key: str) -> bool:
+        if not key.startswith("variant.") or not isinstance(given[key], bool | np.bool_):
+            return False
+        return bool(given[key]) if told is None else settings(given, [key]) not in told
+
+    named = [key for key in keys if not is_default(key)]
     return settings(given, named) or "all mechanisms on" if keys else "the one design"
 
 

@@ -9,18 +9,19 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import Promise
+from quorisk.plots import text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the mechanisms that are off, and the versions that are not today's: for people, by dotted key."""
+    """Returns the switches and versions that are not as they are by default: for people, by dotted key."""
     said = {}
     for parameter in model.parameters:
         key = f"{parameter.table}.{parameter.name}"
         if parameter.table == "variant" and values[key] != parameter.default_value:
-            said[key] = f"{parameter.name} {'off' if values[key] is False else values[key]}".replace("_", " ")
+            said[key] = text.settings(values, [key])
     return said
 
 

@@ -150,7 +150,7 @@ def compare_verb(
         ),
     ],
     ablation: Annotated[
-        bool, typer.Option("--ablation", help="turn each switch off in turn, and compare with all of them on")
+        bool, typer.Option("--ablation", help="turn each mechanism off in turn, and compare with all on")
     ] = False,
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="compare every pair, not just each variant with the first")

@@ -135,6 +135,17 @@ def test_an_ablation_turns_every_switch_off_in_turn(file):
     assert worth["retain_null_key off"].p_adjusted == 1.0
 
 
+def test_an_ablation_leaves_alone_what_is_off_by_default(tmp_path):
+    path = tmp_path / "partition.toml"
+    path.write_text('protocol = "kraft"\n[model]\nbrokers = 2\nreplication_factor = 2\nmin_isr = 1\nvalues = 1\n')
+    risky = ("unclean_leader_election", "avoid_last_replica_standing")
+    for on in (False, True):
+        given = [f"{name}={str(on).lower()}" for name in risky]
+        variants = compare.ablation(load(path, given).changed).variants
+        assert not any(name in variant.label for variant in variants for name in risky)
+        assert {variant.point.values[name] for variant in variants for name in risky} == {on}
+
+
 def test_an_ablation_turns_off_the_repairs_that_a_file_has(tmp_path):
     path = tmp_path / "ledger.toml"
     sizes = "bookies = 3\nclients = 1\nwrite_quorum = 2\nack_quorum = 2\nentries = 1\ninflight = 1\n"

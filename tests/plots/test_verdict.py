@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.sequential import confidence_sequence
-from quorisk.plots import choose, numbers, verdict
+from quorisk.plots import choose, numbers, text, verdict
 from quorisk.plots.designs import Design, designs
 from quorisk.plots.judging import FAILS, MEETS, UNDECIDED, judge, runs_to_settle, tail
 from quorisk.plots.recommend import recommend
@@ -243,9 +243,17 @@ def test_no_design_is_chosen_that_has_a_mechanism_off():
     assert chosen(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05)) == ["WQ 2 AQ 2", "WQ 2 AQ 1"]
     headline, said, _ = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
     assert headline.startswith("2 of 4 designs meet")
-    assert said[1] == "None is recommended: each of them has a mechanism off, or is of an older version."
+    assert said[1] == "None is recommended: each of them has a mechanism off, a risky setting on, or is of an older version."
     _, said, _ = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
     assert any(each.startswith("design WQ 3 AQ 3; design WQ 3 AQ 2: not recommended") for each in said)
+
+
+def test_a_switch_is_named_where_it_is_not_as_it_is_by_default():
+    given = {"model.keys": 2, "variant.fencing": False, "variant.unclean": False}
+    assert text.design(given | {"changed": "fencing off"}, list(given)) == "keys 2, fencing off"
+    given |= {"variant.fencing": True, "variant.unclean": True}
+    assert text.design(given | {"changed": "unclean on"}, list(given)) == "keys 2, unclean on"
+    assert text.design(given, list(given)) == "keys 2"
 
 
 def test_designs_of_which_nothing_was_lost_share_a_rank_however_many_runs_they_had():

@@ -84,6 +84,11 @@ def test_what_is_off_or_of_an_older_version_is_named():
     assert changed(model, today | {"variant.truncation": "kip101"}) == {"variant.truncation": "truncation kip101"}
     assert changed(model, today | {"variant.fenced_fetch": False}) == {"variant.fenced_fetch": "fenced fetch off"}
     assert changed(model, today | {"model.track_committed": False}) == {}  # history of the model, no mechanism
+    model = registry.load("kraft")
+    today = dotted_values(model, point_of(model, 0.0))
+    assert changed(model, today) == {}
+    unclean = {"variant.unclean_leader_election": True}  # off by default
+    assert list(changed(model, today | unclean).values()) == ["unclean leader election on"]
 
 
 FILE = """
