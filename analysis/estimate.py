@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quorisk.analysis import method, rare
-from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -19,6 +18,7 @@ from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.tally import TIME_TICK, Tally, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, Model
+from quorisk.plots.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
 """A mean of fewer ticks is not given: each time is rounded down to a whole number of them."""
@@ -217,12 +217,10 @@ def data_loss_invariants(model: Model) -> list[str]:
 def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
     """Returns what the probabilities of a point rest on, in sentences."""
     physical = point.time_unit is not None
-    said_time = units.say_time(point.horizon) if physical else f"model time {point.horizon:g}"
+    said_time = say_time(point.horizon) if physical else f"model time {point.horizon:g}"
     one = "1 / s" if physical else "1"
     rates = ", ".join(
-        f"{name} {units.say_rate(rate) if physical else f'{rate:g}'}"
-        for name, rate in point.rates.items()
-        if rate != 1.0
+        f"{name} {say_rate(rate) if physical else f'{rate:g}'}" for name, rate in point.rates.items() if rate != 1.0
     )
     said = [
         "Each step is drawn at random from the enabled action instances, in proportion to their rates: "
@@ -236,7 +234,7 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
     if point.horizon < math.inf:
         said.append(f"A run also ends at {said_time}; what breaks later {counted}.")
     if point.lifetime < math.inf:
-        mean = units.say_time(point.lifetime) if physical else f"{point.lifetime:g} units of model time"
+        mean = say_time(point.lifetime) if physical else f"{point.lifetime:g} units of model time"
         said.append(
             f"A run also ends with its lifetime, at a constant rate, after {mean} on average; what breaks later "
             f"{counted}."

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from quorisk.analysis import results, stored, sums
 from quorisk.analysis.decision import promises
-from quorisk.analysis.experiment import config, units
+from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.frame import estimator_of
@@ -29,6 +29,7 @@ from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
+from quorisk.plots.quantities import say_time
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
@@ -150,7 +151,7 @@ def _exposed_for(mean: float, physical: bool) -> str:
     """A mean time for people; empty if there is none."""
     if math.isnan(mean):
         return ""
-    return units.say_time(mean) if physical else f"{mean:.3g} units of model time"
+    return say_time(mean) if physical else f"{mean:.3g} units of model time"
 
 
 def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str | None]:

@@ -18,6 +18,12 @@ _TOLD = (
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones",
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
+_PROMISED: Mapping[str, tuple[str, str]] = {
+    "copies": ("copy when acknowledged", "copies when acknowledged"),
+    "nodes": ("lost node survived", "lost nodes survived"),
+    "zones": ("lost zone survived", "lost zones survived"),
+}
+"""What designs promise and may be held to, in words: of one, and of several."""
 
 
 def estimate(case: Mapping[str, Any]) -> str:
@@ -59,18 +65,24 @@ class Design(NamedTuple):
         mine, others = ([each.worst.get(name, 0) for name in ("copies", "stored")] for each in (self, other))
         return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
 
+    def wanted(self) -> list[str]:
+        """What designs are held to beside losses."""
+        at, said = self.worst, []
+        if (most_ms := at.get("wants_write_p99_ms", math.inf)) < math.inf:
+            said.append(f"p99 of a write at most {numbers.short(most_ms)} ms")
+        for promised, (one, more) in _PROMISED.items():
+            if least := at.get(f"wants_{promised}", 0):
+                said.append(f"at least {numbers.counted(least, one, more)}")
+        return said
+
     def shortfalls(self) -> list[str]:
         """Returns where its promises fall short of what designs are held to, whatever the runs say."""
         at, said = self.worst, []
         if at.get("write_p99_high_ms", 0.0) > at.get("wants_write_p99_ms", math.inf):
             said.append(f"p99 of a write {numbers.number(at['write_p99_ms'])} ms")
-        for promised, what in (
-            ("copies", "copies"),
-            ("nodes", "lost nodes survived"),
-            ("zones", "lost zones survived"),
-        ):
+        for promised, (one, more) in _PROMISED.items():
             if at.get(promised, 0) < at.get(f"wants_{promised}", 0):
-                said.append(f"{at.get(promised, 0)} {what}")
+                said.append(numbers.counted(at.get(promised, 0), one, more))
         return said
 
     def verdict(self, target: float) -> str:

@@ -42,19 +42,21 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
-    goal = (
+    goals = [
         f"at most {numbers.short(target)} losses a year"
         if "parts" in found[0].worst
-        else f"a probability of data loss of at most {numbers.short(target)} a run"
-    )
+        else f"a probability of data loss of at most {numbers.short(target)} a run",
+        *found[0].wanted(),
+    ]
+    goal = f"target{'s' if len(goals) > 1 else ''}: {', '.join(goals)}"
     said = []
     if meets:
-        headline = f"{_count(meets, found)} meet{_s(meets)} the target: {goal}."
+        headline = f"{_count(meets, found)} meet{_s(meets)} the {goal}."
         if len(found) > 1:
-            said.append(f"These meet it: {_names(meets)}.")
+            said.append(f"These meet {'them' if len(goals) > 1 else 'it'}: {_names(meets)}.")
             said += _chosen(found, target)
     else:
-        headline = f"No design is shown to meet the target: {goal}."
+        headline = f"No design is shown to meet the {goal}."
     if len(found) == 1:
         said.append(f"In its worst case, {_told(found[0], found[0].telling(target))}.")
     elif fails:

@@ -14,6 +14,7 @@ class Risk(NamedTuple):
     """How often an invariant broke."""
 
     losses: str
+    """Of the runs, where losses were counted; empty where they were solved."""
     p: str
     interval: str
     high: float
@@ -70,4 +71,5 @@ def _sortable(value: Any) -> Any:
 
 
 def _risk(row: Mapping[str, Any], number: Callable[[float], str]) -> Risk:
-    return Risk(f"{row['losses']:,}", numbers.probability(row, number), numbers.interval(row, number), row["high"])
+    losses = "" if numbers.is_solved(row["method"]) else f"{int(row['losses']):,}"
+    return Risk(losses, numbers.probability(row, number), numbers.interval(row, number), row["high"])

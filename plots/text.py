@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from quorisk.plots import numbers
+from quorisk.plots import numbers, quantities
 
 MESSAGE_LOSS, SCENARIO = "faults.message_loss", "run.scenario"
 ANY_LOSS = "data loss"
@@ -18,6 +18,9 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+TIME_UNIT = "run.time_unit"
+"""Of a row: rates and times are in seconds."""
+_TIMES = ("run.lifetime", "run.horizon")
 _MOST_RATES = 8
 """That a caption lists; with a profile there are dozens."""
 _LONGEST = 60
@@ -50,8 +53,19 @@ def cut(given: str, longest: int) -> str:
 
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off."""
-    return ", ".join(f"{name(key)} {value(given[key])}" for key in keys)
+    """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off; rates and times with units where they have."""
+    return ", ".join(f"{name(key)} {_said(key, given)}" for key in keys)
+
+
+def _said(key: str, given: Mapping[str, Any]) -> str:
+    number = given[key]
+    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    if TIME_UNIT in given and is_number:
+        if key.startswith("rates."):
+            return quantities.say_rate(number)
+        if key in _TIMES:
+            return quantities.say_time(number)
+    return value(number)
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
@@ -99,14 +113,26 @@ def configurations(frame: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, A
 
 
 def fixed(frame: pd.DataFrame) -> dict[str, str]:
-    """Returns the parameters that all rows share, for people, by the table of the experiment file that they are in."""
+    """Returns the parameters that all rows share, for people, by the table of the experiment file that they are in.
+
+    Those that scenarios fix are named without a value.
+    """
     first, differ = frame.iloc[0].to_dict(), varied(frame)
+    given = parameters(frame)
+    own = {key for key in given if key not in differ and frame[key].nunique(dropna=False) > 1}
     result = {}
     for table, read in _TABLES.items():
-        keys = [key for key in parameters(frame) if key.startswith(f"{table}.") and key not in differ]
-        if keys:
-            result[table] = read(first, keys)
+        keys = [key for key in given if key.startswith(f"{table}.") and key not in differ and key != TIME_UNIT]
+        told = [read(first, shared)] if (shared := [key for key in keys if key not in own]) else []
+        told += [f"each scenario has its own {_listed(map(name, keys))}" for keys in [own.intersection(keys)] if keys]
+        if told:
+            result[table] = "; ".join(told)
     return result
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = sorted(names)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -122,7 +148,8 @@ def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
 def _rates(given: Mapping[str, Any], keys: Sequence[str]) -> str:
     """Rates, without listing all that are 1."""
     unusual = settings(given, [key for key in keys if given[key] != 1])
-    return f"1, except {unusual}" if unusual else "1"
+    usual = "1 / s" if TIME_UNIT in given else "1"
+    return f"{usual}, except {unusual}" if unusual else usual
 
 
 _TABLES: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], str]] = {
@@ -197,12 +224,12 @@ def terms(frame: pd.DataFrame) -> str:
 
 
 def intervals(frame: pd.DataFrame) -> str:
-    """Returns the kind of intervals, and what they promise: 95% Clopper-Pearson intervals, each on its own."""
+    """Returns the kind of intervals, and what they promise: 95% intervals (Clopper-Pearson), each on its own."""
     first = frame.iloc[0]
     together = "for all points together" if is_simultaneous(frame) else "each on its own"
     together = "for all scenarios of a design together" if is_yearly(frame) else together
     methods = " or ".join(frame["method"].unique())
-    return f"{numbers.percent(first['confidence'])} {methods} intervals, {together}"
+    return f"{numbers.percent(first['confidence'])} intervals ({methods}), {together}"
 
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:

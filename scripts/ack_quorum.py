@@ -16,10 +16,10 @@ import typer
 
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
-from quorisk.analysis.experiment.units import say_rate
 from quorisk.command import show
 from quorisk.plots import numbers
 from quorisk.plots.ack_quorum import TERMS, ack_quorum_figure
+from quorisk.plots.quantities import say_rate
 from quorisk.plots.style import save
 
 ROOT = Path(__file__).parent.parent

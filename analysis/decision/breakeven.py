@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from quorisk.analysis.decision.weigh import OutOfTime, Weigher
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
-from quorisk.analysis.experiment.units import YEAR_S, say_time
 from quorisk.kernels.engines.points import RateError
 from quorisk.kernels.errors import ConfigError
 from quorisk.plots import numbers, text, verdict
 from quorisk.plots.designs import Design, designs
 from quorisk.plots.flips import MOST, flip
+from quorisk.plots.quantities import YEAR_S, say_time
 
 if TYPE_CHECKING:
     import pandas as pd

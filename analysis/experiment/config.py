@@ -251,8 +251,9 @@ def _points(model: Model, combinations: Iterable[Combination], time_unit: str | 
 
 
 def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
-    if len({tuple(value for key, value in each.items() if key != SCENARIO) for each in varied}) > 1:
-        raise ConfigError(one_wanted(varied))
+    designs = {tuple((key, value) for key, value in each.items() if key != SCENARIO) for each in varied}
+    if len(designs) > 1:
+        raise ConfigError(one_wanted([dict(design) for design in designs]))
 
 
 def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
@@ -260,7 +261,7 @@ def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
     open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
     return (
         f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points, but one is needed; "
-        f"set {open_keys[0]} to pick one, or sweep all with `quorisk run`"
+        f"set {' and '.join(open_keys)} to pick one, or sweep all with `quorisk run`"
     )
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
+from quorisk.analysis.experiment.tables import READERS
 from quorisk.kernels.engines import ENGINES
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model, Parameter
@@ -165,6 +166,8 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
 def suggest(name: str, keys: Mapping[str, Key]) -> str:
     """Returns what somebody who wrote `name` may have meant."""
     table, _, last = name.rpartition(".")
+    if table in READERS:
+        return f"[{table}] can be changed in the file alone"
     by_last = {key.partition(".")[2]: key for key in keys}
     near = difflib.get_close_matches(name, keys, 1, 0.75) or [
         by_last[match] for match in difflib.get_close_matches(last, by_last, 1, 0.75)

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from quorisk.kernels.errors import ConfigError
+from quorisk.plots.quantities import YEAR_S
 
-YEAR_S = 31_557_600
-"""Seconds of a year."""
 _SECONDS: Mapping[str, Fraction] = {
     "us": Fraction(1, 10**6),
     "ms": Fraction(1, 1000),
@@ -77,33 +76,3 @@ def _unit(word: str) -> Fraction:
     if word not in _UNITS:
         raise ConfigError(f"{word} is not a unit of time; use {UNITS}")
     return _UNITS[word]
-
-
-_LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
-"""Months and weeks are left out: 40 days say more than 5.7 weeks."""
-
-
-def say_time(time_s: float) -> str:
-    """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
-    unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
-    return f"{_digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
-
-
-def say_rate(rate_per_s: float) -> str:
-    """Returns a rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0."""
-    if rate_per_s == 0:
-        return "0"
-    a_year = rate_per_s * YEAR_S
-    said = [f"1 / {say_time(1 / rate_per_s).removeprefix('1 ')}", f"{_digits(rate_per_s)} / s"]
-    said += [f"{_digits(a_year)} / year"] if a_year >= 1 else []
-    said[:0] = [f"{_digits(100 * a_year)} % / year"] if a_year < 1 else []
-    exact = [each for each in said if abs(float(read_rate(each.replace(",", "_"))) / rate_per_s - 1) < 1e-9]
-    return exact[0] if exact else said[0]
-
-
-def _digits(number: float) -> str:
-    """Three digits, thousands with commas, and no zeros at the end of a fraction."""
-    if number >= 1e6 or number < 1e-3:
-        return f"{number:.3g}"
-    rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:g}"

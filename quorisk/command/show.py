@@ -16,13 +16,13 @@ from quorisk.analysis.compare import Result
 from quorisk.analysis.estimate import Estimate, MetFaults, Risk
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.experiment.units import say_time
 from quorisk.analysis.explore import NOTE
 from quorisk.analysis.rare import HeadPart
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
 from quorisk.kernels.states.search import Search
 from quorisk.plots import numbers
+from quorisk.plots.quantities import say_time
 
 PIPED_WIDTH = 120
 STOPPED = {

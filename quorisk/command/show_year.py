@@ -10,12 +10,12 @@ from rich.markup import escape
 from quorisk.analysis.compare import Result
 from quorisk.analysis.compare_years import Years
 from quorisk.analysis.estimate import Estimate
-from quorisk.analysis.experiment.units import YEAR_S, say_time
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import METHOD, Losses
 from quorisk.analysis.year import Year
 from quorisk.command import show
 from quorisk.plots import numbers
+from quorisk.plots.quantities import YEAR_S, say_time
 
 
 def year(result: Year[Any], out: Console) -> None:

@@ -225,7 +225,7 @@ def test_an_estimate_is_of_one_point():
         estimate.estimate(build(TOPIC, "topic", grid), 1)
     assert str(error.value) == (
         "topic: grid.model.keys, grid.model.max_crashes: 4 grid points, but one is needed; "
-        "set model.keys to pick one, or sweep all with `quorisk run`"
+        "set model.keys and model.max_crashes to pick one, or sweep all with `quorisk run`"
     )
 
 

@@ -114,7 +114,7 @@ def test_a_varied_rate_can_be_the_axis():
 
 def test_a_caption_names_model_faults_runs_and_interval():
     said = caption(frame([1, 2], faults__message_loss=[0.1, 0.2]))
-    for part in ("Model compaction, version 1", "keys 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+    for part in ("Model compaction, version 1", "keys 1", "1,000 runs a point", "seed 1", "95% intervals"):
         assert part in said
 
 
@@ -356,7 +356,7 @@ def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
     assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "cost_data_loss", "outcomes", "distribution"]
     for figure in drawn.values():
         said = canvas.caption_of(figure)
-        for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% Clopper-Pearson"):
+        for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% intervals"):
             assert part in said
         assert "".join(figure.subfigs[1].texts[0].get_text().split()) == "".join(said.split())
 

@@ -4,6 +4,7 @@ import hashlib
 import re
 from base64 import b64decode, b64encode
 
+import numpy as np
 import pytest
 
 from quorisk.analysis.experiment import config
@@ -62,6 +63,39 @@ def test_a_report_says_where_losses_were_solved_and_not_counted():
     rare = given["faults.message_loss"] == 0.1
     given.loc[rare, "method"] = "exact head, tail bounded"
     assert f"In 1 {said}" in " ".join(report(given, [], PROVENANCE).split())
+
+
+def test_breaches_are_counts_and_not_told_where_p_was_solved():
+    given = frame([0, 30], faults__message_loss=[0.1, 0.2])
+    assert "estimated as breaches divided by runs." in " ".join(report(given, [], PROVENANCE).split())
+    rare = given["faults.message_loss"] == 0.1
+    given["losses"] = given["losses"].astype(float)
+    given.loc[rare, ["method", "losses"]] = ["exact head, tail bounded", 0.00010771524082712907]
+    html = " ".join(report(given, [], PROVENANCE).split())
+    assert '<td class="count">30</td>' in html
+    assert '<td class="count">0.000' not in html
+    assert '<td class="count"></td>' in html
+    assert "elsewhere it was solved" in html
+
+
+def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
+    given = frame([0, 3], run__scenario=["a", "b"])
+    first = given["run.scenario"] == "a"
+    own = {"run.lifetime": np.where(first, 60.0, 604800.0), "rates.fault": np.where(first, 2.0, 3.0)}
+    told = text.fixed(given.assign(**own, **{"run.time_unit": "s", "rates.step": 400.0}))
+    assert "lifetime 7 days" not in told["run"]
+    assert "lifetime 1 min" not in told["run"]
+    assert told["run"].endswith("each scenario has its own lifetime")
+    assert told["rates"] == "1 / s, except step 1 / 2.5 ms; each scenario has its own fault"
+
+
+def test_rates_and_times_have_units_where_the_file_has_them():
+    given = frame([0], run__lifetime=[604800.0], rates__disk=[0.01 / 31_557_600])
+    assert "lifetime 6.048 × 10⁵" in text.fixed(given)["run"]
+    told = text.fixed(given.assign(**{"run.time_unit": "s"}))
+    assert "lifetime 7 days" in told["run"]
+    assert "time unit" not in told["run"]
+    assert told["rates"] == "1 / s, except disk 1 % / year"
 
 
 def test_a_report_says_less_than_and_not_0_where_nothing_was_lost():
@@ -204,8 +238,8 @@ def test_a_report_says_whether_its_intervals_hold_together():
     assert "about 0.1 of 2 intervals may miss" in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     together = frame_of(table([0, 30], faults__message_loss=[0.1, 0.2]), 0.95, simultaneous=True)
     assert "all 2 intervals hold together" in report(together, [], PROVENANCE)
-    assert text.intervals(together) == "95% simultaneous Clopper-Pearson intervals, for all points together"
-    assert text.intervals(frame([0, 30], **LOST_AT)) == "95% Clopper-Pearson intervals, each on its own"
+    assert text.intervals(together) == "95% intervals (simultaneous Clopper-Pearson), for all points together"
+    assert text.intervals(frame([0, 30], **LOST_AT)) == "95% intervals (Clopper-Pearson), each on its own"
 
 
 def test_invariants_that_say_nothing_more_are_not_shown():

@@ -243,7 +243,8 @@ def test_no_design_is_chosen_that_has_a_mechanism_off():
     assert chosen(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05)) == ["WQ 2 AQ 2", "WQ 2 AQ 1"]
     headline, said, _ = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
     assert headline.startswith("2 of 4 designs meet")
-    assert said[1] == "None is recommended: each of them has a mechanism off, a risky setting on, or is of an older version."
+    why = "each of them has a mechanism off, a risky setting on, or is of an older version"
+    assert said[1] == f"None is recommended: {why}."
     _, said, _ = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
     assert any(each.startswith("design WQ 3 AQ 3; design WQ 3 AQ 2: not recommended") for each in said)
 
@@ -360,6 +361,19 @@ def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
     assert said[1].startswith("Choose: design 0; 0.00600 losses a year")
     assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]
     assert not any("probability" in each for each in said)
+
+
+def test_the_headline_names_all_targets_that_designs_are_held_to():
+    rows = yearly([0, 3, 0, 3], (1000.0, 2.0), target=10.0)
+    fast = rows["model.design"] == 0
+    rows = rows.assign(**{f"write_p99_{end}ms": np.where(fast, 5.0, 30.0) for end in ("", "low_", "high_")})
+    rows = rows.assign(wants_write_p99_ms=20.0, nodes=1, wants_nodes=1, zones=0, wants_zones=0)
+    headline, said, _ = recommend(rows)
+    goals = "at most 10 losses a year, p99 of a write at most 20 ms, at least 1 lost node survived"
+    assert headline == f"1 of 2 designs meets the targets: {goals}."
+    assert said[0] == "These meet them: design 0."
+    html = " ".join(report(rows, [], Provenance("", "", [])).split())
+    assert "Losses a year, together with the other targets: p99 of a write at most 20 ms, at least 1 lost" in html
 
 
 def test_what_is_wanted_beside_losses_decides_too():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import ConfigError
 from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.plots import quantities
 from tests.analysis.experiment.test_config import BOOKKEEPER, read
 
 __all__ = ["read"]
@@ -93,19 +94,19 @@ def test_what_is_no_time_is_refused(text):
     ],
 )
 def test_times_are_said_as_people_say_them(time_s, said):
-    assert units.say_time(time_s) == said
+    assert quantities.say_time(time_s) == said
 
 
 @given(st.floats(1e-12, 1e12))
 def test_what_is_said_is_near_what_is_meant(value):
-    said_time, said_rate = units.say_time(value).replace(",", ""), units.say_rate(value).replace(",", "")
+    said_time, said_rate = quantities.say_time(value).replace(",", ""), quantities.say_rate(value).replace(",", "")
     assert math.isclose(units.read_time(said_time), value, rel_tol=0.0051)
     assert math.isclose(units.read_rate(said_rate), value, rel_tol=0.0051)
 
 
 @pytest.mark.parametrize("text", ["1 / 2 ms", "1 % / year", "1 / 3 years", "1 / h", "0.9 % / year", "0"])
 def test_round_rates_are_said_as_they_are_written(text):
-    assert units.say_rate(0.0 if text == "0" else float(units.read_rate(text))) == text
+    assert quantities.say_rate(0.0 if text == "0" else float(units.read_rate(text))) == text
 
 
 def test_a_file_with_units_is_in_seconds(read):
