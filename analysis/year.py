@@ -7,12 +7,12 @@ from quorisk.analysis.estimate import Estimate, estimate
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
-from quorisk.analysis.experiment.units import YEAR_S
 from quorisk.analysis.method import HEAD_BYTES
 from quorisk.analysis.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.kernels.errors import ConfigError
+from quorisk.plots.quantities import YEAR_S
 
 Result = TypeVar("Result", Estimate, ExactResult)
 

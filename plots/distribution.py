@@ -1,5 +1,7 @@
 """Figure: how many steps runs take, and how soon lost runs lose, for the designs that lose most."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,13 +75,24 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         axes.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="steps, at most", ylabel="share of the runs")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     else:
-        axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
+        unit = f", {frame[text.TIME_UNIT].iloc[0]}" if text.TIME_UNIT in frame else ""
+        axes.set(xscale="log", yscale="log", xlabel=f"by this model time{unit}", ylabel="probability in a run")
         log_ticks(axes.yaxis)
-    ticks = counts.index[:: max(1, -(-len(counts) // _MOST_TICKS))]
+    ticks = _apart(list(counts.index))
     short = len(ticks) == 0 or (ticks[0] >= 1e-3 and ticks[-1] < 1e4)
     axes.set_xticks(ticks, [numbers.short(tick) if short else numbers.power_of_two(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return axes
+
+
+def _apart(ends: Sequence[float]) -> list[float]:
+    """The last of these ends of bins, and of the others those far enough apart that their labels have room."""
+    kept = list(ends[-1:])
+    places = {end: math.log2(end) if ends[0] > 0 else math.log2(1 + end) for end in ends}
+    for end in reversed(ends[:-1]):
+        if places[kept[0]] - places[end] >= (places[ends[-1]] - places[ends[0]]) / _MOST_TICKS:
+            kept.insert(0, end)
+    return kept
 
 
 def _lines(rows: pd.DataFrame) -> pd.DataFrame:

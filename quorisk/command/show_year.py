@@ -95,7 +95,7 @@ def _bound(high: float) -> str:
 
 
 def _every(between_s: float) -> str:
-    return f", one every {say_time(between_s)}" if between_s < math.inf else ""
+    return f", on average one every {say_time(between_s)}" if between_s < math.inf else ""
 
 
 def _at_least(least_s: float) -> str:

@@ -16,7 +16,7 @@ from matplotlib.markers import CARETDOWNBASE
 from matplotlib.patches import Rectangle
 from matplotlib.typing import ColorType
 
-from quorisk.plots import canvas, choose, cost, distribution, heat_map, loss, numbers, outcomes
+from quorisk.plots import canvas, choose, cost, distribution, heat_map, loss, numbers, outcomes, text
 from quorisk.plots.figures import Wish, figures
 from quorisk.plots.looks import Looks
 from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
@@ -282,6 +282,18 @@ def test_distributions_are_exact_at_the_upper_ends_of_their_bins():
     errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
     reach = [tuple(segment[:, 1]) for each in errors for segment in each.lines[2][0].get_segments()]
     assert reach == [pytest.approx((rows["low"].iloc[0], rows["high"].iloc[0]))]
+
+
+def test_ticks_of_bins_are_far_enough_apart_for_their_labels():
+    assert distribution._apart([2.0**-6, 64.0, 128.0, 256.0]) == [2.0**-6, 64.0, 256.0]
+    assert distribution._apart([0, 1, 3, 7, 15]) == [0, 1, 3, 7, 15]
+    assert distribution._apart([]) == []
+    many = [2.0**power for power in range(40)]
+    assert len(distribution._apart(many)) <= 9
+    given = sweep([0, 3], model__keys=[1, 2])
+    timed = given[0].assign(**{text.TIME_UNIT: "s"})
+    axes = distribution.distribution(timed, given[1], distribution.TIME_TO_LOSS, Figure().subplots())
+    assert axes.get_xlabel() == "by this model time, s"
 
 
 def test_distributions_tell_their_lines_apart_in_grey():
