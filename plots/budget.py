@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from quorisk.plots import choose, text
 from quorisk.plots.canvas import framed, legend_columns
@@ -21,7 +22,8 @@ _LOOKS = (
 )  # fmt: skip
 """Faces and hatches, in the order of the largest share; what is left over has the last."""
 NO_FAULT, THE_REST = "no fault", "other sets"
-_WIDTH_IN, _ROW_IN = 8.5, 0.26
+_WIDTH_IN, _ROW_IN, _LEGEND_IN = 8.5, 0.26, 0.42
+"""Inches; the legend is so far below its panel, behind the axis and its name."""
 
 
 class Part(NamedTuple):
@@ -56,8 +58,9 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
             axes.set_title(title)
             handles, labels = axes.get_legend_handles_labels()
             columns = legend_columns(labels, _WIDTH_IN / len(panels)) if labels else 1
-            axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, -0.55 / height_in - 0.1), ncols=columns,
-                        fontsize=7)  # fmt: skip
+            below = ScaledTranslation(0.0, -_LEGEND_IN, figure.dpi_scale_trans)
+            axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=columns, fontsize=7,
+                        bbox_transform=axes.transAxes + below)  # fmt: skip
         grid[0, 0].set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
         _amounts(grid[0, -1], shown)
     return figure

@@ -59,7 +59,9 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
             ring: dict[str, Any] = {"color": INK, "mfc": "none", "markersize": size + _RING, "linewidth": 0.8}
             axes.plot(x, _height(design, floor), "o", gid=FRONTIER, **ring)
     axes.set(yscale="log", ylabel=text.measure(rows), xlabel="copies stored")
-    if across == LATENCY:
+    if across == STORED:
+        axes.set_xticks(sorted({int(each.worst[STORED]) for each in found}))
+    else:
         axes.set(xscale="log", xlabel="p99 of a write, ms")
         log_ticks(axes.xaxis)
         if math.isfinite(wanted := rows["wants_write_p99_ms"].iloc[0]):

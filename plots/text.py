@@ -228,7 +228,7 @@ def intervals(frame: pd.DataFrame) -> str:
     first = frame.iloc[0]
     together = "for all points together" if is_simultaneous(frame) else "each on its own"
     together = "for all scenarios of a design together" if is_yearly(frame) else together
-    methods = " or ".join(frame["method"].unique())
+    methods = "; or ".join(sorted(frame["method"].unique(), key=numbers.is_solved))
     return f"{numbers.percent(first['confidence'])} intervals ({methods}), {together}"
 
 

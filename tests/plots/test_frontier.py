@@ -62,6 +62,28 @@ def test_without_latencies_copies_go_across_and_without_copies_there_is_no_front
     assert frontier_figure(tables.frame([0, 3], model__keys=[1, 2])) is None
 
 
+def test_copies_are_whole():
+    rows = year(latency=False).frame
+    for alike in (rows, rows[rows["model.write_quorum"] == 3]):
+        [axes] = all_axes(frontier_figure(alike))
+        assert list(axes.get_xticks()) == sorted(alike["stored"].unique())
+
+
+@pytest.mark.parametrize("num_designs", [1, 6])
+def test_a_budget_s_legend_is_between_the_axis_and_the_caption(num_designs):
+    keys = range(1, num_designs + 1)
+    given = tables.frame([4] * num_designs, model__keys=list(keys))
+    met = [{"point_id": each, "faults": ("lost message",), "losses": 4} for each in given["point_id"].unique()]
+    figure = budget_figure(given, pd.DataFrame(met))
+    assert figure is not None
+    figure.draw_without_rendering()
+    [(axes, legend)] = [(axes, found.get_window_extent()) for axes in all_axes(figure) if (found := axes.get_legend())]
+    below = axes.xaxis.get_tightbbox()
+    assert below is not None
+    assert legend.y1 < below.y0 + 2
+    assert legend.y0 > figure.subfigs[1].texts[0].get_window_extent().y1
+
+
 def test_a_budget_s_shares_are_those_of_the_counts():
     given = year()
     rows = choose.of(given.frame, text.ANY_LOSS)
