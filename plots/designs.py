@@ -66,7 +66,7 @@ class Design(NamedTuple):
         return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
 
     def wanted(self) -> list[str]:
-        """What designs are held to beside losses."""
+        """Returns what designs are held to beside losses."""
         at, said = self.worst, []
         if (most_ms := at.get("wants_write_p99_ms", math.inf)) < math.inf:
             said.append(f"p99 of a write at most {numbers.short(most_ms)} ms")

@@ -7,13 +7,13 @@ _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1),
 
 
 def say_time(time_s: float) -> str:
-    """A time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
+    """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
     unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
     return f"{_digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
 
 
 def say_rate(rate_per_s: float) -> str:
-    """A rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0.
+    """Returns a rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0.
 
     The first of these ways that is exact; else the first.
     """
@@ -32,7 +32,7 @@ def say_rate(rate_per_s: float) -> str:
 
 
 def _digits(number: float) -> str:
-    """Three digits, thousands with commas, and no zeros behind the point."""
+    """Three digits, thousands with commas, and no zeros at the end of a fraction."""
     if number >= 1e6 or number < 1e-3:
         return f"{number:.3g}"
     rounded = float(f"{number:.3g}")

@@ -53,7 +53,7 @@ def cut(given: str, longest: int) -> str:
 
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off; rates and times with units where they have."""
+    """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off; rates and times have their units."""
     return ", ".join(f"{name(key)} {_said(key, given)}" for key in keys)
 
 

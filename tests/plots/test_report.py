@@ -76,6 +76,9 @@ def test_breaches_are_counts_and_not_told_where_p_was_solved():
     assert '<td class="count">0.000' not in html
     assert '<td class="count"></td>' in html
     assert "elsewhere it was solved" in html
+    html = " ".join(report(given.assign(method="exact head, tail bounded"), [], PROVENANCE).split())
+    assert 'class="count"' not in html
+    assert "It was solved; the runs give outcomes and steps." in html
 
 
 def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
