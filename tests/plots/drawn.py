@@ -13,3 +13,7 @@ def all_axes(figure: Figure | None) -> list[Axes]:
 
 def xy(line: Line2D) -> list[list[float]]:
     return np.asarray(line.get_xydata()).tolist()
+
+
+def words(axes: Axes) -> list[str]:
+    return [each.get_text() for each in axes.texts]

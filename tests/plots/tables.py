@@ -27,6 +27,8 @@ from quorisk.kernels.protocols.compaction import MODEL
 from tests.support import values_of
 
 RUNS = 1000
+QUORUMS = {"model__keys": [1, 2], "model__values": [1, 2, 3], "faults__message_loss": [0.1, 0.2]}
+"""A grid of six designs under two kinds of faults."""
 HOSTILE = "</script><img src=x onerror=alert(1)>$\\frac{1}{2}$\"'\x00\n--><![CDATA["
 """A word that means something to HTML, to XML and to TeX, and that no picture can show."""
 

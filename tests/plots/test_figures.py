@@ -6,14 +6,11 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE
-from matplotlib.patches import Rectangle
 from matplotlib.typing import ColorType
 
 from quorisk.plots import canvas, choose, cost, distribution, heat_map, loss, numbers, outcomes, text
@@ -21,8 +18,8 @@ from quorisk.plots.figures import Wish, figures
 from quorisk.plots.looks import Looks
 from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
 from quorisk.plots.style import KINDS, MOST_LINES, save, style_of
-from tests.plots.drawn import all_axes, xy
-from tests.plots.tables import HOSTILE, RUNS, frame, sweep
+from tests.plots.drawn import all_axes, words, xy
+from tests.plots.tables import HOSTILE, QUORUMS, RUNS, frame, sweep
 
 
 def upper_bounds(figure: Figure) -> list[list[float]]:
@@ -136,113 +133,6 @@ def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
     assert axes.get_xlabel().endswith("together with producer")
 
 
-QUORUMS = {"model__keys": [1, 2], "model__values": [1, 2, 3], "faults__message_loss": [0.1, 0.2]}
-"""A grid of six designs under two kinds of faults."""
-
-
-def cells(axes: Axes, gid: str | None) -> list[tuple[float, float]]:
-    """Centres of a heat map's shaded cells with this group id."""
-    patches = [each for each in axes.patches if isinstance(each, Rectangle) and each.get_fill()]
-    return sorted(
-        (each.get_x() + 0.5, each.get_y() + 0.5) for each in patches if (each.get_gid() or None) == (gid or None)
-    )
-
-
-def words(axes: Axes) -> list[str]:
-    return [each.get_text() for each in axes.texts]
-
-
-def test_a_heat_map_has_a_cell_with_its_interval_for_each_configuration():
-    given = frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
-    axes = heat_map.heat_map(given, ax=Figure().subplots())
-    rows = choose.of(given, "data loss")
-    assert cells(axes, heat_map.BOUND) == [(0, 0)]
-    assert cells(axes, None) == [(0, 1), (1, 0), (1, 1)]
-    said = words(axes)
-    assert numbers.bound(rows["high"].iloc[0]) in said
-    for row in rows.to_dict("records")[1:]:
-        assert numbers.number(row["p"]) in said
-        assert numbers.interval(row) in said
-    assert "0" not in said
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2"]
-    assert (axes.get_ylabel(), axes.get_xlabel()) == ("keys", "values")
-
-
-def filled(axes: Axes) -> list[Rectangle]:
-    return [each for each in axes.patches if isinstance(each, Rectangle) and each.get_fill()]
-
-
-def light(cell: Rectangle) -> float:
-    return float(np.dot(to_rgb(cell.get_facecolor()), (0.299, 0.587, 0.114)))
-
-
-def test_a_heat_map_is_the_darker_in_grey_the_higher_the_interval_reaches():
-    given = frame([1, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
-    axes = heat_map.heat_map(given, ax=Figure().subplots())
-    shades = [light(cell) for cell in filled(axes)]
-    assert shades == sorted(shades, reverse=True)
-    highs = choose.of(given, "data loss")["high"]
-    scale = LogNorm(highs.min(), highs.max())
-    expected = [pytest.approx(colormaps["YlOrBr"](scale(high))) for high in highs]
-    assert [cell.get_facecolor() for cell in filled(axes)] == expected
-    inks = {each.get_text(): each.get_color() for each in axes.texts if each.get_fontweight() == "bold"}
-    assert len(set(inks.values())) == 2  # light on dark, dark on light
-    assert inks["0.200"] == "white"
-
-
-@pytest.mark.parametrize("losses", [[0, 0, 0, 0], [0, 7, 0, 200]])
-def test_what_was_not_seen_has_no_shade(losses):
-    given = frame(losses, model__keys=[1, 2], model__values=[5, 6])
-    axes = heat_map.heat_map(given, ax=Figure().subplots())
-    none_seen = [cell for cell in filled(axes) if cell.get_gid() == heat_map.BOUND]
-    assert len(none_seen) == losses.count(0)
-    for cell in none_seen:
-        assert np.ptp(to_rgb(cell.get_facecolor())) < 0.05  # grey, and lighter than any shade that says something
-        assert light(cell) > 0.9
-    bars = [
-        axes
-        for axes in all_axes(heat_map.heat_map_figure(given))
-        if axes.get_ylabel().replace("\n", " ") == "upper end of the interval"
-    ]
-    assert len(bars) == any(losses)
-
-
-def test_a_heat_map_s_scale_goes_as_far_up_from_the_target_as_down():
-    given = frame([0, 7, 30, 200], target=0.002, model__keys=[1, 2], model__values=[5, 6])
-    figure = heat_map.heat_map_figure(given)
-    [bar] = [axes for axes in all_axes(figure) if axes.get_ylabel().replace("\n", " ") == "upper end of the interval"]
-    low, high = bar.get_ylim()
-    assert low * high == pytest.approx(0.002**2)
-    assert [each.get_text() for each in bar.texts] == ["target"]
-    shades = [light(cell) for cell in filled(all_axes(figure)[0]) if cell.get_gid() != heat_map.BOUND]
-    middle = float(np.dot(colormaps["YlOrBr"](0.5)[:3], (0.299, 0.587, 0.114)))
-    assert all(shade < middle for shade in shades)  # all of them miss it
-
-
-def test_a_heat_map_hatches_what_the_grid_leaves_out_and_has_a_panel_for_what_else_varies():
-    given = frame(range(12), **QUORUMS)
-    given = given[~((given["model.keys"] == 1) & (given["model.values"] == 3))]
-    figure = heat_map.heat_map_figure(given)
-    panels = [axes for axes in all_axes(figure) if axes.get_title(loc="left")]
-    assert [axes.get_title(loc="left") for axes in panels] == ["message loss 0.1", "message loss 0.2"]
-    for axes in panels:
-        assert cells(axes, heat_map.MISSING) == [(2, 0)]
-        assert all(each.get_hatch() for each in axes.patches if each.get_gid() == heat_map.MISSING)
-
-
-def test_a_heat_map_prefers_quorums_and_needs_two_parameters():
-    given = frame([1] * 8, faults__message_loss=[0.1, 0.2], model__ack_quorum=[1, 2], model__write_quorum=[2, 3])
-    assert heat_map.axes_keys(given) == ("model.write_quorum", "model.ack_quorum")
-    alone = frame([1, 2], model__keys=[1, 2])
-    assert heat_map.heat_map_figure(alone) is None
-    with pytest.raises(ValueError, match="two parameters"):
-        heat_map.heat_map(alone, ax=Figure().subplots())
-    # a second rate that goes with the first is no second parameter
-    alike = frame([1, 2], rates__broker_crash=[0.1, 0.2])
-    alike["rates.producer"] = alike["rates.broker_crash"]
-    assert heat_map.heat_map_figure(alike) is None
-
-
 def test_outcomes_are_stacked_shares_with_the_numbers_that_count_beside_them():
     given = frame([0, 40], unfinished=3, horizon=100, model__keys=[1, 2])
     axes = outcomes.outcomes(given, Figure().subplots())
@@ -312,55 +202,6 @@ def test_losses_later_than_times_are_counted_have_no_place_in_time():
     assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 1
     alone = distribution.distribution(frame, histograms, distribution.TIME_TO_LOSS, Figure().subplots())
     assert not any(np.size(line.get_xdata()) for line in alone.get_lines())
-
-
-@pytest.mark.parametrize(
-    ("costs", "risks", "expected"),
-    [
-        ([1, 2, 3], [3, 2, 1], [1, 1, 1]),
-        ([1, 2, 3], [1, 2, 3], [1, 0, 0]),
-        ([2, 1, 2], [1, 1, 0], [0, 1, 1]),
-        ([1, 1, 1], [2, 1, 1], [0, 1, 1]),
-        ([5], [5], [1]),
-    ],
-)
-def test_efficient_are_those_that_no_other_one_beats(costs, risks, expected):
-    mask = cost.efficient_mask(np.array(costs, float), np.array(risks, float))
-    assert mask.tolist() == [bool(each) for each in expected]
-
-
-def test_costs_name_the_efficient_configurations_only_and_draw_no_zeros():
-    # steps a run: 8, 9, 10; the first is cheapest, the second safest, the third is beaten by the second
-    given = frame([50, 0, 20], model__keys=[1, 2, 3])
-    axes = cost.cost(given, ax=Figure().subplots())
-    _, labels = axes.get_legend_handles_labels()
-    assert labels == ["keys 1", "keys 2"]
-    rows = choose.of(given, "data loss").reset_index()
-    [bound] = [xy(line) for line in axes.lines if line.get_gid() == cost.UPPER_BOUND]
-    assert bound == [[9.0, rows["high"][1]]]
-    assert sum(line.get_marker() == CARETDOWNBASE for line in axes.lines) == 1  # its arrow's head
-    marks = [place for line in axes.lines for place in xy(line)]
-    # the runs that lost data are paid for by the 950, or 980, that completed
-    assert [8.0 / 0.95, 0.05] in marks
-    assert [10.0 / 0.98, 0.02] in marks
-    assert min(y for _, y in marks) > 0
-
-
-def test_costs_name_all_that_lost_nothing_and_leave_out_what_never_succeeds():
-    given = frame([0, 50, 0, 0], model__keys=[1, 2, 3, 4])  # of those without losses the first is cheapest
-    given.loc[given["model.keys"] == 4, ["completed", "stuck"]] = [0, RUNS]
-    axes = cost.cost(given, ax=Figure().subplots())
-    assert axes.get_legend_handles_labels()[1] == ["keys 1", "keys 3"]
-
-
-def test_costs_have_a_column_of_panels_for_each_kind_of_faults():
-    figure = cost.cost_figure(frame(range(1, 13), **QUORUMS))
-    assert [axes.get_title(loc="left") for axes in all_axes(figure)][:2] == ["message loss 0.1", "message loss 0.2"]
-    assert [axes.get_xlabel().split()[0] for axes in all_axes(figure)] == ["messages"] * 2 + ["steps"] * 2
-    many = frame(range(10), model__keys=[1, 2], faults__message_loss=[0.1, 0.2, 0.3, 0.4, 0.5])
-    shown = [axes.get_title(loc="left") for axes in all_axes(cost.cost_figure(many))][:3]
-    assert shown == ["message loss 0.1", "message loss 0.3", "message loss 0.5"]
-    assert cost.cost_figure(frame([1, 2], faults__message_loss=[0.1, 0.2])) is None
 
 
 def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
@@ -446,13 +287,6 @@ def test_a_logarithmic_axis_has_two_labels_at_least(losses):
     for axes in (cost.cost(given.frame, ax=Figure().subplots()), time_to_loss):
         low, high = axes.get_ylim()
         assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
-
-
-def test_designs_that_cost_the_same_are_seen_through_each_other():
-    given = frame([0, 0], variant__model_producer=[True, False])
-    given[["steps", "messages"]] = 1000
-    marks = [line for line in cost.cost(given, ax=Figure().subplots()).lines if line.get_gid() == cost.UPPER_BOUND]
-    assert [mark.get_markerfacecolor() for mark in marks] == ["none"] * 2
 
 
 def test_a_design_looks_the_same_in_all_figures():
