@@ -6,6 +6,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 _DIGITS = 3
+_LEAST_POWER = -300
+"""Of ten: floats near and below it have not all of their digits."""
 _NEAR_1 = 0.995
 """From here on a number has as many digits as it takes, so that only 1 is written 1."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -111,7 +113,7 @@ def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) ->
 def between(low: float, high: float) -> str:
     """Returns two numbers; a power of ten that they can share is written once: 0.912 to 1.45 × 10⁻⁶."""
     whole = math.floor(math.log10(high)) if high > 0 else 0
-    if -3 <= whole < 4 or not low or high / low >= 1000:
+    if -3 <= whole < 4 or not low or high / low >= 1000 or whole < _LEAST_POWER:
         return f"{number(low)} to {number(high)}"
     return f"{number(low / 10.0**whole)} to {number(high)}"
 

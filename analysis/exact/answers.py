@@ -114,7 +114,7 @@ def _by_steps(chain: Chain, lost: np.ndarray, steps: Sequence[int]) -> dict[int,
 
 def _by_time(chain: Chain, lost: np.ndarray, times: Sequence[float]) -> dict[float, float]:
     sums, jumps = np.full(len(times), chain.initial[lost].sum()), 0
-    top = float(chain.total_rate.max())
+    top = float(chain.total_rate.max()) or 1.0  # whatever, if no run takes a step
     means = top * np.array(times)
     for found, rest in _blocks(chain, lost, chain.total_rate / top, MOST_JUMPS if times and lost.any() else 0):
         at_least = gammainc(np.arange(jumps + 1, jumps + len(found) + 1)[:, None], means)

@@ -18,3 +18,10 @@ from quorisk.plots import numbers
 )
 def test_a_confidence_has_three_digits_of_what_is_missing(confidence, said):
     assert numbers.percent(confidence) == said
+
+
+def test_the_smallest_numbers_there_are_have_intervals_too():
+    assert numbers.between(1.23e-299, 1.3e-299) == "1.23 to 1.30 × 10⁻²⁹⁹"
+    assert numbers.between(1.23e-309, 1.3e-309) == "1.23 × 10⁻³⁰⁹ to 1.30 × 10⁻³⁰⁹"
+    assert numbers.between(1e-320, 1e-320) == "1.00 × 10⁻³²⁰ to 1.00 × 10⁻³²⁰"
+    assert numbers.between(5e-324, 5e-324) == "4.94 × 10⁻³²⁴ to 4.94 × 10⁻³²⁴"

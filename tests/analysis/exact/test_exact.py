@@ -457,6 +457,14 @@ def test_runs_that_never_end_are_unfinished():
 # The function behind the command
 
 
+def test_a_run_that_takes_no_step_ends_where_it_starts():
+    """With a rate of 0 for all that may happen, and without a warning of NumPy's on the way."""
+    with np.errstate(all="raise"):
+        found = exact.exact(experiment(rates={"client_creates_ledger": 0.0}), MEMORY, times=(1.0,))
+    assert (found.states, found.expected_steps, found.expected_time, found.p_by_time) == (1, 0.0, 0.0, {1.0: 0.0})
+    assert found.outcomes["stuck"] + found.outcomes["completed"] == 1.0
+
+
 def test_zero_is_proved_where_no_state_breaks_it():
     found = exact.exact(experiment(), MEMORY)
     assert found.data_loss == exact.Certain(0.0, True)
