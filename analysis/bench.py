@@ -12,7 +12,7 @@ from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.build import SCALAR, shapes
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, shapes
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
@@ -118,12 +118,13 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 
 
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
-    """One thread: runs one after another, then in lanes of one register and of two."""
+    """One thread: runs one after another, in lanes of one register and of two, and in queues."""
     points = pack(model, [point])
-    for shape in (SCALAR, *shapes(), *(each.twice() for each in shapes())):
+    lanes = [*shapes(), *(each.twice() for each in shapes()), *([QUEUED] if shapes() else [])]
+    for shape in (SCALAR, *lanes):
         runs = Switch(model, points, 0)
         compile_s = _timed(partial(runs.prepare, shape=shape))[1]
-        name, how = "lanes", f"{shape.lanes} lanes of {shape.narrowest} bits"
+        name, how = "lanes", f"{shape.lanes} lanes of {shape.narrowest} bits{', queued' if shape.queued else ''}"
         if shape == SCALAR:
             name, how = "scalar", "1 run at a time"
         how = how if runs.kernel else f"as numba: {runs.why_not}"

@@ -258,7 +258,7 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
         ("compaction", "numba", 1),
         ("compaction", "numba", 2),
         ("compaction", "scalar", 1),
-        *[("compaction", "lanes", 1)] * (2 * len(shapes())),
+        *[("compaction", "lanes", 1)] * (2 * len(shapes()) + bool(shapes())),
         ("compaction", "jax", estimate.num_cores()),
         ("compaction", "search", 1),
     ]

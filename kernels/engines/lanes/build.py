@@ -17,6 +17,8 @@ import numba
 
 from quorisk.kernels import keeping
 from quorisk.kernels.engines.lanes.kernel import NAME, Limits, columns_of, limits_of, shared, weights_of
+from quorisk.kernels.engines.lanes.queued import QueuedKernel
+from quorisk.kernels.engines.lanes.records import DWORD, RUNS
 from quorisk.kernels.engines.lanes.scalar import ScalarKernel
 from quorisk.kernels.engines.lanes.vector import VectorKernel
 from quorisk.kernels.engines.points import LOSS_UNIT, Points
@@ -32,6 +34,8 @@ class Shape(NamedTuple):
 
     lanes: int
     narrowest: int
+    queued: bool = False
+    """Whether runs wait for others that draw the same."""
 
     def twice(self) -> "Shape":
         """As many lanes in two registers as are here in one."""
@@ -40,6 +44,8 @@ class Shape(NamedTuple):
 
 SCALAR = Shape(1, 64)
 """One run after another, by `scalar`."""
+QUEUED = Shape(RUNS, DWORD, queued=True)
+"""By `queued`."""
 _MOST_STEPS = 1 << 30
 _EMITTING = threading.Lock()
 """Of the threads that compile, one makes expressions at a time: kernels of several share some of them."""
@@ -162,6 +168,8 @@ def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits
     try:
         if shape == SCALAR:
             return ScalarKernel(model, traced, limits, this_cpu().has_pdep)
+        if shape.queued:
+            return QueuedKernel(model, traced, limits)
         return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest)
     except RecursionError as error:
         raise Unsupported(f"{model.name} cannot be compiled: {error}") from error

@@ -60,9 +60,20 @@ class Choice:
 
     def is_drawn(self, place: int) -> Any:
         """Whether an instance of the word at that place is drawn."""
-        field, kind = self.fields[place], self.hot.type
-        places = constant(kind, ((1 << field.size) - 1) << field.offset)
-        return self.builder.icmp_unsigned("!=", self.builder.and_(self._hot_in[field.group], places), constant(kind, 0))
+        builder, kind, among = self.builder, self.hot.type, dict[int, int]()
+        for field in (field for field in self.fields if field.place == place):
+            among[field.group] = among.get(field.group, 0) | field.bits
+        bits = [builder.and_(self._hot_in[group], constant(kind, bits)) for group, bits in among.items()]
+        return builder.icmp_unsigned("!=", reduce(builder.or_, bits), constant(kind, 0))
+
+    def first_bit(self) -> Any:
+        """In each lane where the group of the bit drawn begins, if the groups' masks lie behind each other."""
+        builder, kind = self.builder, self.hot.type
+        first = constant(kind, 0)
+        for group in range(1, len(self._hot_in)):
+            inside = builder.icmp_unsigned("!=", self._hot_in[group], constant(kind, 0))
+            first = builder.select(inside, constant(kind, group * kind.element.width), first)
+        return first
 
     def is_rejected(self, words: Sequence[Word], limits: Limits, seed: Any, run: Any, step: Any) -> Any:
         """Whether what is drawn is not accepted."""

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from quorisk.kernels.engines.lanes.taken import effect_of
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter
-from quorisk.kernels.tracing.expressions import is_constant, same
+from quorisk.kernels.tracing.expressions import is_constant
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.machine import any_lane, constant
-from quorisk.kernels.tracing.trace import TracedModel, Word, strays, together
+from quorisk.kernels.tracing.trace import TracedModel, Word, together
 
 _WORTH_A_BRANCH = 20
 """Operations from which on, on average over the steps that could do without them, an effect is skipped by a branch."""
@@ -70,21 +71,19 @@ def _if_drawn(
     emitter: Callable[[Sequence[Any]], Emitter],
 ) -> Effects:
     """The effects found so far, and where the word is drawn its own."""
-    assert word.after is not None
-    changed = [i for i in found.leaves if not same(word.after[i], traced.state[i])]
-    num_sent, redo = make("popcount", word.sent), make("or", word.doubt, strays(word.after, traced.bounds))
+    effect, num_sent = effect_of(traced, word), make("popcount", word.sent)
     start, inside, after = builder.block, builder.append_basic_block("drawn"), builder.append_basic_block("drawn_not")
     builder.cbranch(any_lane(builder, drawn), inside, after)
     builder.position_at_end(inside)
-    emit = emitter([*(word.after[i] for i in changed), num_sent, redo])
+    emit = emitter([*effect.outputs(), num_sent])
 
     def chosen(value: Any, otherwise: Any) -> Any:
         return builder.select(drawn, emit.get(value, otherwise.type.element.width), otherwise)
 
-    its = {i: chosen(word.after[i], found.leaves[i]) for i in changed}
+    its = {i: chosen(leaf, found.leaves[i]) for i, leaf in effect.leaves.items()}
     sent = found.num_sent if is_constant(num_sent, 0) else chosen(num_sent, found.num_sent)
     met = builder.select(drawn, constant(found.met.type, word.fault), found.met) if word.fault else found.met
-    doubtful = found.redo if is_constant(redo, 0) else chosen(redo, found.redo)
+    doubtful = found.redo if is_constant(effect.redo, 0) else chosen(effect.redo, found.redo)
     end = builder.block
     builder.branch(after)
     builder.position_at_end(after)

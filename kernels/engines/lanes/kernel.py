@@ -1,6 +1,6 @@
 """What kernels have in common: their face, their rows, and how masks of enabled instances lie side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from quorisk.kernels.engines.philox import highest_place, lowest_place
 from quorisk.kernels.engines.points import Points, like_loss
 from quorisk.kernels.model import Model, exposures
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, trailing_zeros
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant, set_bits, trailing_zeros
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
@@ -20,6 +20,8 @@ REDO = -1
 FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time")
 """Columns of a row before those of the first steps at which watched invariants broke, and of how long exposures lasted;
 times are float64."""
+GAP = 8
+"""Bits that are never set, side by side, from which on it is worth an operation or two to leave them out."""
 _ROOM = 64
 """Steps are counted in few bits if these hold so many times as many as a run takes on average."""
 
@@ -43,20 +45,26 @@ class Limits(NamedTuple):
 
 
 class Field(NamedTuple):
-    """Where the mask of a word of instances lies among the masks packed together."""
+    """Where the mask of a word of instances, or a piece of it, lies among the masks packed together."""
 
+    place: int
+    """The word's."""
     group: int
     offset: int
     lowest: int
     """The word's bit that lies there."""
     size: int
 
+    @property
+    def bits(self) -> int:
+        """The bits of the group's masks that it takes."""
+        return ((1 << self.size) - 1) << self.offset
+
 
 class Group(NamedTuple):
     """Words of one rate whose masks lie side by side, in the order in which they are drawn."""
 
     weight: int
-    places: tuple[int, ...]
 
 
 class Plan(NamedTuple):
@@ -99,13 +107,17 @@ def weights_of(points: Points, point: int) -> tuple[int, ...]:
     return tuple(points.weights[point, :-1].tolist())
 
 
-def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int) -> Plan:
-    """What a kernel of many runs keeps, in lanes of `narrowest` bits or more."""
+def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int, in_pieces: bool = False) -> Plan:
+    """What a kernel of many runs keeps, in lanes of `narrowest` bits or more.
+
+    Masks that are longer, or have large gaps, are cut to pieces if they may be `in_pieces`.
+    """
     broken = [i for i, flag in enumerate(traced.now.broken) if i in traced.bounds.broken and not is_constant(flag, 0)]
     watched = tuple(i for i in broken if not model.invariants[i].data_loss)
     masks = [bits(word.mask)[1] for word in traced.words]
-    mask_bits = lane(max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0), narrowest)
-    groups, fields = pack_masks(traced.words, mask_bits)
+    longest = max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0)
+    mask_bits = narrowest if in_pieces else lane(longest, narrowest)
+    groups, fields = pack_masks(traced.words, mask_bits, GAP if in_pieces else 64)
     most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
     return Plan(
         leaves=tuple(i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)),
@@ -170,38 +182,47 @@ def columns_of(model: Model, watched: Sequence[int], exposed: Sequence[int]) -> 
     return *steps, *(times.get(i, -1) for i in exposures(model))
 
 
-def pack_masks(words: Sequence[Word], size: int) -> tuple[list[Group], list[Field]]:
-    """Masks side by side, as many as `size` bits hold."""
+def pack_masks(words: Sequence[Word], size: int, gap: int = 64) -> tuple[list[Group], list[Field]]:
+    """Masks side by side, as many as `size` bits hold; one that is longer, or has such a gap, is in pieces."""
     groups: list[Group] = []
     fields: list[Field] = []
     used = 0
     for place, word in enumerate(words):
-        _, may = bits(word.mask)
-        lowest = trailing_zeros(may)
-        needed = may.bit_length() - lowest
-        if not groups or groups[-1].weight != word.weight or used + needed > size:
-            groups.append(Group(word.weight, ()))
-            used = 0
-        groups[-1] = groups[-1]._replace(places=(*groups[-1].places, place))
-        fields.append(Field(len(groups) - 1, used, lowest, needed))
-        used += needed
+        for lowest, needed in pieces(bits(word.mask)[1], size, gap):
+            if not groups or groups[-1].weight != word.weight or used + needed > size:
+                groups.append(Group(word.weight))
+                used = 0
+            fields.append(Field(place, len(groups) - 1, used, lowest, needed))
+            used += needed
     return groups, fields
 
 
-def packed(masks: Sequence[Any], fields: Sequence[Field], group: int, places: Sequence[int]) -> Any:
+def pieces(mask: int, size: int, gap: int) -> list[tuple[int, int]]:
+    """(lowest bit, number of bits) of pieces that have all bits of a mask, none longer than `size`; in between are
+    gaps of `gap` bits or more, unless the mask is too long."""
+    found: list[tuple[int, int]] = []
+    for bit in set_bits(mask):
+        if found and bit - sum(found[-1]) < gap and bit - found[-1][0] < size:
+            found[-1] = (found[-1][0], bit - found[-1][0] + 1)
+        else:
+            found.append((bit, 1))
+    return found
+
+
+def packed(masks: Sequence[Any], fields: Sequence[Field], group: int, places: Container[int]) -> Any:
     """The masks that belong to a group, side by side in one word."""
     together: Any = 0
-    for place in places:
-        field = fields[place]
-        if field.group == group:
-            together = make("or", together, make("shl", make("shr", masks[place], field.lowest), field.offset))
+    for field in fields:
+        if field.group == group and field.place in places:
+            piece = make("and", make("shr", masks[field.place], field.lowest), (1 << field.size) - 1)
+            together = make("or", together, make("shl", piece, field.offset))
     return together
 
 
-def places_of_bits(fields: Sequence[Field], num_groups: int) -> list[int]:
-    """The place of the word that each bit of the packed masks belongs to, 64 bits for each group."""
-    owners = [0] * (64 * num_groups)
-    for place, field in enumerate(fields):
-        start = 64 * field.group + field.offset
-        owners[start : start + field.size] = [place] * field.size
+def places_of_bits(fields: Sequence[Field], num_groups: int, size: int) -> list[int]:
+    """The place of the word that each bit of the packed masks belongs to, `size` bits for each group."""
+    owners = [0] * (size * num_groups)
+    for field in fields:
+        start = size * field.group + field.offset
+        owners[start : start + field.size] = [field.place] * field.size
     return owners

@@ -11,13 +11,13 @@ from llvmlite import ir
 from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_choice, draw_later, draw_nth_bit, losses
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
 from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
+from quorisk.kernels.engines.lanes.taken import Affected, affected_by, effect_of
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
-from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.emit import Emitter
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, same
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant
 from quorisk.kernels.tracing.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, splat
-from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf, strays
+from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf
 
 _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tail", "special", "breaks", "end", "done")
 
@@ -223,7 +223,7 @@ class ScalarKernel:
 
     def _table(self) -> Any:
         """The place of the word that each bit of the packed masks belongs to."""
-        owners = places_of_bits(self.fields, len(self.groups))
+        owners = places_of_bits(self.fields, len(self.groups), 64)
         table = ir.GlobalVariable(self.module, ir.ArrayType(I8, len(owners)), "owners")
         table.global_constant, table.initializer = True, ir.Constant(table.value_type, owners)
         return table
@@ -252,22 +252,19 @@ class ScalarKernel:
                     cache[name] = self._from_memory(name, width)
             return cache[name]
 
-        changed = [i for i in self.leaves if not same(word.after[i], traced.state[i])]
-        astray = strays(
-            [0 if same(new, old) else new for new, old in zip(word.after, traced.state, strict=True)], traced.bounds
-        )
-        emitter = self._emitter(before, [*(word.after[i] for i in changed), word.sent, astray])
-        after = {("state", i): emitter.get(word.after[i], 64) for i in changed}
+        effect = effect_of(traced, word)
+        emitter = self._emitter(before, [*effect.outputs(), word.sent])
+        after = {("state", i): emitter.get(leaf, 64) for i, leaf in effect.leaves.items()}
         sent = Value(builder, emitter.get(word.sent, 64)).popcount().value if not is_constant(word.sent, 0) else _int(0)
-        redo = emitter.flag(astray)
+        redo = emitter.flag(effect.redo)
         self._meet(word, sent, before)
-        for i in changed:
-            self.memory.store(i, after[("state", i)])
+        for (_, i), leaf in after.items():
+            self.memory.store(i, leaf)
 
         def now(name: Any, width: int) -> Any:
             return after[name] if name in after else before(name, width)
 
-        unbounded, broken = self._look_again(set(after), now)
+        unbounded, broken = self._look_again(affected_by(traced, self.fields, effect), now)
         self.tails.append((builder.block, sent, builder.or_(redo, unbounded), broken))
         builder.branch(self.block["tail"])
 
@@ -281,33 +278,22 @@ class ScalarKernel:
         if not isinstance(met, ir.Constant) or met.constant:
             self.memory.store(self.memory.met, builder.or_(self.memory.load(self.memory.met), met))
 
-    def _look_again(self, after: set[Any], now: Callable[[Any, int], Any]) -> tuple[Any, Any]:
-        """Stores masks that the leaves `after` affect. Whether one is out of bounds; whether to look at invariants."""
-        builder, traced = self.builder, self.traced
-
-        def affected(value: Any) -> bool:
-            return not leaf_names([value]).isdisjoint(after)
-
-        places = [other for other, mask in enumerate(traced.now.masks) if affected(mask)]
-        groups = sorted({self.fields[other].group for other in places})
-        masks = {group: packed(traced.now.masks, self.fields, group, places) for group in groups}
-        breaks = [(i, broken) for i, broken in enumerate(traced.now.broken) if affected(broken)]
-        unbounded = traced.now.unbounded if affected(traced.now.unbounded) else False
-        emitter = self._emitter(now, [*masks.values(), *(flag for _, flag in breaks), unbounded])
-        for group, mask in masks.items():
-            others = [f for other, f in enumerate(self.fields) if f.group == group and other not in places]
-            kept = sum(((1 << f.size) - 1) << f.offset for f in others)
+    def _look_again(self, affected: Affected, now: Callable[[Any, int], Any]) -> tuple[Any, Any]:
+        """Stores the masks that are affected. Whether one is out of bounds; whether to look at invariants."""
+        builder = self.builder
+        emitter = self._emitter(now, affected.outputs())
+        for group, mask in affected.masks.items():
             value = emitter.get(mask, 64)
-            if kept:
+            if kept := affected.kept[group]:
                 value = builder.or_(builder.and_(self.masks[group], _int(kept)), value)
             self.memory.store(self.memory.masks + group, value)
         looked_at = constant(I1, 0)
-        for i, flag in breaks:
+        for i, flag in affected.broken.items():
             here = emitter.flag(flag)
             if i in self.exposed:  # one that ends is of interest, too, and one that lasts is not
                 here = builder.xor(here, self.memory.is_exposed(i))
             looked_at = builder.or_(looked_at, here)
-        return emitter.flag(unbounded), looked_at
+        return emitter.flag(affected.unbounded), looked_at
 
     def _losses(self, word: Word) -> Any:
         """LOSSES: which of the messages sent in this step are lost."""

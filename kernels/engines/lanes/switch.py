@@ -17,7 +17,7 @@ import numpy as np
 
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape, Unsupported, build, is_kept, shapes
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape, Unsupported, build, is_kept, shapes
 from quorisk.kernels.engines.lanes.rows import LINE_WORDS, add_rows, model_shape
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import BROKEN, num_columns
@@ -36,7 +36,7 @@ _TELLING_RUNS = 1 << 8
 _GAIN = 2.0
 """How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
 _FEW_OPERATIONS = 800
-"""Operations of a step up to which twice as many lanes are tried."""
+"""Operations of a step up to which other lanes are tried, and beyond which runs wait in queues."""
 _ASKING = 1 / 64
 """Share of runs that lose data or stand exposed from which on a kernel tells the time; below it they are run again to
 tell it."""
@@ -52,6 +52,8 @@ class _Best(NamedTuple):
     kernel: Kernel | None = None
     gain: float = 1.0
     """How many times as fast as the generic engine it is."""
+    operations: int = 0
+    """Of a step of the last one that was tried."""
     why_none: str = "it would not be faster"
 
 
@@ -173,17 +175,18 @@ class Switch:
     def _get_faster(self, timed: bool, worth_s: float) -> None:
         """Tries the kernels that there are, and has each used that is faster than what came before.
 
-        The first one gains most of what there is to gain: the others are for long runs, or if it gains little. Twice as
-        many lanes as a register holds leave a processor less to wait for, but only where the values of a step do not
-        fill its registers anyway. The scalar kernel takes longest to compile, so it has to wait until the others turn
-        out not to gain much.
+        The first one gains most of what there is to gain: the others are for long runs, or if it gains little. Of a
+        large model it computes much in vain, for which there are queues. Twice as many lanes as a register holds leave
+        a processor less to wait for, but only where the values of a step do not fill its registers anyway. The scalar
+        kernel has to wait until the others turn out not to gain much, as it is rarely the fastest.
         """
         first, *others = *reversed(shapes()), SCALAR  # the one that is the fastest of most models, first
         best = self._better(_Best(partial(self._generic, 0)), timed, first)
         if others and worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
-            for shape in others[:-1]:
+            is_large = best.operations > _FEW_OPERATIONS
+            for shape in [QUEUED] if is_large else others[:-1]:
                 best = self._better(best, timed, shape)
-            if best.kernel and best.kernel.operations <= _FEW_OPERATIONS:
+            if best.kernel and not is_large:
                 best = self._better(best, timed, best.kernel.shape.twice())
             if best.gain < _GAIN:
                 best = self._better(best, timed, SCALAR)
@@ -198,6 +201,7 @@ class Switch:
             kernel = self._with(timed, shape)
         except Unsupported as reason:
             return best._replace(why_none=str(reason))
+        best = best._replace(operations=kernel.operations)
         step = partial(self._tallied, kernel, 0)
         gain = self._times_as_fast(step, best.step, _LONG_TRIAL_S if best.kernel else _TRIAL_S)
         if gain <= 1.0:
@@ -205,7 +209,7 @@ class Switch:
         with self._lock:
             if self.why_not is None:
                 self.kernel = kernel
-        return _Best(step, kernel, gain * best.gain)
+        return _Best(step, kernel, gain * best.gain, kernel.operations)
 
     def _with(self, timed: bool, shape: Shape) -> Kernel:
         return build(self.model, self.points, self.point, self.params, timed, shape)

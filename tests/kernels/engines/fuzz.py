@@ -167,6 +167,8 @@ def engines() -> dict[str, Engine]:
             one = Shape(register // narrowest, narrowest)
             for shape in (one, one.twice()):
                 found[f"{shape.lanes} lanes of {narrowest} bits, {name}"] = partial(_of_lanes, by, shape)
+        if bits >= register:
+            found[f"queued, {name}"] = partial(_of_lanes, by, build.QUEUED)
     found[OF_A_GPU] = lambda made, timed: by_gpu_kernel(made)
     return found | {JAX: lambda made, timed: by_jax(made)}
 

@@ -16,7 +16,7 @@ from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.by_configuration import ByConfiguration
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, effects, switch
-from quorisk.kernels.engines.lanes.build import SCALAR, Kernel, Shape
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import ALWAYS, Point, pack
 from quorisk.kernels.model import LOST, Model
@@ -43,7 +43,8 @@ def no_kernels_at_hand(monkeypatch, tmp_path):
 def test_kernels_give_the_generic_engines_results(name):
     model = registry.load(name)
     [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
-    fuzz.compare(model, point, OF_16_BITS, not fuzz.supports(point, False), seed, RUNS)
+    for shape in (OF_16_BITS, QUEUED):
+        fuzz.compare(model, point, shape, not fuzz.supports(point, False), seed, RUNS)
     small = point_of(model, **registry.cases(name).small)  # the scalar kernel of a large one takes a minute to compile
     fuzz.compare(model, small, SCALAR, True, seed, RUNS)
 
@@ -75,7 +76,7 @@ def losing() -> tuple[Model, Point]:
     return model, point
 
 
-@pytest.mark.parametrize("shape", [SCALAR, OF_32_BITS, OF_16_BITS, OF_32_BITS.twice(), OF_16_BITS.twice()])
+@pytest.mark.parametrize("shape", [SCALAR, OF_32_BITS, OF_16_BITS, OF_32_BITS.twice(), OF_16_BITS.twice(), QUEUED])
 def test_runs_that_lose_data_and_start_in_several_states(shape):
     model, point = losing()
     assert fuzz.compare(model, point, shape, True, 3, RUNS).lost > RUNS / 20
@@ -83,7 +84,7 @@ def test_runs_that_lose_data_and_start_in_several_states(shape):
     assert at_times.repeated >= at_times.lost  # as the rows tell no time
 
 
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS, QUEUED])
 @pytest.mark.parametrize(
     "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
 )
@@ -96,11 +97,11 @@ def test_what_ends_a_run_besides_the_model(shape, limits):
 def test_rates_as_far_apart_as_they_may_lie():
     model = registry.load("compaction")
     point = point_of(model, rates={"broker_crash": 1e-15, "producer": 1 / 3})
-    for shape in (SCALAR, Shape(8, 32)):
+    for shape in (SCALAR, Shape(8, 32), QUEUED):
         fuzz.compare(model, point, shape, True, 5, RUNS)
 
 
-@pytest.mark.parametrize(("shape", "worth"), [(SCALAR, 1e9), (OF_16_BITS, 1e9), (OF_16_BITS, 0.0)])
+@pytest.mark.parametrize(("shape", "worth"), [(SCALAR, 1e9), (OF_16_BITS, 1e9), (OF_16_BITS, 0.0), (QUEUED, 1e9)])
 def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, shape, worth):
     """Two runs are observed for two steps: most others are repeated by the generic engine."""
     model = registry.load("kafka")
@@ -125,15 +126,15 @@ def test_shifts_by_more_than_was_seen_change_no_result(monkeypatch):
     assert 0 < compared.repeated <= RUNS
 
 
-@pytest.mark.parametrize("name", ["bookkeeper", "kraft"])
-def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name):
+@pytest.mark.parametrize(("name", "shape"), [("bookkeeper", OF_32_BITS), ("kraft", OF_32_BITS), ("kraft", QUEUED)])
+def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name, shape):
     """Each is taken to have the value that it has more often than not, so most runs are repeated."""
     monkeypatch.setattr(assume, "_MAY_BREAK", 1e9)
-    compared = fuzz.compare(registry.load(name), bench.random_runs(name).points[0].point, OF_32_BITS, True, 7, RUNS)
+    compared = fuzz.compare(registry.load(name), bench.random_runs(name).points[0].point, shape, True, 7, RUNS)
     assert RUNS / 2 < compared.repeated <= RUNS
 
 
-@pytest.mark.parametrize("shape", [SCALAR, OF_32_BITS])
+@pytest.mark.parametrize("shape", [SCALAR, OF_32_BITS, QUEUED])
 def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
     model, small = registry.load("bookkeeper"), registry.cases("bookkeeper").small
     for loss in (0.2, 1e-3, 1 / 32, 1.0):
@@ -153,7 +154,7 @@ def test_effects_skipped_where_no_lane_takes_them_are_those_of_all_at_once(monke
 
 
 @pytest.mark.skipif(build.this_cpu().register_bits < 512, reason="no AVX-512 here")
-@pytest.mark.parametrize("shape", [Shape(8, 32), Shape(16, 16)])
+@pytest.mark.parametrize("shape", [Shape(8, 32), Shape(16, 16), QUEUED])
 def test_kernels_for_a_cpu_without_avx512(monkeypatch, shape):
     model, point = losing()
     codes = list[bytes]()
@@ -257,16 +258,19 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
 
 
 @pytest.mark.parametrize(
-    ("worth_s", "gains", "in_use", "best"),
+    ("worth_s", "operations", "gains", "in_use", "best"),
     [
-        (math.inf, (10, 20, 15), [None, OF_16_BITS, OF_32_BITS], OF_32_BITS),
-        (math.inf, (10, 5, 15), [None, OF_16_BITS, OF_16_BITS], OF_16_BITS.twice()),
-        (5.0, (10, 20, 15), [None], OF_16_BITS),
-        (5.0, (0.5, 20, 15), [None, None, OF_32_BITS], OF_32_BITS),
-        (1.0, (0.5, 20, 15), [None], None),
+        (math.inf, 800, (10, 20, 15), [None, OF_16_BITS, OF_32_BITS], OF_32_BITS),
+        (math.inf, 800, (10, 5, 15), [None, OF_16_BITS, OF_16_BITS], OF_16_BITS.twice()),
+        (5.0, 800, (10, 20, 15), [None], OF_16_BITS),
+        (5.0, 800, (0.5, 20, 15), [None, None, OF_32_BITS], OF_32_BITS),
+        (1.0, 800, (0.5, 20, 15), [None], None),
+        (math.inf, 801, (3, 5), [None, OF_16_BITS], QUEUED),
+        (math.inf, 801, (0.5, 5), [None, None], QUEUED),
+        (math.inf, 801, (1.5, 1.2, 1.8), [None, OF_16_BITS, OF_16_BITS], SCALAR),
     ],
 )
-def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, gains, in_use, best):
+def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, operations, gains, in_use, best):
     """One that gains much is in use before the next is compiled, which is not done for runs that end soon."""
     found, seen, kernel = prepared(), list[Shape | None](), prepared().kernel
     found.kernel, left, speeds = None, list(gains), dict[Any, float]()
@@ -274,7 +278,7 @@ def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, gains, in_u
 
     def look(self, timed: bool, shape: Shape) -> Kernel:
         seen.append(self.kernel and self.kernel.shape)
-        return kernel._replace(shape=shape)
+        return kernel._replace(shape=shape, operations=operations)
 
     def times_as_fast(self, new: Any, old: Any, trial_s: float) -> float:
         speeds[new] = left.pop(0)
@@ -391,7 +395,7 @@ def test_losing_runs_are_timed_where_there_are_many():
     assert math.isinf(found.points.horizons[0])
 
 
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS, QUEUED])
 def test_rates_thirteen_decades_apart_leave_few_runs_to_the_generic_engine(shape):
     """Which accept what they draw, or not: the end of a lifetime among them."""
     experiment = config.load(ROOT / "configs" / "pulsar.toml")

@@ -10,8 +10,8 @@ import pytest
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes import build, switch, vector
-from quorisk.kernels.engines.lanes.build import SCALAR
+from quorisk.kernels.engines.lanes import build, lane_kernel, queues, switch
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR
 from quorisk.kernels.engines.lanes.kernel import columns_of, counted_steps, limits_of, weights_of
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points, pack
@@ -23,12 +23,13 @@ from tests.kernels.engines.test_lanes import OF_16_BITS, RUNS, losing, no_kernel
 from tests.support import point_of
 
 
-def test_runs_too_long_for_what_counts_their_steps_change_no_result(monkeypatch):
+@pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
+def test_runs_too_long_for_what_counts_their_steps_change_no_result(monkeypatch, shape):
     """There is room for 20 steps: runs that take as many are repeated, and no others."""
     model, point = registry.load("kafka"), bench.random_runs("kafka").points[0].point
-    monkeypatch.setattr(vector, "counted_steps", lambda *_: 20)
+    monkeypatch.setattr(lane_kernel, "counted_steps", lambda *_: 20)
     steps = fuzz.make(model, point, 6, RUNS).records[:, RECORD.index("steps")]
-    assert fuzz.compare(model, point, OF_16_BITS, True, 6, RUNS).repeated == (steps >= 20).sum()
+    assert fuzz.compare(model, point, shape, True, 6, RUNS).repeated == (steps >= 20).sum()
 
 
 @pytest.mark.parametrize(
@@ -54,17 +55,19 @@ def test_it_takes_all_runs_to_end_to_say_how_many_steps_they_take(monkeypatch):
     assert math.isinf(observe(*given).mean_steps)
 
 
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS, QUEUED])
 def test_a_model_without_invariants(shape):
     kafka = registry.load("kafka")
     model = kafka._replace(name="kafka_unwatched", invariants=())  # compiled code is kept by the model's name
     fuzz.compare(model, point_of(kafka), shape, True, 6, 100)
 
 
-@pytest.mark.parametrize("num_runs", [1, 31, 32, 33, 64, 65, 100])
-def test_every_run_has_its_row_however_many_there_are(num_runs):
+@pytest.mark.parametrize("num_runs", [1, 15, 16, 17, 31, 32, 33, 64, 65, 100])
+@pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
+def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_runs):
     """Rows are written a step after their runs ended, those of the last ones, too, and none of other runs."""
-    found, job = prepared(OF_16_BITS), Job(0, 7, num_runs)
+    monkeypatch.setattr(queues, "POOL", 32)
+    found, job = prepared(shape), Job(0, 7, num_runs)
     assert np.array_equal(found.tally_all(1, job), numba_engine.tally_of(found.model, found.points, 1, job))
     kernel, nothing = found.kernel, 12345
     assert kernel is not None
@@ -75,7 +78,7 @@ def test_every_run_has_its_row_however_many_there_are(num_runs):
 
 
 @pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS])
+@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS, QUEUED])
 def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed, shape):
     model, point = registry.load(name), bench.random_runs(name).points[0].point
     compared = fuzz.compare(model, point, shape, True, 9, RUNS)

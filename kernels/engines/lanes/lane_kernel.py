@@ -1,0 +1,242 @@
+"""What kernels of a run in each lane have in common: new runs, random numbers, what ends a run, and what its row tells.
+
+A lane whose run has ended gets the next one, so that none waits for the longest run.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from quorisk.kernels.engines.lanes.choice import Choice
+from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses, only_if
+from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, Plan, counted_steps, doom, lane, packed, row_words
+from quorisk.kernels.engines.lanes.rows import scratch_words
+from quorisk.kernels.model import LOST, UNFINISHED, Model, fault_kinds
+from quorisk.kernels.tracing import demand
+from quorisk.kernels.tracing.emit import Emitter
+from quorisk.kernels.tracing.expressions import is_constant
+from quorisk.kernels.tracing.machine import (
+    DOUBLE,
+    I32,
+    I64,
+    POINTER,
+    Value,
+    any_lane,
+    constant,
+    lane_bits,
+    lanes_of,
+    resized,
+    splat,
+)
+from quorisk.kernels.tracing.trace import TracedModel
+
+
+class LaneKernel:
+    """A kernel of `lanes` runs at a time, each in lanes of at least `narrowest` bits; see `kernel.NAME`.
+
+    `now` is what is known of the runs before a step, by name, and `next` what is known after it: ("state", i) is a leaf
+    of the state, ("group", i) a mask of enabled instances, ("first", i) the first step at which an invariant broke,
+    ("exposed", i) how long an exposure lasted.
+    """
+
+    def __init__(
+        self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int, plan: Plan, step_bits: int
+    ) -> None:
+        """Steps are counted in `step_bits` bits if hardly any run takes more."""
+        self.model, self.traced, self.limits, self.lanes, self.narrowest = model, traced, limits, lanes, narrowest
+        self.leaves, self.watched, self.exposed = plan.leaves, plan.watched, plan.exposed
+        self.groups, self.fields, self.most_sent = plan.groups, plan.fields, plan.most_sent
+        self.mask_bits, self.share_bits = plan.mask_bits, plan.share_bits
+        kinds = max(len(model.invariants), len(fault_kinds(model)), self.most_sent)
+        self.most_steps = counted_steps(traced, limits, step_bits, self.most_sent)
+        self.number_bits = lane(max(self.most_steps.bit_length(), kinds) + 1, narrowest)
+        self.message_bits = lane((self.most_steps * self.most_sent).bit_length() + 1, narrowest)
+        self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
+        self.module = ir.Module("lanes")
+        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
+        self.function = ir.Function(self.module, kind, NAME)
+        self.seed, self.loss, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
+        self.scratch.add_attribute("noalias")
+        self.rows.add_attribute("noalias")
+        self.row_words = row_words(self.watched, self.exposed)
+        self.scratch_words = scratch_words(self.row_words, lanes)
+        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.now: dict[Any, Any] = {}
+        self.next: dict[Any, Any] = {}
+
+    def _runs_after(self, ended: Any, following: Any) -> tuple[Any, Any]:
+        """All lanes' runs, where those that ended got the ones from `following` on, and how many these are."""
+        builder, word = self.builder, max(self.lanes, 32)
+        bits = resized(builder, lane_bits(builder, ended), word)
+        before = ir.Constant(self._kind(word), [(1 << lane) - 1 for lane in range(self.lanes)])
+        nth = Value(builder, builder.and_(splat(builder, bits, self.lanes), before)).popcount().value
+        run = builder.add(self._splat32(following), self._sized(nth, 32))
+        return builder.select(ended, run, self.now["run"]), resized(builder, Value(builder, bits).popcount().value, 64)
+
+    def _is_asked_for(self, run: Any) -> Any:
+        return self.builder.icmp_unsigned("<", run, self._splat32(self.num_runs))
+
+    def _chosen(self, run: Any, among: Any = None) -> Any:
+        """The number of the runs' initial state, where they are new."""
+        if self.traced.num_choices == 1:
+            return constant(self._kind(64), 0)
+        seed, absolute, num = splat(self.builder, self.seed, self.lanes), self._absolute(run), self.traced.num_choices
+        choose = partial(draw_choice, self.builder, seed, absolute, num)
+        if among is None:
+            return choose()
+        return only_if(self.builder, any_lane(self.builder, among), "choose", constant(self._kind(64), 0), choose)
+
+    def _kind(self, width: int) -> Any:
+        return lanes_of(ir.IntType(width), self.lanes)
+
+    def _splat32(self, value: Any) -> Any:
+        return splat(self.builder, self.builder.trunc(value, I32), self.lanes)
+
+    def _sized(self, value: Any, width: int) -> Any:
+        return resized(self.builder, value, width)
+
+    def _absolute(self, run: Any) -> Any:
+        return self.builder.add(splat(self.builder, self.first_run, self.lanes), self._sized(run, 64))
+
+    def _emitter(self, leaf: Any, outputs: Sequence[Any]) -> Emitter:
+        return Emitter(self.builder, self.lanes, self.narrowest, leaf, outputs, False)
+
+    def _masks(self, masks: Sequence[Any]) -> list[Any]:
+        everywhere = range(len(self.traced.words))
+        return [packed(masks, self.fields, group, everywhere) for group in range(len(self.groups))]
+
+    def _fresh(self, choice: Any) -> dict[Any, Any]:
+        """Runs before their first step: `choice` are the numbers of their initial states."""
+        first = self.traced.at_first
+        masks = self._masks(first.masks)
+        doomed = doom(first)
+        outputs = [*self.traced.initial, *masks, doomed]
+        emitter = self._emitter(lambda name, width: self._sized(choice, width), outputs)
+        zero = self._number(0)
+        values: dict[Any, Any] = {
+            ("state", i): emitter.get(self.traced.initial[i], self.widths[i]) for i in self.leaves
+        }
+        values |= {("group", i): emitter.get(mask, self.mask_bits) for i, mask in enumerate(masks)}
+        values |= {"step": zero, "messages": constant(self._kind(self.message_bits), 0), "met": zero}
+        if not is_constant(doomed, 0):
+            values["doomed"] = emitter.flag(doomed)
+        if self.limits.timed:
+            values["time"] = constant(lanes_of(DOUBLE, self.lanes), 0.0)
+        if self.watched:
+            values["broken"] = zero
+            values |= {("first", i): zero for i in self.watched}
+        if self.exposed:
+            no_time = constant(lanes_of(DOUBLE, self.lanes), 0.0)
+            values |= {"exposing": zero} | {("exposed", i): no_time for i in self.exposed}
+        return values
+
+    def _draw(self) -> None:
+        """The random numbers of the step after `now`, and the instance that they choose."""
+        builder, now = self.builder, self.now
+        self.step = builder.add(now["step"], self._number(1))
+        seed, run = splat(builder, self.seed, self.lanes), self._absolute(now["run"])
+        step = self._sized(self.step, 64)
+        loss = splat(builder, self.loss, self.lanes) if self.limits.loss else None
+        self.draws = draw(builder, seed, run, step, loss)
+        self.later_fates = draw_later(builder, seed, run, step, loss, self.most_sent)
+        masks = [now["group", i] for i in range(len(self.groups))]
+        weights = self.limits.lifetime_weight, self.share_bits
+        self.choice = Choice(builder, masks, self.groups, self.fields, *weights, now["live"], self.draws.choose)
+        self.rejected = self.choice.is_rejected(self.traced.words, self.limits, seed, run, step)
+
+    def _is_lost(self, fates: Any, sent: Any) -> Any:
+        """1 if any of so many messages is lost, else 0; `fates` are as LOSSES."""
+        builder, one = self.builder, self._number(1)
+        among = builder.and_(self._sized(fates, self.number_bits), builder.sub(builder.shl(one, sent), one))
+        return builder.zext(builder.icmp_unsigned("!=", among, self._number(0)), one.type)
+
+    def _losses(self) -> Any:
+        """LOSSES, in 64 bits."""
+        if self.draws.fates is None:
+            return constant(self._kind(64), 0)
+        return losses(self.builder, self.draws.fates, self.later_fates, self.model.max_sends)
+
+    def _ends(self, outcome: Any, is_broken: Callable[[int], Any], redo: Any) -> tuple[dict[Any, Any], Any]:
+        """The rows of runs that end with this step, by name, and which do.
+
+        `outcome` is that of runs of which nothing is enabled in `next`; `is_broken` says of which runs an invariant is
+        broken, and `redo` which ones the generic engine is to repeat.
+        """
+        builder, next_ = self.builder, self.next
+        enabled = next_["group", 0]
+        for i in range(1, len(self.groups)):
+            enabled = builder.or_(enabled, next_["group", i])
+        dead = builder.icmp_unsigned("==", enabled, constant(enabled.type, 0))
+        late = builder.icmp_unsigned(">=", next_["step"], self._number(self.most_steps))
+        row, broken_here, lost = self._invariants(is_broken)
+        redo = builder.or_(redo, broken_here)
+        if self.most_steps < self.limits.max_steps:
+            redo = builder.or_(redo, late)
+        outcome = builder.select(dead, outcome, self._number(UNFINISHED))
+        outcome = builder.select(lost, self._number(LOST), outcome)
+        outcome = builder.select(redo, self._number(REDO), outcome)
+        ended = builder.or_(builder.or_(dead, late), builder.or_(redo, lost))
+        row |= {name: next_[name] for name in ("step", "messages", "met", "time") if name in next_}
+        return row | {"outcome": outcome}, ended
+
+    def _invariants(self, is_broken: Callable[[int], Any]) -> tuple[dict[Any, Any], Any, Any]:
+        """What rows tell of broken invariants; whether one breaks that was not expected to; whether data is lost."""
+        builder, now, next_ = self.builder, self.now, self.next
+        redo = lost = constant(self._kind(1), 0)
+        broken = kept = now.get("broken", self._number(0))
+        row: dict[Any, Any] = {}
+        for i, (flag, invariant) in enumerate(zip(self.traced.now.broken, self.model.invariants, strict=True)):
+            if is_constant(flag, 0):
+                continue
+            here, bit = is_broken(i), self._number(1 << i)
+            if invariant.data_loss:
+                lost = builder.or_(lost, here)
+                broken = builder.select(here, builder.or_(broken, bit), broken)
+            elif i not in self.watched:
+                redo = builder.or_(redo, here)
+            else:
+                known = builder.icmp_unsigned("!=", builder.and_(kept, bit), constant(bit.type, 0))
+                newly = builder.and_(here, builder.not_(known))
+                next_["first", i] = builder.select(newly, next_["step"], now["first", i])
+                row["first", i] = next_["first", i]
+                kept, broken = (builder.select(here, builder.or_(mask, bit), mask) for mask in (kept, broken))
+            if i in self.exposed:
+                self._expose(i, here)
+        if "broken" in now:
+            next_["broken"] = kept
+        if self.exposed:
+            row |= {name: next_[name] for name in ("exposing", *(("exposed", i) for i in self.exposed))}
+        return row | {"broken": broken}, redo, lost
+
+    def _expose(self, invariant: int, here: Any) -> None:
+        """Takes the time at which an exposure begins off what it lasted, and adds that at which it ends."""
+        builder, name, bit = self.builder, ("exposed", invariant), self._number(1 << invariant)
+        exposing, before, time = self.next.get("exposing", self.now["exposing"]), self.now[name], self.next["time"]
+        was = builder.icmp_unsigned("!=", builder.and_(exposing, bit), self._number(0))
+        changed = builder.xor(was, here)
+        after = builder.select(was, builder.fadd(before, time), builder.fsub(before, time))
+        self.next[name] = builder.select(changed, after, before)
+        self.next["exposing"] = builder.select(changed, builder.xor(exposing, bit), exposing)
+
+    def _number(self, value: int) -> Any:
+        return constant(self._kind(self.number_bits), value)
+
+    def _later(self) -> Any:
+        """The time after the wait for the step."""
+        double = lanes_of(DOUBLE, self.lanes)
+        wait, total = (self.builder.sitofp(value, double) for value in (self.draws.wait, self.choice.total))
+        return self.builder.fadd(self.now["time"], self.builder.fdiv(wait, total))
+
+    def _columns(self, row: dict[Any, Any]) -> list[Any]:
+        columns = [row[name] for name in ("outcome", "broken", "met", "step", "messages")]
+        columns.append(row.get("time", self._number(0)))
+        return columns + [row["first", i] for i in self.watched] + [self._lasted(i, row) for i in self.exposed]
+
+    def _lasted(self, invariant: int, row: dict[Any, Any]) -> Any:
+        """For how long an exposure lasted of a run that ends with this row."""
+        builder, before = self.builder, row["exposed", invariant]
+        lasts = builder.and_(row["exposing"], self._number(1 << invariant))
+        still = builder.icmp_unsigned("!=", lasts, self._number(0))
+        return builder.select(still, builder.fadd(before, row["time"]), before)

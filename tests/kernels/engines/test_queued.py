@@ -1,0 +1,150 @@
+"""Runs in queues: their records, and what keeps them apart."""
+
+import ctypes
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from llvmlite import ir
+
+from quorisk.analysis.experiment import config
+from quorisk.kernels.engines.lanes import build, queues, taken
+from quorisk.kernels.engines.lanes.build import QUEUED
+from quorisk.kernels.engines.lanes.kernel import pack_masks, packed, pieces, places_of_bits
+from quorisk.kernels.engines.lanes.records import RUNS, Layout, turned
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.tracing.expressions import Graph
+from quorisk.kernels.tracing.folding import new_graph
+from quorisk.kernels.tracing.machine import I32, I64, POINTER, lanes_of
+from quorisk.kernels.tracing.trace import Word
+from tests.kernels.engines import fuzz
+from tests.kernels.engines.test_lanes import losing, no_kernels_at_hand  # noqa: F401
+from tests.support import point_of
+
+Emit = Callable[[ir.IRBuilder, Any, Any], None]
+
+
+def computed(emit: Emit, given: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """What machine code writes that `emit` makes, with the addresses of what it is given and of what it writes."""
+    module = ir.Module("test")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER]), "test")
+    builder = ir.IRBuilder(function.append_basic_block())
+    emit(builder, *function.args)
+    builder.ret_void()
+    engine, address = build.linked(build.object_code(str(module)), "test")
+    found = np.zeros(shape, dtype)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)(given.ctypes.data, found.ctypes.data)
+    del engine
+    return found
+
+
+def place(builder: ir.IRBuilder, pointer: Any, index: int, kind: Any) -> Any:
+    return builder.gep(pointer, [ir.Constant(I64, index * RUNS)], source_etype=kind)
+
+
+def test_turned_rows_are_columns():
+    rows = np.arange(RUNS * RUNS, dtype=np.int32).reshape(RUNS, RUNS) ** 2
+
+    def emit(builder, given, found):
+        kind = lanes_of(I32, RUNS)
+        before = [builder.load(place(builder, given, i, I32), typ=kind, align=4) for i in range(RUNS)]
+        for i, column in enumerate(turned(builder, before)):
+            builder.store(column, place(builder, found, i, I32), align=4)
+
+    assert np.array_equal(computed(emit, rows, rows.shape, np.int32), rows.T)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_records_give_back_what_is_put_into_them(seed):
+    """Whatever bits values have, far apart or not; those that they may not have do not come back, nor harm others."""
+    chance = random.Random(seed)
+    values = {i: chance.getrandbits(64) & chance.getrandbits(64) >> chance.randrange(50) | 1 for i in range(30)}
+    layout = Layout(values)
+    given = np.array([[chance.getrandbits(64) for _ in range(RUNS)] for _ in values], np.uint64)
+
+    def emit(builder, given, found):
+        kind = lanes_of(I64, RUNS)
+        before = {i: builder.load(place(builder, given, i, I64), typ=kind, align=8) for i in values}
+        dwords = layout.packed(builder, before)
+        assert sorted(dwords) == list(range(layout.num_dwords))
+        for i in values:
+            value = layout.get(builder, i, dwords.__getitem__)
+            value = builder.zext(value, kind) if value.type != kind else value
+            builder.store(value, place(builder, found, i, I64), align=8)
+
+    found = computed(emit, given, given.shape, np.uint64)
+    for i, may in values.items():
+        spanned = np.uint64(sum(((1 << size) - 1) << lowest for lowest, size in pieces(may, 32, 8)))
+        assert np.array_equal(found[i], given[i] & spanned), i
+    room = 32 * layout.num_dwords
+    assert room >= sum(bits.bit_count() for bits in layout.taken(list(values)).values())
+
+
+@pytest.mark.parametrize(
+    ("mask", "size", "gap", "found"),
+    [
+        (0b1011, 32, 8, [(0, 4)]),
+        (0b1011 << 20, 32, 8, [(20, 4)]),
+        (1 | 1 << 8, 32, 8, [(0, 9)]),
+        (1 | 1 << 9, 32, 8, [(0, 1), (9, 1)]),
+        ((1 << 40) - 1, 32, 8, [(0, 32), (32, 8)]),
+        (1 | 1 << 63, 64, 64, [(0, 64)]),
+        (0, 32, 8, []),
+    ],
+)
+def test_pieces_of_masks(mask, size, gap, found):
+    assert pieces(mask, size, gap) == found
+
+
+def words_of(graph: Graph, masks: list[int]) -> list[Word]:
+    """Words of which such instances may be enabled."""
+    leaves = [graph.leaf(("state", i), mask) for i, mask in enumerate(masks)]
+    return [Word(i, i, 0, 1, leaf, 0, None) for i, leaf in enumerate(leaves)]
+
+
+def test_masks_in_pieces_keep_the_order_in_which_instances_are_drawn():
+    masks = [(1 << 40) - 1, 0b11, 1 << 50 | 0b101]
+    groups, fields = pack_masks(words_of(new_graph(), masks), 32, 8)
+    owners = places_of_bits(fields, len(groups), 32)
+    bits = [(field.place, bit) for field in fields for bit in range(field.lowest, field.lowest + field.size)]
+    assert [each for each in bits if masks[each[0]] >> each[1] & 1] == [
+        *((0, bit) for bit in range(40)), (1, 0), (1, 1), (2, 0), (2, 2), (2, 50),
+    ]  # fmt: skip
+    for field in fields:
+        assert set(owners[32 * field.group + field.offset :][: field.size]) == {field.place}
+    whole = [packed(masks, fields, group, range(3)) for group in range(len(groups))]
+    assert sum(mask.bit_count() for mask in whole) == sum(mask.bit_count() for mask in masks)
+    assert all(mask < 1 << 32 for mask in whole)
+
+
+def test_words_of_more_instances_than_a_lane_has_bits_and_of_several_rates():
+    tables = {"model": {"bookies": 4, "clients": 2, "write_quorum": 3, "ack_quorum": 2, "entries": 2, "inflight": 2}}
+    rates = {"bookie_sends_read_response": 3.0, "client_starts_recovery": 1e-9}
+    experiment = config.build(
+        {"protocol": "bookkeeper", **tables, "faults": {"message_loss": 0.2}, "rates": rates}, "x"
+    )
+    compared = fuzz.compare(experiment.model, experiment.points[0].point, QUEUED, True, 11, 3000)
+    assert compared.repeated < 300
+
+
+@pytest.mark.parametrize("pool", [16, 48, 1024])
+def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
+    """With 16, hardly any queue is ever full."""
+    monkeypatch.setattr(queues, "POOL", pool)
+    model, point = losing()
+    assert fuzz.compare(model, point, QUEUED, True, 3, 3000).lost > 100
+
+
+def test_a_guard_that_is_not_looked_at_again_would_be_seen(monkeypatch):
+    """So these comparisons can fail: masks of one word are kept as they are."""
+    whole = taken.affected_by
+
+    def forgetful(traced, fields, effect):
+        return whole(traced, [field for field in fields if field.place != 2], effect)
+
+    monkeypatch.setattr("quorisk.kernels.engines.lanes.queued.affected_by", forgetful)
+    model = registry.load("kafka")
+    with pytest.raises(AssertionError):
+        fuzz.compare(model, point_of(model), QUEUED, True, 4, 1000)
