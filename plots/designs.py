@@ -1,6 +1,7 @@
 """The designs of a sweep, by rank: what each loses, promises and costs under all that it has to live with."""
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
     "zones": ("lost zone survived", "lost zones survived"),
 }
 """What designs promise and may be held to, in words: of one, and of several."""
+_SOLVED_TO = 1e-9
+"""Exact answers that differ by less, relatively, are the same: solvers round."""
 
 
 def estimate(case: Mapping[str, Any]) -> str:
@@ -43,7 +46,7 @@ class Design(NamedTuple):
     worst: dict[str, Any]
     """The case whose interval reaches highest."""
     rank: int = 1
-    """From 1. Designs of which no run lost data share a rank, however many runs each had: nothing tells them apart."""
+    """From 1. Designs whose losses cannot be told apart share a rank."""
 
     @property
     def is_clean(self) -> bool:
@@ -59,6 +62,17 @@ class Design(NamedTuple):
     def is_changed(self) -> bool:
         """Whether it has a mechanism off, or an older version of the protocol."""
         return bool(self.worst.get("changed"))
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The interval of what it loses under its worst faults, whichever these are."""
+        return max(point["low"] for point in self.points), self.worst["high"]
+
+    def is_tied(self, other: "Design") -> bool:
+        """Whether losses do not tell them apart: their intervals overlap, and neither or both are proved to be 0."""
+        (low, high), (other_low, other_high) = self.span, other.span
+        overlap = _least(low) <= other_high and _least(other_low) <= high
+        return overlap and self.is_proved == other.is_proved
 
     def promises_less(self, other: "Design") -> bool:
         """Whether it has fewer copies than another one, as an entry is acknowledged or in the end, and never more."""
@@ -89,7 +103,7 @@ class Design(NamedTuple):
         """Whether all that is wanted of it is met, losses under all faults; not, if it surely is not under any."""
         if self.shortfalls():
             return FAILS
-        return judge(max(point["low"] for point in self.points), self.worst["high"], target)
+        return judge(*self.span, target)
 
     def telling(self, target: float) -> dict[str, Any]:
         """Returns the case that the verdict rests on: the worst, or one that fails if that decides nothing."""
@@ -121,8 +135,8 @@ class Design(NamedTuple):
 
 
 def designs(rows: pd.DataFrame) -> list[Design]:
-    """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, those of which no run
-    lost data, then those first whose intervals reach least high.
+    """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, then those first whose
+    intervals reach least high. Each one whose interval overlaps that of the first of a rank shares that rank.
     """
     keys = text.varied(rows)
     design_keys = choose.design(keys)
@@ -153,12 +167,22 @@ def place(design: Design) -> tuple[Any, ...]:
 
 def _ranked(found: list[Design]) -> list[Design]:
     """In an order that does not depend on the one given."""
+    proved = sorted((each for each in found if each.is_proved), key=place)
+    firsts: list[float] = []  # the upper ends of the first designs of the ranks, which rise
+    ranks: list[list[Design]] = []
+    for design in sorted((each for each in found if not each.is_proved), key=lambda each: (each.span[1], *place(each))):
+        low, high = design.span
+        if (shared := bisect_left(firsts, _least(low))) < len(firsts):
+            ranks[shared].append(design)
+        else:
+            firsts.append(high)
+            ranks.append([design])
+    result: list[Design] = []
+    for rank in [proved, *ranks]:
+        result += [design._replace(rank=1 + len(result)) for design in sorted(rank, key=place)]
+    return result
 
-    def weight(design: Design) -> tuple[int, float]:
-        if design.is_proved or design.is_clean:
-            return int(design.is_clean), 0.0
-        return 2, design.worst["high"]
 
-    found = sorted(found, key=lambda design: (*weight(design), *place(design)))
-    weights = [weight(design) for design in found]
-    return [design._replace(rank=1 + weights.index(weight(design))) for design in found]
+def _least(low: float) -> float:
+    """What another one's upper end has to reach for the two to overlap."""
+    return low * (1.0 - _SOLVED_TO)

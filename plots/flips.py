@@ -46,26 +46,21 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
 
     Tried are the target, how often a year each scenario happens, and each setting of the faults alone.
     """
-    chosen = _chosen(found, target)
+    chosen = verdict.chosen(list(found), target)
     if len(found) < 2 or len(rows) > _MOST_ROWS or not chosen:
         return []
     said: list[str] = []
     if math.isfinite(target):
         what = "a target of" if text.is_yearly(rows) else "a target (run.target) of"
-        said += _sides(what, target, chosen, lambda factor: _chosen(found, factor * target))
+        said += _sides(what, target, chosen, lambda factor: verdict.chosen(list(found), factor * target, chosen))
     for scenario, per_year in _scenarios(rows):
 
         def by(factor: float, scenario: str = scenario) -> str:
             scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
-            return _chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target)
+            return verdict.chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
 
         said += _sides(f"{scenario} happening", per_year, chosen, by, " times a year")
     return said + list(_settings(rows, chosen, target))
-
-
-def _chosen(found: Sequence[Design], target: float) -> str:
-    picks = verdict.choice(list(found), target)
-    return picks[0].settings if picks else ""
 
 
 def _scenarios(rows: pd.DataFrame) -> Iterator[tuple[str, float]]:
@@ -88,7 +83,7 @@ def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
         return
     by_choice: dict[str, list[dict[str, Any]]] = {}
     for setting in text.configurations(rows, faults)[:_MOST_SETTINGS]:
-        alone = _chosen(designs(choose.where(rows, setting)), target)
+        alone = verdict.chosen(designs(choose.where(rows, setting)), target, chosen)
         by_choice.setdefault(alone, []).append(setting)
     for instead, settings in by_choice.items():
         if instead != chosen:

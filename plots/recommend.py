@@ -60,7 +60,8 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     if len(found) == 1:
         said.append(f"In its worst case, {_told(found[0], found[0].telling(target))}.")
     elif fails:
-        worst = _told(fails[-1], fails[-1].telling(target))
+        last = max(fails, key=_reach)
+        worst = _told(last, last.telling(target))
         said.append(f"These do not: {_names(fails)}. The worst: {worst}.")
     if undecided:
         runs = max(each.runs_to_settle(tail, target) for each in undecided)
@@ -89,6 +90,7 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
     said = [f"Choose: {_promised(first)}.{given}"]
     if others:
         said.append(f"The runner-up: {_promised(others[0])}.")
+        said += _tie(first, others, found)
     meets = [each for each in found if each.verdict(target) == MEETS]
     if saved := [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed]:
         these = "these" if len(saved) > 1 else "this"
@@ -100,6 +102,20 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
         why = "a mechanism is off, a risky setting is on, or the version is an older one"
         said.append(f"{_names(changed)}: not recommended, because {why}.")
     return said
+
+
+def _tie(first: Design, picks: Sequence[Design], found: Sequence[Design]) -> list[str]:
+    """What is said of designs that are as good a choice as the first, as far as losses tell."""
+    tied = [each for each in picks if each.rank == first.rank]
+    if not tied:
+        return []
+    why = verdict.deciding(first, tied[0], list(found))
+    decides = f"What decides is that it {why}." if why else "Nothing else tells them apart, either."
+    return [f"A tie: losses do not tell {first.settings} from {_names(tied)}, as their intervals overlap. {decides}"]
+
+
+def _reach(design: Design) -> float:
+    return float(design.worst["high"])
 
 
 def _promised(design: Design) -> str:
@@ -123,7 +139,7 @@ def _promised(design: Design) -> str:
 
 
 def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
-    best, worst = found[0], max(found, key=lambda each: each.worst["high"])
+    best, worst = min(found, key=_reach), max(found, key=_reach)
     headline = "No target was set (run.target), so designs are only ranked."
     unseen = [each for each in found if each.is_clean]
     said = []

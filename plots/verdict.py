@@ -16,25 +16,68 @@ def choice(found: list[Design], target: float) -> list[Design]:
     another one that meets the target, if no run of the two lost data: what such runs cannot tell apart they are no
     reason to save on, unless the copies or failures that are wanted were said.
 
-    At a target come first those that store least, then the safest, then the fastest, or cheapest. Without one the order
-    is that of the ranks.
+    At a target come first those that store least, then the safest. Those that losses do not tell apart share a rank;
+    what is certain decides between them: copies, unless how many are wanted was said, then speed, then cost. Without
+    a target the order is that of the ranks.
     """
     meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
     clean = [design for design in meets if design.is_clean]
-    said = any(design.worst.get(f"wants_{what}", 0) for design in meets for what in ("copies", "nodes", "zones"))
+    said = _said(meets)
     kept = [each for each in meets if said or not each.is_clean or not any(map(each.promises_less, clean))]
     if math.isinf(target):
         return kept
-    measure = "messages" if any(point["messages"] for design in found for point in design.points) else "steps"
-    return sorted(
-        kept,
-        key=lambda each: (
-            each.worst.get("stored", 0),
-            each.rank,
-            each.worst.get("write_p99_ms", 0.0),
-            each.cost(measure),
-        ),
-    )
+    measure = _measure(found)
+
+    def order(design: Design) -> tuple[float, ...]:
+        return design.worst.get("stored", 0), design.rank, *_certain(design, said, measure).values()
+
+    return sorted(kept, key=order)
+
+
+def chosen(found: list[Design], target: float, now: str = "") -> str:
+    """Returns the design to choose at a target, empty if there is none. It is the one that is chosen `now` as long as
+    that meets the target, and stores no more than the first to choose, and losses do not tell it from that one.
+    """
+    picks = choice(found, target)
+    if not picks:
+        return ""
+    first = picks[0]
+    for each in found:
+        stands = each.settings == now and each.verdict(target) == MEETS and not each.is_changed
+        if stands and each.is_tied(first) and each.worst.get("stored", 0) <= first.worst.get("stored", 0):
+            return now
+    return first.settings
+
+
+def deciding(first: Design, other: Design, found: list[Design]) -> str:
+    """Returns why a design comes before another one with which it is tied, in words; empty if nothing tells them apart.
+
+    `found` are the designs that they were chosen from.
+    """
+    if first.worst.get("stored", 0) < other.worst.get("stored", 0):
+        return "stores less"
+    said = _said([each for each in found if not each.is_changed])
+    mine, its = (_certain(each, said, _measure(found)) for each in (first, other))
+    return next((why for why, value in mine.items() if value < its[why]), "")
+
+
+def _said(found: list[Design]) -> bool:
+    """Whether the copies or failures that are wanted were said."""
+    return any(design.worst.get(f"wants_{what}", 0) for design in found for what in ("copies", "nodes", "zones"))
+
+
+def _measure(found: list[Design]) -> str:
+    return "messages" if any(point["messages"] for design in found for point in design.points) else "steps"
+
+
+def _certain(design: Design, said: bool, measure: str) -> dict[str, float]:
+    """What decides between designs that losses do not tell apart, the least first, by what is said of the first."""
+    copies = 0 if said else -design.worst.get("copies", 0)
+    return {
+        "has more copies when acknowledged": copies,
+        "is faster": design.worst.get("write_p99_ms", 0.0),
+        f"takes fewer {measure}": design.cost(measure),
+    }
 
 
 def has_targets(found: list[Design], target: float) -> bool:

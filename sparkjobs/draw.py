@@ -79,7 +79,7 @@ def _break_even(
     run_s = float(weighed["wall_s"].max()) / num_cores() if len(weighed) else 0.0
     weigher = Weigher(MEMORY, num_cores(), tell, run_s < within_s)
     search = breakeven.search(experiment, rows, weigher, breakeven.untold(experiment), within_s)
-    if search.chosen is not None and search.chosen != breakeven.chosen_of(found, target):
+    if search.chosen is not None and search.chosen != verdict.chosen(found, target):
         return [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
     return search.told() if search.tried else []
 

@@ -178,16 +178,17 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
     return experiment._replace(points=tuple(map(moved, experiment.points)))
 
 
-def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experiment], str]) -> Iterator[BreakEven]:
+def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experiment, str], str]) -> Iterator[BreakEven]:
     """Yields the nearest flip above and below, where there is one within a factor of `flips.MOST`: at once by that
     factor, as each try takes its time, so that a choice which is the same again there is not seen to flip on the way.
 
-    `choose` names the design that is chosen of an experiment, or none (an empty text). Raises RateError where rates get
-    too different to be drawn exactly.
+    `choose` names the design that is chosen of an experiment, or none (an empty text); it is told which one is chosen
+    now, which stands as long as losses do not tell it from the first. Raises RateError where rates get too different to
+    be drawn exactly.
     """
-    chosen = choose(experiment)
+    chosen = choose(experiment, "")
     for step in (MOST, 1.0 / MOST):
-        if found := flip(lambda factor: choose(scaled(experiment, lever, factor)), chosen, step):
+        if found := flip(lambda factor: choose(scaled(experiment, lever, factor), chosen), chosen, step):
             before, beyond = (lever.scaled(lever.value, factor) for factor in (found.before, found.beyond))
             yield BreakEven(lever, chosen, found.instead, before, beyond)
 
@@ -202,13 +203,13 @@ def search(
     weigher.deadline = time.monotonic() + within_s
     weighed = can_be_chosen(designs(rows))
 
-    def choose(there: Experiment) -> str:
-        return chosen_of(designs(weigher.renewed(rows, experiment, there, weighed)), target)
+    def choose(there: Experiment, now: str) -> str:
+        return verdict.chosen(designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
 
     chosen, found = None, []
     done: list[Lever] = []
     with suppress(OutOfTime):
-        chosen = choose(experiment)
+        chosen = choose(experiment, "")
         for lever in tried:
             weigher.say(f"break-even of {lever.key}: ")
             with suppress(RateError):
@@ -223,12 +224,6 @@ def can_be_chosen(found: Sequence[Design]) -> set[str]:
     """
     open_to = [each for each in found if not each.shortfalls() and not each.is_changed]
     return {row["point_id"] for each in open_to for point in each.points for row in point.get("parts", [point])}
-
-
-def chosen_of(found: list[Design], target: float) -> str:
-    """Returns the design that is chosen; empty if none is."""
-    picks = verdict.choice(found, target)
-    return picks[0].settings if picks else ""
 
 
 def picked(experiment: Experiment, keys: Sequence[str] | None) -> list[Lever]:

@@ -33,9 +33,19 @@ if (designsTable && controls) {
     const short = design.p99_high > want.p99 || design.copies < want.copies || design.short;
     const low = Math.max(...cases.map((each) => each.low));
     const verdict = short || low > want.target ? "does not meet" : worst.high <= want.target ? "meets" : "undecided";
-    return { ...worst, clean, proved, verdict, weight: [proved ? 0 : clean ? 1 : 2, proved || clean ? 0 : worst.high] };
+    return { ...worst, least: low, clean, proved, verdict };
   };
-  const byWeight = (a, b) => a.weight[0] - b.weight[0] || a.weight[1] - b.weight[1];
+  // Each design whose interval overlaps that of the first of a rank shares the rank.
+  const rank = (found) => {
+    const group = new Map();
+    const firsts = [];
+    for (const each of [...found].sort((a, b) => b.proved - a.proved || a.high - b.high)) {
+      const shared = each.proved ? -1 : firsts.findIndex((high) => each.least * (1 - 1e-9) <= high);
+      group.set(each, each.proved || shared >= 0 ? shared : firsts.push(each.high) - 1);
+    }
+    found.sort((a, b) => group.get(a) - group.get(b) || a.design.place - b.design.place);
+    for (const each of found) each.rank = 1 + found.findIndex((other) => group.get(other) === group.get(each));
+  };
   const less = (a, b) => (a.copies !== b.copies || a.stored !== b.stored) && a.copies <= b.copies && a.stored <= b.stored;
   const choice = (found, want) => {
     const meets = found.filter((each) => each.verdict === "meets" && !each.design.changed);
@@ -43,14 +53,13 @@ if (designsTable && controls) {
     const said = want.copies > 0 || designs.some((each) => each.wants);
     const kept = meets.filter((each) => said || !each.clean || !clean.some((other) => less(each.design, other.design)));
     if (want.target === Infinity) return kept;
-    const key = (each) => [each.design.stored, each.rank, each.design.p99, each.design.cost];
+    const key = (each) => [each.design.stored, each.rank, said ? 0 : -each.design.copies, each.design.p99, each.design.cost];
     return kept.sort((a, b) => key(a).map((value, i) => value - key(b)[i]).find((gap) => gap !== 0 && !Number.isNaN(gap)) ?? 0);
   };
   const show = () => {
     const want = wanted();
     const found = designs.map((design, i) => ({ design, row: rows[i], i, ...weigh(design, want) }));
-    found.sort((a, b) => byWeight(a, b) || a.design.place - b.design.place);
-    found.forEach((each) => { each.rank = 1 + found.findIndex((other) => byWeight(other, each) === 0); });
+    rank(found);
     const [chosen, runnerUp] = choice([...found], want);
     for (const each of found) {
       const cell = (name) => each.row.querySelector(`[data-cell=${name}]`);
@@ -78,7 +87,8 @@ if (designsTable && controls) {
     if (input("p99")) document.getElementById("p99-said").textContent = said(want.p99, " ms");
     if (input("copies")) document.getElementById("copies-said").textContent = want.copies;
     const named = chosen ? `Choose: ${chosen.design.name}.` : "No design meets this.";
-    document.getElementById("chosen").textContent = named + (runnerUp ? ` Runner-up: ${runnerUp.design.name}.` : "");
+    const tie = runnerUp && runnerUp.rank === chosen.rank ? ", a tie in losses" : "";
+    document.getElementById("chosen").textContent = named + (runnerUp ? ` Runner-up${tie}: ${runnerUp.design.name}.` : "");
   };
   controls.addEventListener("input", show);
   controls.hidden = false;

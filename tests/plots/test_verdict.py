@@ -258,7 +258,7 @@ def test_a_switch_is_named_where_it_is_not_as_it_is_by_default():
 
 
 def test_designs_of_which_nothing_was_lost_share_a_rank_however_many_runs_they_had():
-    given = designs_of([0, 0, 7, 3])
+    given = designs_of([0, 0, 90, 30])
     given.loc[given["point_id"] == "id1", "high"] = 0.3
     ranks = {each.settings: each.rank for each in designs(choose.of(given, "data loss"))}
     assert ranks == {"design WQ 2 AQ 1": 1, "design WQ 2 AQ 2": 1, "design WQ 3 AQ 3": 3, "design WQ 3 AQ 2": 4}
@@ -275,7 +275,8 @@ def test_ranks_do_not_depend_on_the_order_of_the_grid_and_fewer_losses_never_ran
     assert verdict.choice(designs(rows.iloc[places]), 0.01) == verdict.choice(found, 0.01)
     for one, other in itertools.product(found, found):
         if one.worst["losses"] < other.worst["losses"]:
-            assert one.rank < other.rank
+            assert one.rank <= other.rank
+            assert one.rank < other.rank or one.is_tied(other)
 
 
 def test_the_runs_that_settle_are_those_of_the_hardest_to_settle():
@@ -394,5 +395,5 @@ def test_a_zero_that_is_proved_ranks_before_one_that_is_not():
     assert [(each.settings, each.rank, each.is_proved) for each in designs(rows)] == [
         ("keys 2", 1, True),
         ("keys 1", 2, False),
-        ("keys 3", 3, False),
+        ("keys 3", 2, False),
     ]

@@ -1,0 +1,57 @@
+"""Designs whose losses cannot be told apart: they share a rank, and what is certain decides between them."""
+
+import numpy as np
+
+from quorisk.plots import choose, verdict
+from quorisk.plots.designs import designs
+from quorisk.plots.recommend import recommend
+from tests.plots.tables import frame
+from tests.plots.test_verdict import chosen, designs_of
+
+
+def tied(low=2.54, high=2.55, **columns):
+    """Two designs that store alike: the first one loses a hair less, but its writes take longer."""
+    given = designs_of([30, 30], quorums=((5, 3), (5, 2)), target=100.0)
+    first = given["point_id"] == "id0"
+    p99_ms = np.where(first, 28.0, 26.4)
+    ends = {"p": np.where(first, 2.548, 2.549), "low": np.where(first, 2.54, low), "high": np.where(first, 2.55, high)}
+    return given.assign(**ends, write_p99_ms=p99_ms, write_p99_high_ms=p99_ms, **columns)
+
+
+def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart():
+    slow, fast = "WQ 5 AQ 3", "WQ 5 AQ 2"
+    for high in (2.5499, 2.5501):  # by a hair on either side of the other one's
+        found = designs(choose.of(tied(high=high), "data loss"))
+        assert [each.rank for each in found] == [1, 1]
+        assert chosen(tied(high=high)) == [slow, fast]  # no reason to have fewer copies
+        assert chosen(tied(high=high, wants_nodes=1, nodes=1)) == [fast, slow]  # this many are enough
+        tie = "A tie: losses do not tell design {} from design {}, as their intervals overlap. {}."
+        copies, speed = (f"What decides is that it {why}" for why in ("has more copies when acknowledged", "is faster"))
+        assert tie.format(slow, fast, copies) in recommend(tied(high=high)).sentences
+        assert tie.format(fast, slow, speed) in recommend(tied(high=high, wants_nodes=1, nodes=1)).sentences
+    apart = tied(low=2.551, high=2.56, wants_nodes=1, nodes=1)
+    assert chosen(apart) == [slow, fast]
+    assert not any("tie" in each for each in recommend(apart).sentences)
+
+
+def test_a_choice_stands_as_long_as_losses_do_not_tell_it_from_another():
+    enough = {"wants_nodes": 1, "nodes": 1}
+    slow, fast = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
+    found = designs(choose.of(tied(**enough), "data loss"))
+    assert verdict.chosen(found, 100.0) == verdict.chosen(found, 100.0, fast) == fast
+    assert verdict.chosen(found, 100.0, slow) == slow
+    assert verdict.chosen(found, 1.0, slow) == ""
+    apart = designs(choose.of(tied(low=2.551, high=2.56, **enough), "data loss"))
+    assert verdict.chosen(apart, 100.0, fast) == slow
+    less = tied(**enough)
+    less["stored"] = less["point_id"].map({"id0": 5, "id1": 4})  # which now meets the target
+    assert verdict.chosen(designs(choose.of(less, "data loss")), 100.0, slow) == fast
+
+
+def test_designs_of_a_rank_all_overlap_and_those_of_others_lie_apart_from_its_first():
+    given = choose.of(frame([30] * 4, target=9.0, model__keys=[1, 2, 3, 4]), "data loss")
+    ends = {"id0": (1.0, 2.0), "id1": (2.5, 3.0), "id2": (1.9, 4.0), "id3": (2.1, 2.2)}
+    for side, name in enumerate(("low", "high")):
+        given[name] = given["point_id"].map({point: each[side] for point, each in ends.items()})
+    ranks = {each.settings: each.rank for each in designs(given)}
+    assert ranks == {"keys 1": 1, "keys 3": 1, "keys 4": 3, "keys 2": 4}
