@@ -16,7 +16,7 @@ from quorisk.kernels.engines.lanes.records import DWORD, LINE, RUNS, Layout
 from quorisk.kernels.engines.lanes.rows import aligned, write_rows
 from quorisk.kernels.engines.lanes.taken import Affected, affected_by, effect_of
 from quorisk.kernels.model import HORIZON, Model
-from quorisk.kernels.tracing.expressions import is_constant
+from quorisk.kernels.tracing.expressions import bits, is_constant
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.machine import DOUBLE, I64, constant, lane_bits, lanes_of, only_bit, with_wide_registers
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf
@@ -42,15 +42,18 @@ class QueuedKernel(LaneKernel):
         """The values of a record, and which bits each may have."""
         values: dict[Any, int] = {("state", i): self.traced.state[i].may for i in self.leaves}
         for field in self.fields:
-            values["group", field.group] = values.get(("group", field.group), 0) | field.bits
-        steps, messages = 2 * self.most_steps, self.most_steps * max(1, self.most_sent)
+            _, mask = bits(self.traced.words[field.place].mask)
+            group = "group", field.group
+            values[group] = values.get(group, 0) | mask >> field.lowest << field.offset & field.bits
+        steps, messages = self.most_steps, self.most_steps * max(1, self.most_sent)
         values |= {"run": (1 << 32) - 1, "step": _bits(steps), "messages": _bits(messages)}
         values |= {"met": _bits(max(1, *(word.fault for word in self.traced.words)))}
-        invariants = (1 << len(self.model.invariants)) - 1
         if self.watched:
-            values |= {"broken": invariants} | {("first", i): _bits(steps) for i in self.watched}
+            values["broken"] = sum(1 << i for i in self.watched)
+            values |= {("first", i): _bits(steps) for i in self.watched}
         if self.exposed:
-            values |= {"exposing": invariants} | {("exposed", i): (1 << 64) - 1 for i in self.exposed}
+            values["exposing"] = sum(1 << i for i in self.exposed)
+            values |= {("exposed", i): (1 << 64) - 1 for i in self.exposed}
         if self.limits.timed:
             values["time"] = (1 << 64) - 1
         if self.limits.loss and self.most_sent:

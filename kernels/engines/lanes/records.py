@@ -1,6 +1,6 @@
 """Runs that are not in registers: of each a record in memory, in which every value has the bits that it may need."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -9,6 +9,7 @@ from quorisk.kernels.engines.lanes.kernel import GAP, pieces
 from quorisk.kernels.tracing.machine import I32, constant, lanes_of, resized
 
 DWORD = 32
+_ONES = (1 << DWORD) - 1
 LINE = 16
 """Dwords of a line of the processor's cache."""
 RUNS = 16
@@ -22,12 +23,13 @@ class Piece(NamedTuple):
     offset: int
     lowest: int
     """The value's bit that lies there."""
-    size: int
+    mask: int
+    """The bits that it may have, from that one on. Between them lie others'."""
 
     @property
     def bits(self) -> int:
         """The bits of the dword that it takes."""
-        return ((1 << self.size) - 1) << self.offset
+        return self.mask << self.offset
 
 
 class Layout:
@@ -37,12 +39,16 @@ class Layout:
         """`values` says which bits each may have."""
         self.pieces: dict[Any, list[Piece]] = {name: [] for name in values}
         used: list[int] = []
-        todo = [(name, *piece) for name, may in values.items() for piece in pieces(may, DWORD, GAP)]
-        for name, lowest, size in sorted(todo, key=lambda piece: -piece[-1]):
-            dword = next((i for i, bits in enumerate(used) if bits + size <= DWORD), len(used))
+        todo = [
+            (name, lowest, may >> lowest & (1 << size) - 1)
+            for name, may in values.items()
+            for lowest, size in pieces(may, DWORD, GAP)
+        ]
+        for name, lowest, mask in sorted(todo, key=lambda piece: (-piece[-1].bit_length(), -piece[-1].bit_count())):
+            dword, offset = next(_places(used, mask))
             used[dword:] = used[dword:] or [0]
-            self.pieces[name].append(Piece(dword, used[dword], lowest, size))
-            used[dword] += size
+            used[dword] |= mask << offset
+            self.pieces[name].append(Piece(dword, offset, lowest, mask))
         self.num_dwords = len(used)
         self.num_lines = -(-len(used) // LINE)
 
@@ -56,14 +62,14 @@ class Layout:
     def get(self, builder: ir.IRBuilder, name: Any, dword: Callable[[int], Any]) -> Any:
         """A value in each lane, of 32 bits or of 64; `dword` loads the dwords of that number."""
         parts = self.pieces[name]
-        width = DWORD if all(part.lowest + part.size <= DWORD for part in parts) else 2 * DWORD
+        width = DWORD if all(part.mask << part.lowest < 1 << DWORD for part in parts) else 2 * DWORD
         value: Any = None
         for part in parts:
             bits = dword(part.dword)
             if part.offset:
                 bits = builder.lshr(bits, constant(bits.type, part.offset))
-            if part.offset + part.size < DWORD:
-                bits = builder.and_(bits, constant(bits.type, (1 << part.size) - 1))
+            if part.mask != _ONES >> part.offset:
+                bits = builder.and_(bits, constant(bits.type, part.mask))
             bits = resized(builder, bits, width)
             if part.lowest:
                 bits = builder.shl(bits, constant(bits.type, part.lowest))
@@ -77,12 +83,20 @@ class Layout:
             for part in self.pieces[name]:
                 bits = builder.lshr(value, constant(value.type, part.lowest)) if part.lowest else value
                 bits = resized(builder, bits, DWORD)
-                if part.size < DWORD:
-                    bits = builder.and_(bits, constant(bits.type, (1 << part.size) - 1))
+                if part.mask != _ONES:
+                    bits = builder.and_(bits, constant(bits.type, part.mask))
                 if part.offset:
                     bits = builder.shl(bits, constant(bits.type, part.offset))
                 found[part.dword] = builder.or_(found[part.dword], bits) if part.dword in found else bits
         return found
+
+
+def _places(used: Sequence[int], mask: int) -> Iterator[tuple[int, int]]:
+    """(dword, offset) of all places where these bits are free, if those are used."""
+    for dword, bits in enumerate([*used, 0]):
+        for offset in range(DWORD - mask.bit_length() + 1):
+            if not bits & mask << offset:
+                yield dword, offset
 
 
 def turned(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:

@@ -27,7 +27,7 @@ WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
 """Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
 several shapes."""
 BATCH_RUNS = 1 << 12
-"""Runs of one call of a kernel: their rows stay in the processor's cache."""
+"""Runs of one call of a kernel without queues: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
 """Seconds for which two ways to make runs take turns, to tell what a kernel gains and which of two is the faster."""
@@ -248,11 +248,12 @@ class Switch:
 
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
         """(first run, rows) of parts of a job. Whatever rows this thread gets next overwrite them."""
-        loss, words = int(self.points.losses[self.point]), BATCH_RUNS * kernel.row_words
+        batch = _batch_runs(kernel)
+        loss, words = int(self.points.losses[self.point]), batch * kernel.row_words
         memory = _memory.get(words + kernel.scratch_words)
-        rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
-        for start in range(job.first_run, job.first_run + job.num_runs, BATCH_RUNS):
-            num = min(BATCH_RUNS, job.first_run + job.num_runs - start)
+        rows, scratch = memory[:words].reshape(batch, kernel.row_words), memory[words:]
+        for start in range(job.first_run, job.first_run + job.num_runs, batch):
+            num = min(batch, job.first_run + job.num_runs - start)
             kernel.run(seed, loss, start, num, scratch.ctypes.data, rows.ctypes.data)
             yield start, rows[:num]
 
@@ -271,7 +272,7 @@ class Switch:
         """Tally and records, and how many runs were repeated for them."""
         tally = np.zeros(num_columns(self.model), np.int64)
         records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
-        redo, again = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
+        redo, again = np.empty(_batch_runs(kernel), np.int64), [np.empty(0, np.int64)]
         times = kernel.timed, self.points.time_units[self.point]
         told = *times, model_shape(self.model), np.array(kernel.columns, np.int64)
         for start, rows in self._rows(kernel, seed, job):
@@ -290,6 +291,11 @@ class Switch:
         """No kernel is used any more, for the first of the reasons given."""
         with self._lock:
             self.kernel, self.why_not = None, self.why_not or why
+
+
+def _batch_runs(kernel: Kernel) -> int:
+    """Runs of one call of it. Queues are full only until the last ones begin."""
+    return 2 * BATCH_RUNS if kernel.shape.queued else BATCH_RUNS
 
 
 def params_at(model: Model, points: Points, point: int) -> Any:
