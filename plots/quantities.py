@@ -9,7 +9,7 @@ _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1),
 def say_time(time_s: float) -> str:
     """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
     unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
-    return f"{_digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
+    return f"{digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
 
 
 def say_rate(rate_per_s: float) -> str:
@@ -20,19 +20,19 @@ def say_rate(rate_per_s: float) -> str:
     if rate_per_s == 0:
         return "0"
     a_year = rate_per_s * YEAR_S
-    ways = [(f"{_digits(100 * a_year)} % / year", _said(100 * a_year) / 100 / YEAR_S)] if a_year < 1 else []
+    ways = [(f"{digits(100 * a_year)} % / year", _said(100 * a_year) / 100 / YEAR_S)] if a_year < 1 else []
     between = say_time(1 / rate_per_s)
     amount, unit = between.split(" ")
     seconds = dict(_LARGE)[unit.removesuffix("s") if unit in ("days", "years") else unit]
     ways.append((f"1 / {between.removeprefix('1 ')}", 1 / (float(amount.replace(",", "")) * seconds)))
-    ways.append((f"{_digits(rate_per_s)} / s", _said(rate_per_s)))
-    ways += [(f"{_digits(a_year)} / year", _said(a_year) / YEAR_S)] if a_year >= 1 else []
+    ways.append((f"{digits(rate_per_s)} / s", _said(rate_per_s)))
+    ways += [(f"{digits(a_year)} / year", _said(a_year) / YEAR_S)] if a_year >= 1 else []
     exact = [said for said, value in ways if abs(value / rate_per_s - 1) < 1e-9]
     return exact[0] if exact else ways[0][0]
 
 
-def _digits(number: float) -> str:
-    """Three digits, thousands with commas, and no zeros at the end of a fraction."""
+def digits(number: float) -> str:
+    """Returns three digits, thousands with commas, and no zeros at the end of a fraction."""
     if number >= 1e6 or number < 1e-3:
         return f"{number:.3g}"
     rounded = float(f"{number:.3g}")
@@ -40,4 +40,4 @@ def _digits(number: float) -> str:
 
 
 def _said(number: float) -> float:
-    return float(_digits(number).replace(",", ""))
+    return float(digits(number).replace(",", ""))

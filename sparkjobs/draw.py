@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from quorisk.analysis import tidy
 from quorisk.analysis.decision import breakeven
+from quorisk.analysis.decision.levers import untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate import num_cores
@@ -78,7 +79,7 @@ def _break_even(
     weighed = rows[rows["point_id"].isin(breakeven.can_be_chosen(found))]
     run_s = float(weighed["wall_s"].max()) / num_cores() if len(weighed) else 0.0
     weigher = Weigher(MEMORY, num_cores(), tell, run_s < within_s)
-    search = breakeven.search(experiment, rows, weigher, breakeven.untold(experiment), within_s)
+    search = breakeven.search(experiment, rows, weigher, untold(experiment), within_s)
     if search.chosen is not None and search.chosen != verdict.chosen(found, target):
         return [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
     return search.told() if search.tried else []

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.decision import breakeven
 from quorisk.analysis.decision.breakeven import BreakEven, Search
+from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import Experiment
@@ -47,11 +48,11 @@ def advise(
     experiment sets if None. Within some time it finds those that results alone do not tell, as many as it can, if
     designs are held to something. Raises ConfigError.
     """
-    levers = breakeven.picked(experiment, keys)
+    levers = picked(experiment, keys)
     rows = weigher.frame(experiment)
     found, target = designs(rows), float(rows["target"].iloc[0])
     if within_s < math.inf:
-        levers = breakeven.untold(experiment) if verdict.has_targets(found, target) else []
+        levers = untold(experiment) if verdict.has_targets(found, target) else []
         weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
     search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
     return Advice(found, verdict.choice(found, target), target, recommend(rows), search, scope_of(experiment))
@@ -74,7 +75,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
 
 
 def _break_even(found: BreakEven) -> dict[str, Any]:
-    key, value, _ = found.lever
+    key, value = found.lever.key, found.lever.value
     sides = {"value_before": found.before, "value_beyond": found.beyond}
     return {"key": key, "value": value, **sides, "instead": found.instead or None}
 

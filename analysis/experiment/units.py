@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots.quantities import YEAR_S
+from quorisk.plots.quantities import YEAR_S, digits, say_rate, say_time
 
 _SECONDS: Mapping[str, Fraction] = {
     "us": Fraction(1, 10**6),
@@ -70,6 +70,21 @@ def read_rate(text: str) -> Fraction:
     if _TIME.fullmatch(text):
         raise ConfigError(f'{RATE}; this is a time: is "1 / {text}" meant?')
     raise ConfigError(RATE)
+
+
+def say_like(text: str, rate_per_s: float) -> str:
+    """Returns a rate, of three digits, in the form of another one: as 0.75 % / min, 1 / 2 ms or 20 / s. If that is not
+    the text of a rate, the form is one that people would use.
+    """
+    match = _RATE.fullmatch(text.strip())
+    if not match or rate_per_s <= 0:
+        return say_rate(rate_per_s)
+    if not match[2] and float(match[1]) == 1:
+        return f"1 / {say_time(1 / rate_per_s).removeprefix('1 ')}"
+    per, percent = re.split(r"/|per\b", text, maxsplit=1)[1].strip(), match[2] or ""
+    time_s = Fraction(match[3] or match[5] or 1) * _unit(match[4] or match[6])
+    amount = digits(rate_per_s * float(time_s) * (100 if percent else 1))
+    return " ".join(filter(None, (amount, percent, "/", per)))
 
 
 def _unit(word: str) -> Fraction:

@@ -6,12 +6,13 @@ import math
 import pytest
 
 from quorisk.analysis.decision import breakeven
-from quorisk.analysis.decision.breakeven import Lever, break_even, can_be_chosen, levers, scaled
+from quorisk.analysis.decision.breakeven import break_even, can_be_chosen
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
+from quorisk.analysis.decision.levers import Lever, levers, scaled
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment import config, units
 from quorisk.plots.designs import designs
 from quorisk.plots.verdict import choice
 
@@ -42,6 +43,26 @@ rates.client_starts_recovery = 0.01
 runs = 2000
 [grid]
 clients = [2, 3]
+"""
+
+
+PHYSICAL = """
+protocol = "bookkeeper"
+profile = "bookkeeper_ssd"
+[model]
+bookies = 2
+clients = 1
+write_quorum = 2
+ack_quorum = 1
+entries = 1
+inflight = 1
+[rates]
+client_changes_ensemble = "1 / 30 s"
+[scenarios.entry]
+per_year = 10
+[scenarios.outage]
+per_year = 1
+rates.bookie_is_lost = "0.75 % / min"
 """
 
 
@@ -166,6 +187,25 @@ def test_a_scenario_s_own_figure_is_scaled_for_itself(load):
     assert {each.scenario: each.point.lifetime for each in there} == {"failover": math.inf, "quiet": 200}
     assert "run.lifetime" not in by_key
     assert not {each.point_id for each in there if each.scenario == "quiet"} & {p.point_id for p in experiment.points}
+
+
+def test_rates_are_said_as_the_file_writes_them_and_have_the_value_that_is_said(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(PHYSICAL, "utf-8")
+    for override, now, other in (
+        ((), "0.75 % / min", "1.17 % / min"),
+        (("scenarios.outage.rates.bookie_is_lost=1 / 2.22 h",), "1 / 2.22 h", "1 / 1.42 h"),
+    ):
+        experiment = config.load(path, override)
+        by_key = {lever.key: lever for lever in levers(experiment)}
+        lever = by_key["scenarios.outage.rates.bookie_is_lost"]
+        assert lever.said(lever.value) == now
+        there = lever.scaled(lever.value, 1.5642)
+        assert lever.said(there) == other
+        assert there == float(units.read_rate(other))
+        usual = by_key["rates.client_changes_ensemble"]
+        assert usual.said(usual.scaled(usual.value, 0.5)) == "1 / min"
+        assert by_key["rates.bookie_is_lost"].written.endswith("% / year")  # the profile's
 
 
 def test_designs_that_cannot_be_chosen_are_not_weighed_again(load, weigher):

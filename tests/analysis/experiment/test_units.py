@@ -109,6 +109,23 @@ def test_round_rates_are_said_as_they_are_written(text):
     assert quantities.say_rate(0.0 if text == "0" else float(units.read_rate(text))) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "other", "said"),
+    [
+        ("0.75 % / min", "1.1734 % / min", "1.17 % / min"),
+        ("1 % per year", "250 % / year", "250 % / year"),
+        ("1 / 30 s", "1 / 61.3 s", "1 / 1.02 min"),
+        ("1 / (3 years)", "1 / 30 days", "1 / 30 days"),
+        ("20 / s", "123.4 / s", "123 / s"),
+        ("3 / (2 h)", "9 / (2 h)", "9 / (2 h)"),
+        ("inf", "1 / h", "1 / h"),
+    ],
+)
+def test_a_rate_is_said_in_the_form_of_another_one_and_can_be_read_back(text, other, said):
+    assert units.say_like(text, float(units.read_rate(other))) == said
+    assert math.isclose(units.read_rate(said), units.read_rate(other), rel_tol=0.0051)
+
+
 def test_a_file_with_units_is_in_seconds(read):
     text = '[rates]\nclient_creates_ledger = "1 / 2 ms"\nclient_starts_recovery = "90 / h"\n'
     [(point, _, _)] = read(BOOKKEEPER + text, "horizon=1 day", "rates.client_closes_ledger_fail=0").points
