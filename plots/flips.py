@@ -12,7 +12,7 @@ from quorisk.plots.designs import Design, designs
 STEP, MOST = 10.0**0.5, 100.0
 """By how much a figure is scaled from one try to the next, and at the most, up and down."""
 NARROW = 1.05
-"""The two sides of a flip are no further apart than this, relatively."""
+"""The two sides of a flip are no further apart than this, relatively, unless runs decide."""
 _MOST_ROWS, _MOST_SETTINGS = 2_000, 12
 _NONE = "no design meets the targets"
 
@@ -27,14 +27,16 @@ class Flip(NamedTuple):
     """Factors of the figure: with the first the choice is as it is, with the second another one."""
 
 
-def flip(choose: Callable[[float], str], chosen: str, step: float) -> Flip | None:
-    """Returns the nearest factor on the side of `step` at which the choice flips; None if it does not up to MOST."""
+def flip(choose: Callable[[float], str], chosen: str, step: float, narrow: float = NARROW) -> Flip | None:
+    """Returns the nearest factor on the side of `step` at which the choice flips; None if it does not up to MOST. Its
+    two sides are no further apart than `narrow`.
+    """
     before, beyond = 1.0, step
     while (instead := choose(beyond)) == chosen:
         before, beyond = beyond, beyond * step
         if max(beyond, 1.0 / beyond) > 1.001 * MOST:
             return None
-    while max(beyond / before, before / beyond) > NARROW:
+    while max(beyond / before, before / beyond) > narrow:
         middle = math.sqrt(before * beyond)
         other = choose(middle)
         before, beyond, instead = (middle, beyond, instead) if other == chosen else (before, middle, other)

@@ -9,23 +9,15 @@ import pandas as pd
 import pyarrow as pa
 
 from quorisk.analysis import tidy
-from quorisk.analysis.decision import breakeven
-from quorisk.analysis.decision.levers import untold
 from quorisk.analysis.decision.scope import scope_of
-from quorisk.analysis.decision.weigh import Weigher
-from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
-from quorisk.plots import canvas, choose, text, verdict
-from quorisk.plots.designs import designs
+from quorisk.plots import canvas, text
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
-from quorisk.sparkjobs import files, folder
+from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
-
-MEMORY = 64 << 20
-"""Bytes for each chain of the break-even points."""
 
 
 def draw(
@@ -59,30 +51,13 @@ def draw(
     run_it = experiment.command("run", "--out", str(out))
     resume = "" if command else f"{run_it} --resume"
     ask = "" if command else experiment.command("recommend", "--break-even", "all")
-    flips = _break_even(sweep.frame, experiment, within_s, tell) if within_s > 0 else []
+    flips = break_even.sentences(sweep.frame, experiment, out, within_s, tell) if within_s > 0 else []
     provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment))
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)
     files.write(out / folder.REPORT, html.encode())
     return sweep.frame
-
-
-def _break_even(
-    frame: pd.DataFrame, experiment: Experiment, within_s: float, tell: Callable[[str], None] | None
-) -> list[str]:
-    """Where rates and the like change what a sweep's frame says to choose: sentences; none if it says nothing."""
-    rows = choose.of(frame, text.ANY_LOSS)
-    found, target = designs(rows), float(rows["target"].iloc[0])
-    if len(found) < 2 or not verdict.has_targets(found, target):
-        return []
-    weighed = rows[rows["point_id"].isin(breakeven.can_be_chosen(found))]
-    run_s = float(weighed["wall_s"].max()) / num_cores() if len(weighed) else 0.0
-    weigher = Weigher(MEMORY, num_cores(), tell, run_s < within_s)
-    search = breakeven.search(experiment, rows, weigher, untold(experiment), within_s)
-    if search.chosen is not None and search.chosen != verdict.chosen(found, target):
-        return [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
-    return search.told() if search.tried else []
 
 
 def plot(

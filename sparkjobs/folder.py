@@ -22,6 +22,7 @@ from quorisk.sparkjobs.files import sweep_up, writing
 from quorisk.sparkjobs.remote import refusal
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tidy.EXPERIMENT
+BREAK_EVEN = "break_even.json"
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 _MERGED = "# merged from "
 """In EXPERIMENT: where results come from that were merged."""

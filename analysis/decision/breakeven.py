@@ -11,17 +11,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from quorisk.analysis.decision.levers import PER_YEAR, Lever, scaled
+from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import OutOfTime, Weigher
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.points import RateError
 from quorisk.plots import verdict
 from quorisk.plots.designs import Design, designs
-from quorisk.plots.flips import MOST, flip
+from quorisk.plots.flips import MOST, NARROW, flip
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_NAMED = 4
+_NARROW_BY_RUNS = 1.2
+"""The two sides of a flip are no further apart than this, relatively, if runs decide: each try takes its time, and
+tells no more than the intervals do."""
 
 
 class BreakEven(NamedTuple):
@@ -69,7 +73,9 @@ class Search(NamedTuple):
         return sentences
 
 
-def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experiment, str], str]) -> Iterator[BreakEven]:
+def break_even(
+    experiment: Experiment, lever: Lever, choose: Callable[[Experiment, str], str], narrow: float = NARROW
+) -> Iterator[BreakEven]:
     """Yields the nearest flip above and below, where there is one within a factor of `flips.MOST`: at once by that
     factor, as each try takes its time, so that a choice which is the same again there is not seen to flip on the way.
 
@@ -79,7 +85,7 @@ def break_even(experiment: Experiment, lever: Lever, choose: Callable[[Experimen
     """
     chosen = choose(experiment, "")
     for step in (MOST, 1.0 / MOST):
-        if found := flip(lambda factor: choose(scaled(experiment, lever, factor), chosen), chosen, step):
+        if found := flip(lambda factor: choose(scaled(experiment, lever, factor), chosen), chosen, step, narrow):
             before, beyond = (lever.scaled(lever.value, factor) for factor in (found.before, found.beyond))
             yield BreakEven(lever, chosen, found.instead, before, beyond)
 
@@ -93,18 +99,26 @@ def search(
     target = float(rows["target"].iloc[0])
     weigher.deadline = time.monotonic() + within_s
     weighed = can_be_chosen(designs(rows))
+    pace = Pace(1)
 
     def choose(there: Experiment, now: str) -> str:
-        return verdict.chosen(designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
+        picked = verdict.chosen(designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
+        if there.points is not experiment.points:  # else only scenarios happen more often, which takes no time
+            pace.took(picked != now)
+        return picked
 
     chosen, found = None, []
     done: list[Lever] = []
     with suppress(OutOfTime):
+        weigher.say("before break-even points: ", pace)
         chosen = choose(experiment, "")
-        for lever in tried:
-            weigher.say(f"break-even of {lever.key}: ")
+        narrow = _NARROW_BY_RUNS if weigher.num_estimated else NARROW
+        pace = Pace(0, math.ceil(math.log2(math.log(MOST) / math.log(narrow))))
+        for number, lever in enumerate(tried, 1):
+            pace.left = 2 * sum(each.own[1] != PER_YEAR for each in tried[number - 1 :])  # the others take no time
+            weigher.say(f"break-even of {lever.key} ({number} of {len(tried)}): ", pace)
             with suppress(RateError):
-                found += list(break_even(experiment, lever, choose))
+                found += list(break_even(experiment, lever, choose, NARROW if lever.own[1] == PER_YEAR else narrow))
                 done.append(lever)
     return Search(chosen, found, done, [each for each in tried if each not in done])
 

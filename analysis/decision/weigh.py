@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis import heads, rare, tidy
+from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import Estimate, estimate
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
@@ -34,6 +35,7 @@ class Weigher:
     ) -> None:
         """Chains may take `memory_bytes`; `tell` is told what is done."""
         self._memory_bytes, self._threads, self._tell, self._what = memory_bytes, threads, tell, ""
+        self._pace = Pace(0)
         self.may_run = may_run
         """Unless it may, configurations whose chains do not fit raise OutOfTime."""
         self.deadline = math.inf
@@ -45,9 +47,9 @@ class Weigher:
         """Sizes of chains that did not fit, whatever the rates."""
         self.num_solved = self.num_estimated = 0
 
-    def say(self, what: str) -> None:
-        """What configurations are weighed for, from here on."""
-        self._what = what
+    def say(self, what: str, pace: Pace) -> None:
+        """What configurations are weighed for, from here on, and what says how long that takes."""
+        self._what, self._pace = what, pace
 
     def frame(self, experiment: Experiment) -> "pd.DataFrame":
         """Returns a frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
@@ -59,10 +61,12 @@ class Weigher:
         import pandas as pd
 
         together, num_points = max(len(experiment.scenarios), 1), len(experiment.points)
-        rows = [
-            _row(experiment, point) | self._weighed(experiment, point, number, num_points) | {"together": together}
-            for number, point in enumerate(experiment.points, 1)
-        ]
+        pace, rows = Pace(num_points), []
+        self.say("", pace)
+        for number, point in enumerate(experiment.points, 1):
+            known = self._weighed(experiment, point, number, num_points)
+            rows.append(_row(experiment, point) | known | {"together": together})
+            pace.took()
         return tidy.described(pd.DataFrame(rows), experiment)
 
     def renewed(
@@ -89,7 +93,8 @@ class Weigher:
     def _weighed(self, experiment: Experiment, point: GridPoint, number: int, num_points: int) -> dict[str, Any]:
         level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))
         if self._tell:
-            self._tell(f"{self._what}configuration {number:,} of {num_points:,}")
+            left = self._pace.told(self.deadline - time.monotonic())
+            self._tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
         key = point.point_id, level
         if key not in self._known:
             if time.monotonic() > self.deadline:

@@ -1,18 +1,21 @@
 """The first page of a sweep's report: which rates, faults and lifetimes would change the choice."""
 
 import html
+import json
 import re
 
 import pyarrow as pa
 import pytest
 
 from quorisk.analysis import results
+from quorisk.analysis.decision import breakeven
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
+from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.state import identities
 from quorisk.sparkjobs.sweep import work_of
@@ -76,3 +79,31 @@ def test_a_rate_that_would_change_the_choice_stands_on_the_first_page_and_both_s
 def test_without_time_or_targets_none_is_told(first_page):
     assert not any("bookie is lost" in each for each in first_page(0.0))
     assert not any("bookie is lost" in each for each in first_page(1000.0, "run.target=inf"))
+
+
+def test_what_was_found_is_not_searched_for_again_unless_something_changed(first_page, tmp_path, monkeypatch):
+    searched = []
+
+    def search(*given, **named):
+        searched.append(given)
+        return breakeven_search(*given, **named)
+
+    breakeven_search = breakeven.search
+    monkeypatch.setattr(breakeven, "search", search)
+    said = first_page(1000.0)
+    for within_s in (1000.0, 2000.0):  # nothing was left for want of time
+        assert first_page(within_s) == said
+    assert len(searched) == 1
+    first_page(1000.0, "run.target=0.006")
+    assert len(searched) == 2
+    kept = tmp_path / folder.BREAK_EVEN
+    for damaged in (b"", b"[]", kept.read_bytes()[:-3], b"[" * 100_000):
+        kept.write_bytes(damaged)
+        assert first_page(1000.0) == said
+    assert len(searched) == 6
+
+
+def test_more_time_is_used_if_there_was_too_little(first_page, tmp_path):
+    first_page(1e-9)
+    assert json.loads((tmp_path / folder.BREAK_EVEN).read_text())["within_s"] == 1e-9
+    assert any("bookie is lost" in each for each in first_page(1000.0))

@@ -1,0 +1,81 @@
+"""Which rates and the like would change a sweep's choice: searched for once, and kept in the sweep's folder."""
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from quorisk.analysis.decision import breakeven
+from quorisk.analysis.decision.levers import untold
+from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.protocols.registry import foreign_roots
+from quorisk.plots import choose, text, verdict
+from quorisk.plots.designs import designs
+from quorisk.plots.numbers import counted
+from quorisk.sparkjobs import files, folder
+
+MEMORY = 64 << 20
+"""Bytes for each chain."""
+_LOG = logging.getLogger("quorisk")
+_SOURCES = "quorisk.kernels", "quorisk.analysis", "quorisk.plots"
+"""The packages that decide what a search finds."""
+
+
+def sentences(
+    frame: pd.DataFrame, experiment: Experiment, out: Path, within_s: float, tell: Callable[[str], None] | None
+) -> list[str]:
+    """Returns where rates and the like change what a sweep's frame says to choose; nothing if it says nothing.
+
+    What was found is kept in the folder: the same results are not searched again, unless there is more time now, and
+    some figures were left for want of it.
+    """
+    rows = choose.of(frame, text.ANY_LOSS)
+    found, target = designs(rows), float(rows["target"].iloc[0])
+    if len(found) < 2 or not verdict.has_targets(found, target):
+        return []
+    key = _key(rows, experiment)
+    if (kept := _kept(out, key, within_s)) is not None:
+        _LOG.info("break-even points: as they were, since the results have not changed")
+        return kept
+    _LOG.info("break-even points: searching for at most %.0f s", within_s)
+    start = time.monotonic()
+    weighed = rows[rows["point_id"].isin(breakeven.can_be_chosen(found))]
+    run_s = float(weighed["wall_s"].max()) / num_cores() if len(weighed) else 0.0
+    weigher = Weigher(MEMORY, num_cores(), tell, run_s < within_s)
+    search = breakeven.search(experiment, rows, weigher, untold(experiment), within_s)
+    tried, spent_s = counted(len(search.tried), "figure"), time.monotonic() - start
+    _LOG.info("break-even points: %s tried in %.0f s, %d not", tried, spent_s, len(search.untried))
+    said = search.told() if search.tried else []
+    if search.chosen is not None and search.chosen != verdict.chosen(found, target):
+        said = [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
+    told = {"key": key, "within_s": None if not search.untried else within_s, "sentences": said}
+    files.write(out / folder.BREAK_EVEN, json.dumps(told, indent=1).encode())
+    return said
+
+
+def _kept(out: Path, key: str, within_s: float) -> list[str] | None:
+    """What an earlier search with this key found, if one that takes `within_s` could find no more."""
+    try:
+        told: Any = json.loads((out / folder.BREAK_EVEN).read_bytes())
+        same = told["key"] == key and (told["within_s"] is None or told["within_s"] >= within_s)
+        return [str(each) for each in told["sentences"]] if same else None
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):  # none yet, or damaged: found anew
+        return None
+
+
+def _key(rows: pd.DataFrame, experiment: Experiment) -> str:
+    """A hash of all that a search depends on: results, file, and our own code."""
+    digest = hashlib.sha256(rows.to_csv().encode() + b"\0" + folder.as_run(experiment).encode())
+    roots = [Path(str(import_module(name).__file__)).parent for name in _SOURCES]
+    for root in (*roots, *foreign_roots()):
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

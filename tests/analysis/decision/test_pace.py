@@ -1,0 +1,85 @@
+"""How long a search still takes, as those who wait are told."""
+
+import time
+
+import pytest
+
+from quorisk.analysis.decision.breakeven import search
+from quorisk.analysis.decision.levers import levers
+from quorisk.analysis.decision.pace import Pace
+from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.experiment import config
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Sets the clock."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def at(seconds):
+        now[0] = seconds
+
+    return at
+
+
+def test_the_time_left_is_that_of_the_pieces_left(clock):
+    pace = Pace(11)
+    assert pace.told() == ""
+    assert pace.told(7.0) == "; at most 10 s left"
+    pace.took()
+    assert pace.told() == ""  # too soon to say
+    clock(6.0)
+    assert pace.told() == "; about 60 s left"
+    assert pace.told(12.0) == "; about 15 s left"
+    clock(30.0)
+    assert pace.told() == "; about 5 min left"
+    clock(3600.0)
+    assert pace.told() == "; about 10.0 h left"
+
+
+def test_a_flip_takes_as_many_tries_more_as_narrowing_it_down_does(clock):
+    pace = Pace(2, halvings=5)
+    left = []
+    for is_flip in (True, True, False, True, False, True, False):
+        pace.took(is_flip)
+        left.append(pace.left)
+    assert left == [6, 5, 4, 3, 2, 1, 0]
+
+
+FILE = """
+protocol = "bookkeeper"
+[model]
+bookies = 2
+clients = 1
+write_quorum = 2
+entries = 1
+inflight = 1
+[faults]
+max_lost = 2
+[rates]
+bookie_is_lost = 0.001
+[run]
+runs = 20000
+lifetime = 100.0
+target = 0.005
+[grid]
+ack_quorum = [1, 2]
+"""
+
+
+def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than_they_tell(tmp_path, monkeypatch):
+    path = tmp_path / "x.toml"
+    path.write_text(FILE, "utf-8")
+    experiment, said = config.load(path), []
+    monkeypatch.setattr("quorisk.analysis.decision.pace._SOON_S", 0.0)
+    lever = next(each for each in levers(experiment) if each.key == "rates.bookie_is_lost")
+    apart = []
+    for memory in (1 << 10, 1 << 26):
+        weigher = Weigher(memory, 1, said.append)
+        [found] = search(experiment, weigher.frame(experiment), weigher, [lever]).found
+        apart.append(found.beyond / found.before)
+    assert 1.05 < apart[0] <= 1.21
+    assert 1 < apart[1] <= 1.06
+    assert said[1].startswith("configuration 2 of 2; about ")
+    assert any(each.startswith("break-even of rates.bookie_is_lost (1 of 1): configuration 2 of 2; ") for each in said)
