@@ -35,8 +35,8 @@ _TELLING_RUNS = 1 << 8
 """Runs of a chunk from which on it tells how long the others will take."""
 _GAIN = 2.0
 """How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
-_FEW_OPERATIONS = 800
-"""Operations of a step up to which other lanes are tried, and beyond which runs wait in queues."""
+_FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
+"""Operations of a step up to which twice as many lanes are tried, and beyond which queues are."""
 _ASKING = 1 / 64
 """Share of runs that lose data or stand exposed from which on a kernel tells the time; below it they are run again to
 tell it."""
@@ -183,10 +183,9 @@ class Switch:
         first, *others = *reversed(shapes()), SCALAR  # the one that is the fastest of most models, first
         best = self._better(_Best(partial(self._generic, 0)), timed, first)
         if others and worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
-            is_large = best.operations > _FEW_OPERATIONS
-            for shape in [QUEUED] if is_large else others[:-1]:
+            for shape in [QUEUED] if best.operations > _MANY_OPERATIONS else others[:-1]:
                 best = self._better(best, timed, shape)
-            if best.kernel and not is_large:
+            if best.kernel and best.operations <= _FEW_OPERATIONS:
                 best = self._better(best, timed, best.kernel.shape.twice())
             if best.gain < _GAIN:
                 best = self._better(best, timed, SCALAR)

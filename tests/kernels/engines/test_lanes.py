@@ -265,9 +265,10 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
         (5.0, 800, (10, 20, 15), [None], OF_16_BITS),
         (5.0, 800, (0.5, 20, 15), [None, None, OF_32_BITS], OF_32_BITS),
         (1.0, 800, (0.5, 20, 15), [None], None),
-        (math.inf, 801, (3, 5), [None, OF_16_BITS], QUEUED),
-        (math.inf, 801, (0.5, 5), [None, None], QUEUED),
-        (math.inf, 801, (1.5, 1.2, 1.8), [None, OF_16_BITS, OF_16_BITS], SCALAR),
+        (math.inf, 801, (10, 5), [None, OF_16_BITS], OF_16_BITS),
+        (math.inf, 1201, (3, 5), [None, OF_16_BITS], QUEUED),
+        (math.inf, 1201, (0.5, 5), [None, None], QUEUED),
+        (math.inf, 1201, (1.5, 1.2, 1.8), [None, OF_16_BITS, OF_16_BITS], SCALAR),
     ],
 )
 def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, operations, gains, in_use, best):
