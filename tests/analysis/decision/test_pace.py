@@ -71,7 +71,8 @@ ack_quorum = [1, 2]
 def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than_they_tell(tmp_path, monkeypatch):
     path = tmp_path / "x.toml"
     path.write_text(FILE, "utf-8")
-    experiment, said = config.load(path), []
+    experiment = config.load(path)
+    said: list[str] = []
     monkeypatch.setattr("quorisk.analysis.decision.pace._SOON_S", 0.0)
     lever = next(each for each in levers(experiment) if each.key == "rates.bookie_is_lost")
     apart = []
