@@ -51,6 +51,8 @@ class Provenance(NamedTuple):
     break_even: Sequence[str] = ()
     """Where rates, faults and lifetimes change the choice: sentences."""
     scope: Scope = Scope()
+    name: str = ""
+    """What the experiment or the sweep is called."""
 
 
 class Picture(NamedTuple):

@@ -19,6 +19,9 @@ from quorisk.plots.style import KINDS, save
 from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
 
+_LONGEST = 60
+"""Characters of a report's name."""
+
 
 def draw(
     table: pa.Table,
@@ -52,12 +55,20 @@ def draw(
     resume = "" if command else f"{run_it} --resume"
     ask = "" if command else experiment.command("recommend", "--break-even", "all")
     flips = break_even.sentences(sweep.frame, experiment, out, within_s, tell) if within_s > 0 else []
-    provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment))
+    name = _name(out, experiment, command)
+    provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment), name)
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(table["point_id"].to_pylist()))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)
     files.write(out / folder.REPORT, html.encode())
     return sweep.frame
+
+
+def _name(out: Path, experiment: Experiment, command: str | None) -> str:
+    """What a report is called: as the experiment's file is, if it has a name of its own, else as the folder is."""
+    path = Path(experiment.path)
+    is_own = not command and path.suffix == ".toml" and path.name != folder.EXPERIMENT
+    return text.cut(path.stem if is_own else out.resolve().name, _LONGEST).replace("_", " ")
 
 
 def plot(

@@ -1,6 +1,7 @@
 """Results as people read them: rich tables on a console."""
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from quorisk.plots import numbers
 from quorisk.plots.quantities import say_time
 
 PIPED_WIDTH = 120
+_MOST_RATES = 300
+"""Characters of a list of rates that is printed below a result."""
 STOPPED = {
     "runs": "",
     "precision": " (the precision is reached)",
@@ -139,7 +142,7 @@ def estimate(result: Estimate, out: Console) -> None:
         )
     if result.outcomes["unfinished"]:
         _warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
-    out.print(" ".join(["* data loss.", *result.assumptions]), style="dim", soft_wrap=True)
+    out.print(" ".join(["* data loss.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 
 def _time(time: float, physical: bool) -> str:
@@ -236,7 +239,7 @@ def exact(result: ExactResult, out: Console) -> None:
     )
     if result.storm_difference is not None:
         out.print(f"Storm's numbers differ by at most {result.storm_difference:.1e} (relative)")
-    out.print(" ".join(["* data loss. Exact, no sampling.", *result.assumptions]), style="dim", soft_wrap=True)
+    out.print(" ".join(["* data loss. Exact, no sampling.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 
 def compare(result: Result, out: Console) -> None:
@@ -264,7 +267,7 @@ def compare(result: Result, out: Console) -> None:
             " If p is small although the interval of the difference contains 0, both are right: the test only asks "
             "whether they differ, while the interval also says by how much, and is wider for it."
         )
-    out.print(" ".join([note, test, *result.assumptions]), style="dim", soft_wrap=True)
+    out.print(" ".join([note, test, *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 
 def _alone(result: Result) -> str:
@@ -373,6 +376,11 @@ def make_table(first: str, *columns: str) -> Table:
     for column in columns:
         table.add_column(column, justify="right", overflow="fold")
     return table
+
+
+def assumed(assumptions: Iterable[str]) -> list[str]:
+    """Returns what numbers rest on, in sentences: rates too many to be read are left to --json."""
+    return [re.sub(rf"rates: .{{{_MOST_RATES},}}", "rates; --json lists them.", each) for each in assumptions]
 
 
 def _warn(out: Console, text: str) -> None:

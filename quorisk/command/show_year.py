@@ -41,7 +41,7 @@ def year(result: Year[Any], out: Console) -> None:
     out.print(escape(said(result.losses, result.unseen)), soft_wrap=True)
     for name, found in result.scenarios.items():
         scenario = result.of[name]
-        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications, *found.assumptions]
+        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications, *show.assumed(found.assumptions)]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
 
 

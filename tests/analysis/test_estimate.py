@@ -219,6 +219,20 @@ def test_assumptions_name_rates_losses_and_what_counts_as_data_loss():
     assert "OnlyValidFragments" not in data_loss
 
 
+def test_rates_that_a_result_rests_on_are_listed_below_it_only_if_they_are_few(topic, capsys):
+    def shown(file, *overrides):
+        experiment = load(file, overrides, one=True)
+        said = estimate.assumptions(experiment.model, experiment.points[0].point)
+        show.estimate(topic._replace(assumptions=said), Console(width=120))
+        return capsys.readouterr().out
+
+    assert "client_starts_recovery 0.2" in shown(CONFIGS / "defect1.toml")
+    quorums = ("scenario=entry", "write_quorum=3", "ack_quorum=2", "bookies=4")
+    said = shown(CONFIGS / "pulsar.toml", *quorums)
+    assert "bookie_is_lost" not in said
+    assert "in proportion to their rates; --json lists them. Each message is lost" in said
+
+
 def test_an_estimate_is_of_one_point():
     grid = ["grid.keys=[1, 2]", "grid.values=[1]", "grid.max_crashes=[0, 1]"]
     with pytest.raises(ConfigError) as error:

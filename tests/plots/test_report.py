@@ -29,13 +29,19 @@ def test_a_report_escapes_whatever_it_is_given():
     for column in ("point_id", "protocol", "engine", "method"):
         given[column] += HOSTILE
     picture = Picture(HOSTILE, HOSTILE, b"<svg/>")
-    hostile = Provenance(f"quorisk run '{HOSTILE}'", HOSTILE, [HOSTILE])
+    hostile = Provenance(f"quorisk run '{HOSTILE}'", HOSTILE, [HOSTILE], name=HOSTILE)
     html = report(given.assign(target=0.1), [picture], hostile, Counterexample(HOSTILE.encode(), HOSTILE, HOSTILE))
     assert html.count("<script") == html.count("</script") == 1
     assert "<img src=x" not in html
     assert html.count("&lt;/script&gt;&lt;img") > 10
     for value in re.findall(r'(?:alt|aria-label|data-value)="([^"]*)"', html):
         assert not set("<>'") & set(value)
+
+
+def test_headings_have_the_words_of_a_name_apart_so_that_none_run_together_where_a_line_breaks():
+    given = frame([0, 5], **LOST_AT)
+    given.loc[given["invariant"] == "CompactedLedgerLeak", ["invariant", "losses"]] = "EntriesReachAckQuorum", 1
+    assert '<th scope="col" class="risk">P(Entries Reach Ack Quorum)</th>' in report(given, [], PROVENANCE)
 
 
 def test_a_report_needs_and_runs_nothing_but_its_own():

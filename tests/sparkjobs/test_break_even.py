@@ -107,3 +107,10 @@ def test_more_time_is_used_if_there_was_too_little(first_page, tmp_path):
     first_page(1e-9)
     assert json.loads((tmp_path / folder.BREAK_EVEN).read_text())["within_s"] == 1e-9
     assert any("bookie is lost" in each for each in first_page(1000.0))
+
+
+def test_a_report_is_called_as_the_experiment_s_file_is(first_page, tmp_path):
+    first_page(0.0)
+    said = (tmp_path / "report.html").read_text()
+    assert "<title>Quorisk: x</title>" in said
+    assert "<h1>x: how likely is acknowledged data to be lost?</h1>" in said
