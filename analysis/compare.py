@@ -20,6 +20,7 @@ from quorisk.analysis.statistics.paired import METHOD, Comparison
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import Parameter
 
 Changed = Callable[..., Experiment]
 """Gives an experiment under some overrides, such as "run.runs=1000": `Experiment.changed`, for one."""
@@ -87,7 +88,7 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
 
     Each is compared with the first, or with every other one. Raises ConfigError.
     """
-    names, axes = zip(*(_axis(option) for option in options), strict=True)
+    names, axes = zip(*(axis(option) for option in options), strict=True)
     experiment = changed(*axes)
     keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
     if len(set(keys)) < len(keys):
@@ -106,24 +107,38 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
     return Plan(experiment, variants, tuple(pairs))
 
 
-def ablation(changed: Changed) -> Plan:
+def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Plan:
     """Plans to turn off each mechanism of the model and each repair of the file in turn, and to compare with all on.
 
-    A switch that is off by default guards against nothing: it stays as the file has it. Raises ConfigError.
+    A switch that is off by default guards against nothing: it stays as the file has it. `repairs` are those of
+    `repairs_on` if None. Raises ConfigError.
     """
-    parameters = changed().model.parameters
-    switches = [p for p in parameters if p.table == "variant" and p.allowed is None and p.default_value]
-    baseline = changed(*(f"variant.{p.name}=true" for p in switches))
-    all_on = only_point(baseline)
-    switches += [p for p in parameters if p.repair and all_on.point.values[p.name]]
-    variants = [_variant("all on", all_on)]
-    for p in switches:
-        variants.append(_variant(f"{p.name} off", only_point(baseline.changed(f"{p.table}.{p.name}=false"))))
+    experiment = changed()
+    repairs = repairs_on(experiment) if repairs is None else repairs
+    switches = [p for p in experiment.model.parameters if p.table == "variant" and p.allowed is None]
+    switches = [p for p in switches if p.default_value]
+    baseline = _everywhere(experiment, switches, True)
+    variants = [_variant("all on", only_point(baseline))]
+    for p in [*switches, *repairs]:
+        variants.append(_variant(f"{p.name} off", only_point(_everywhere(baseline, [p], False))))
     return Plan(baseline, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
 
 
-def _axis(option: str) -> tuple[str, str]:
-    """The key of an option, and the grid's list that it stands for; bare words are strings."""
+def repairs_on(experiment: Experiment) -> list[Parameter]:
+    """Returns the repairs that are on at some point of an experiment: scenarios may do without one."""
+    parameters = experiment.model.parameters
+    return [p for p in parameters if p.repair and any(each.point.values[p.name] for each in experiment.points)]
+
+
+def _everywhere(experiment: Experiment, switches: Sequence[Parameter], on: bool) -> Experiment:
+    """The experiment with switches turned on or off, in scenarios that set them for themselves as well."""
+    keys = [f"{p.table}.{p.name}" for p in switches]
+    own = [f"scenarios.{name}.{key}" for name, s in experiment.scenarios.items() for key in keys if key in s.values]
+    return experiment.changed(*(f"{key}={str(on).lower()}" for key in [*keys, *own]))
+
+
+def axis(option: str) -> tuple[str, str]:
+    """Returns the key of an option of `vary`, and the list of values that overrides it. Raises ConfigError."""
     name, equals, text = (part.strip() for part in option.partition("="))
     values = [value.strip() for value in text.split(",")]
     if not name or not equals or not all(values):

@@ -1,7 +1,7 @@
 """What a variant is worth in losses a year: compared run by run in each scenario, and added up."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,12 +39,13 @@ class Years(NamedTuple):
     """The confidence with which the differences of all pairs hold together."""
 
 
-def plans(changed: Changed, make: Callable[[Changed], Plan]) -> dict[str, Plan]:
-    """Returns the plans that `make` makes of each of several scenarios; none if there are fewer. Raises ConfigError.
+def plans(changed: Changed, make: Callable[[Changed], Plan], axes: Sequence[str] = ()) -> dict[str, Plan]:
+    """Returns the plans that `make` makes of each of several scenarios; none if there are fewer. Raises ConfigError,
+    also where a scenario has its own value of what is varied: `axes`, the lists of values as overrides.
 
     Each is held to a confidence with which all hold together.
     """
-    experiment = changed()
+    experiment = changed(*axes)
     names = list(dict.fromkeys(point.scenario for point in experiment.points if point.scenario))
     if len(names) < 2:
         return {}

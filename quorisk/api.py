@@ -2,6 +2,7 @@
 the fields of `--json`, a pandas frame, and a table or picture for notebooks."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,26 @@ Overrides = Mapping[str, Any] | Sequence[str]
 def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
     """Reads an experiment, applies `overrides`, and checks it.
 
-    Raises ConfigError with one line that names the file, the key, the value and what is allowed.
+    An override counts as if it stood in the file: scenarios with a value of their own keep it, and a warning names
+    them. `scenarios.NAME.rates.KEY` overrides a scenario's own. Raises ConfigError with one line that names the
+    file, the key, the value and what is allowed.
 
     Example: `load_experiment("configs/defect1.toml", {"run.runs": 100_000})`, or without a file
     `load_experiment({"protocol": "kafka", "model": {"replicas": 3, "log_size": 2, "max_records": 2,
     "max_leader_epoch": 2}})`.
     """
     changes = _as_settings(overrides)
+    if isinstance(source, Experiment) and not changes:
+        return source
     if isinstance(source, Experiment):
-        return source.changed(*changes) if changes else source
-    if isinstance(source, Mapping):
-        return config.build(source, "experiment", changes)
-    return config.load(Path(source), changes)
+        experiment = source.changed(*changes)
+    elif isinstance(source, Mapping):
+        experiment = config.build(source, "experiment", changes)
+    else:
+        experiment = config.load(Path(source), changes)
+    for note in experiment.notes:
+        warnings.warn(note, stacklevel=2)
+    return experiment
 
 
 def estimate(

@@ -93,9 +93,11 @@ class Experiment(NamedTuple):
     profile: Profile | None
     """The profile from which the file takes its physical figures."""
     tables: Mapping[str, Any]
-    """What the tables of `tables.READERS` say that the file has."""
+    """What the file and its overrides say in the tables of `tables.READERS`."""
     document: Mapping[str, Any]
     """The parsed file, before anything overrode it."""
+    notes: tuple[str, ...]
+    """Lines for whoever gave the overrides: what these do not change though it may have been meant."""
     source: str = ""
     """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
@@ -108,7 +110,8 @@ class Experiment(NamedTuple):
         """Returns the files that it was read from besides its own and built-in profiles, as seen from its folder."""
         profile = [Path(profiles.FOLDER, f"{self.profile.name}.toml")] if self.profile else []
         beside = [path for path in profile if (Path(self.path).parent / path).is_file()]
-        return [*beside, *map(Path, tables.files(self.document))]
+        changed, _ = settings.with_tables(self.document, self.overrides)
+        return [*beside, *map(Path, tables.files(changed))]
 
     def changed(self, *overrides: str) -> "Experiment":
         """Returns the same file under more overrides: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
@@ -152,15 +155,13 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         raise ConfigError(f"protocol: missing; one of {', '.join(registry.names())}")
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
-    name, overriding = settings.profile_of(document, overrides)
+    changed, overriding = settings.with_tables(document, overrides)
+    name, overriding = settings.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
-    read = settings.check(
-        {name: figure.value for name, figure in profile.figures.items()} if profile else {},
-        settings.flatten(document, keys),
-        settings.overridden(overriding, keys),
-        keys,
-        scenarios.names(document),
-    )
+    figures = {name: figure.value for name, figure in profile.figures.items()} if profile else {}
+    in_file, in_place = settings.flatten(changed, keys), settings.overridden(overriding, keys)
+    read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
+    notes = settings.kept(read, in_place, keys)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
     found = scenarios.finished(read.scenarios)
@@ -183,8 +184,9 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         given=frozenset(read.values | read.grid | {name: 0 for each in found.values() for name in each.values}),
         scenarios=found,
         profile=profile,
-        tables={name: tables.read(name, document[name], folder) for name in tables.READERS if name in document},
+        tables={name: tables.read(name, changed[name], folder) for name in tables.READERS if name in changed},
         document=document,
+        notes=notes,
     )
     tables.check(experiment)
     return experiment

@@ -167,7 +167,7 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
     """Returns what somebody who wrote `name` may have meant."""
     table, _, last = name.rpartition(".")
     if table in READERS:
-        return f"[{table}] can be changed in the file alone"
+        return f"[{table}] is the same for all points of a grid, and for all scenarios"
     by_last = {key.partition(".")[2]: key for key in keys}
     near = difflib.get_close_matches(name, keys, 1, 0.75) or [
         by_last[match] for match in difflib.get_close_matches(last, by_last, 1, 0.75)

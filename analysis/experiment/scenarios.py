@@ -7,7 +7,8 @@
     model.clients = 2
     run.lifetime = "1 h"
 
-A scenario overrides the keys of the file's own tables, those of a profile among them; [grid] and --set override it.
+A scenario overrides the keys of the file's own tables, those of a profile among them, whatever --set puts in
+their place. Only --set scenarios.failover.model.clients=1 overrides the scenario itself.
 """
 
 import re

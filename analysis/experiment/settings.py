@@ -70,21 +70,44 @@ def profile_of(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[A
     return name, others
 
 
+def with_tables(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[Mapping[str, Any], list[str]]:
+    """Returns a parsed file with what overrides say of the tables of `READERS`, and the other overrides."""
+    changed, others = dict(document), []
+    for override in overrides:
+        name, _, text = (part.strip() for part in override.partition("="))
+        table, *inner = name.split(".")
+        if table in READERS and all(inner) and inner and text and isinstance(changed.get(table, {}), Mapping):
+            changed[table] = _put(changed.get(table, {}), inner, text if is_text(text) else toml_value(text))
+        else:
+            others.append(override)
+    return changed, others
+
+
+def _put(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """A table with a value put in, inside tables of its own."""
+    first, *rest = path
+    there = table.get(first)
+    inner = _put(there if isinstance(there, Mapping) else {}, rest, value) if rest else value
+    return {**table, first: inner}
+
+
 def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
     """Returns values by dotted key; a bare word is taken as a string."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for override in overrides:
         name, equals, text = (part.strip() for part in override.partition("="))
         if not equals or not name or not text:
             raise ConfigError(f"`overrides` {show(override)}: written as section.key=value")
         value = text if is_text(text) else toml_value(text)
-        flat[name if name.startswith(("grid.", "scenarios.")) else _find(name, value, keys).name] = value
+        name = name if name.startswith(("grid.", "scenarios.")) else _find(name, value, keys).name
+        flat.pop(name, None)  # the last one counts, also against a list of the same key in between
+        flat[name] = value
     return flat
 
 
 def is_text(given: str) -> bool:
     """Whether it needs no quotes to be a string on the command line: a bare word, or a number with a unit."""
-    word = re.fullmatch(r"[A-Za-z_]\w*", given) and given not in ("true", "false", "inf", "nan")
+    word = re.fullmatch(r"[A-Za-z_][\w-]*", given) and given not in ("true", "false", "inf", "nan")
     return bool(word or _QUANTITY.fullmatch(given))
 
 
@@ -105,10 +128,11 @@ def check(
 ) -> Settings:
     """Checks every value on its own: those of a profile, a file and overrides, each before the one in front of it.
 
-    An override of a key takes the place of its list in the grid, and of what scenarios have for it.
+    An override counts as if it stood in the file, but that it takes the place of a key's list in the grid.
     """
     settings = Settings({}, {}, [], {name: {} for name in scenario_names})
-    for source in (figures, file, overrides):
+    picks_first = dict(sorted(overrides.items(), key=lambda given: not _is_pick(given[0])))
+    for source in (figures, file, picks_first):
         for name, value in source.items():
             if name == "grid.where":
                 settings.where[:] = [where.parse(text, keys) for text in _listed(name, value)]
@@ -117,23 +141,61 @@ def check(
                 if source is file and key.name in settings.grid:
                     raise ConfigError(f"{show_key(name)} = {show(value)}: [grid] lists {key.name} already")
                 settings.grid[key.name] = _axis(key, _listed(name, value))
-                if source is overrides:
-                    _take_out(settings, key.name)
+                if source is picks_first:
+                    _make_way(settings, key.name)
             elif name.startswith("scenarios."):
                 scenarios.take(name, value, keys, settings.scenarios)
             else:
                 settings.values[name] = _find(name, value, keys).read(value)
-                if source is overrides:
+                if source is picks_first:
                     settings.grid.pop(name, None)
-                    _take_out(settings, name)
     _check_apart(settings)
     return settings
 
 
-def _take_out(settings: Settings, name: str) -> None:
-    """Has no scenario overlay a key."""
+def _is_pick(name: str) -> bool:
+    return name.removeprefix("grid.") in (scenarios.SCENARIO, scenarios.SCENARIO.rpartition(".")[2])
+
+
+def _picked(settings: Settings) -> list[str]:
+    """The scenarios that a file and overrides pick; all of them if they pick none."""
+    value = settings.values.get(scenarios.SCENARIO)
+    return settings.grid.get(scenarios.SCENARIO) or ([value] if value else list(settings.scenarios))
+
+
+def _make_way(settings: Settings, name: str) -> None:
+    """Has no scenario overlay a key that an override lists. Raises ConfigError where several are asked about together:
+    the list would take from one of them what makes it that scenario, and nobody would see it in the sum.
+    """
+    picked = _picked(settings)
+    own = [scenario for scenario in picked if name in settings.scenarios[scenario]]
+    if own and len(picked) > 1:
+        raise ConfigError(
+            f"grid.{name}: scenario {own[0]} has its own {name}, which a list cannot vary along with the others'; pick "
+            f"one scenario with scenario=NAME"
+        )
     for overlaid in settings.scenarios.values():
         overlaid.pop(name, None)
+
+
+def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[str, ...]:
+    """Returns a line for each override that some of the picked scenarios do not feel, as they have a value of their
+    own: whoever overrode it may have meant these scenarios, too.
+    """
+    named: dict[str, dict[str, Any]] = {name: {} for name in settings.scenarios}
+    for name, value in overrides.items():
+        if name.startswith("scenarios."):
+            scenarios.take(name, value, keys, named)
+    lines = []
+    for key in overrides:
+        own = [name for name in _picked(settings) if key in settings.scenarios[name] and key not in named[name]]
+        if own:
+            one, several = f"scenario {own[0]}, which has its", f"scenarios {', '.join(own)}, which have their"
+            lines.append(
+                f"{key} does not change {one if len(own) == 1 else several} own; to change that, set "
+                f"scenarios.{own[0]}.{key}"
+            )
+    return tuple(lines)
 
 
 def _check_apart(settings: Settings) -> None:

@@ -41,14 +41,24 @@ def load(file: Path, overrides: Sequence[str]) -> "Experiment":
     """Returns the experiment that a verb's arguments describe. Raises ConfigError."""
     from quorisk.analysis.experiment import config
 
-    return config.load(file, overrides)
+    experiment = config.load(file, overrides)
+    tell_notes(experiment)
+    return experiment
 
 
 def load_one(file: Path, overrides: Sequence[str]) -> "Experiment":
     """Does what `load` does, for verbs that ask about one design: it refuses a grid of several. Raises ConfigError."""
     from quorisk.analysis.experiment import config
 
-    return config.load(file, overrides, one=True)
+    experiment = config.load(file, overrides, one=True)
+    tell_notes(experiment)
+    return experiment
+
+
+def tell_notes(*experiments: "Experiment") -> None:
+    """Prints what overrides leave unchanged on stderr, each line once."""
+    for note in dict.fromkeys(note for experiment in experiments for note in experiment.notes):
+        typer.echo(f"note: --set {note}", err=True)
 
 
 def as_text(value: Any) -> str:

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Threads, app, as_text, by_option, load, load_one, print_json
+from quorisk.command.app import (
+    File,
+    Json,
+    Overrides,
+    Threads,
+    app,
+    as_text,
+    by_option,
+    load_one,
+    print_json,
+    tell_notes,
+)
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -172,21 +183,25 @@ def compare_verb(
     """
     _check_comparison(vary, ablation, all_pairs, plot)
     from quorisk.analysis import compare, compare_years, estimate
+    from quorisk.analysis.experiment import config
     from quorisk.command import show
 
     def changed(*more: str) -> "Experiment":
-        return load(file, [*overrides, *more])
+        return config.load(file, [*overrides, *more])
 
     def planned(changed: compare.Changed) -> compare.Plan:
-        return compare.ablation(changed) if ablation else compare.vary(changed, vary, all_pairs)
+        return compare.ablation(changed, repairs) if ablation else compare.vary(changed, vary, all_pairs)
 
     cores = threads or estimate.num_cores()
-    if plans := compare_years.plans(changed, planned):
+    repairs = compare.repairs_on(changed()) if ablation else []
+    if plans := compare_years.plans(changed, planned, [compare.axis(option)[1] for option in vary]):
+        tell_notes(*(plan.experiment for plan in plans.values()))
         if plot:
             raise ConfigError("--plot: needs one scenario; pick it with --set scenario=NAME")
         _compare_years(plans, changed().run.confidence, cores, as_json)
         return
     plan = planned(changed)
+    tell_notes(plan.experiment)
     with show.estimate_bar(compare.num_runs(plan)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
     if plot:

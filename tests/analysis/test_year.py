@@ -103,6 +103,52 @@ def test_variants_are_compared_in_losses_a_year():
     assert json.loads(json.dumps(compare_years.as_json(found)))["losses_per_year"][0]["high"] == pair.high
 
 
+def test_what_makes_a_scenario_is_not_varied_along_with_the_others(tmp_path):
+    def planned(vary: str, *overrides: str):
+        def changed(*more: str):
+            return load(*overrides, *more)
+
+        return compare_years.plans(changed, lambda there: compare.vary(there, [vary]), [compare.axis(vary)[1]])
+
+    with pytest.raises(ConfigError, match=r"^x.toml: grid.rates.broker_crash: scenario calm has its own"):
+        planned("broker_crash=0.1,0.2")
+    plans = planned("producer=1,2", "rates.broker_crash=0.3")
+    assert [plan.variants[0].point.rates["broker_crash"] for plan in plans.values()] == [0.01, 0.5]
+
+
+def test_an_ablation_turns_switches_and_repairs_off_in_scenarios_that_have_their_own():
+    sizes = {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1}
+    calm = {"per_year": 10, "variant": {"fence_unknown_ledger": True}}
+    outage = {"per_year": 1, "faults": {"auto_recovery": False}, "run": {"lifetime": 1}}
+    document = {
+        "protocol": "bookkeeper",
+        "model": sizes,
+        "faults": {"max_lost": 2, "auto_recovery": True},
+        "scenarios": {"calm": calm, "outage": outage},
+    }
+
+    def changed(*more: str):
+        return build(document, "x.toml", more)
+
+    repairs = compare.repairs_on(changed())
+    assert [p.name for p in repairs] == ["auto_recovery"]
+    plans = compare_years.plans(changed, lambda there: compare.ablation(there, repairs))
+    labels = [[variant.label for variant in plan.variants] for plan in plans.values()]
+    assert labels[0] == labels[1]
+    assert "auto_recovery off" in labels[0]
+    for plan in plans.values():
+        off = {variant.label: variant.point.values for variant in plan.variants}
+        assert not off["fence_unknown_ledger off"]["fence_unknown_ledger"]
+        assert not off["auto_recovery off"]["auto_recovery"]
+        assert plan.experiment.notes == ()
+    years = compare_years.compare_years({n: p._replace(experiment=_few(p)) for n, p in plans.items()}, 0.95, 1)
+    assert [pair.variant for pair in years.pairs] == labels[0][1:]
+
+
+def _few(plan):
+    return plan.experiment._replace(run=plan.experiment.run._replace(runs=200))
+
+
 def test_one_scenario_alone_is_compared_in_probabilities():
     assert compare_years.plans(lambda *more: load("scenario=calm", *more), lambda there: pytest.fail("one")) == {}
 

@@ -189,6 +189,24 @@ def test_a_scenario_s_own_figure_is_scaled_for_itself(load):
     assert not {each.point_id for each in there if each.scenario == "quiet"} & {p.point_id for p in experiment.points}
 
 
+@pytest.mark.parametrize("factor", [0.5, 3])
+def test_a_figure_is_scaled_as_an_override_of_its_key_would_set_it(tmp_path, factor):
+    path = tmp_path / "x.toml"
+    path.write_text(PHYSICAL + 'run.lifetime = "1 min"\n', "utf-8")
+    experiment = config.load(
+        path, ["faults.message_loss=1e-6", "run.lifetime=7 days", "rates.bookie_is_lost=1 % / year"]
+    )
+    keys = [lever.key for lever in levers(experiment)]
+    assert {"rates.bookie_is_lost", "scenarios.outage.rates.bookie_is_lost", "scenarios.outage.run.lifetime"} < {*keys}
+    for lever in levers(experiment):
+        value = lever.scaled(lever.value, factor)
+        unit = {"rates": " / s", "lifetime": " s"}
+        last = next((unit[part] for part in unit if part in lever.own[1]), "")
+        by_hand, by_search = experiment.changed(f"{lever.key}={value!r}{last}"), scaled(experiment, lever, factor)
+        assert [each.point_id for each in by_hand.points] == [each.point_id for each in by_search.points], lever.key
+        assert by_hand.scenarios["outage"].per_year == by_search.scenarios["outage"].per_year
+
+
 def test_rates_are_said_as_the_file_writes_them_and_have_the_value_that_is_said(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text(PHYSICAL, "utf-8")

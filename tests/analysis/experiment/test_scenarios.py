@@ -72,11 +72,53 @@ def test_how_often_a_scenario_happens_changes_no_run(read):
     assert read(TWO, "scenarios.entry.per_year=3").scenarios["entry"].per_year == 3.0
 
 
-def test_an_override_goes_before_what_scenarios_say(read):
-    assert {point.point.message_loss for point in read(TWO, "message_loss=0.5").points} == {0.5}
-    losses = [point.point.message_loss for point in read(TWO, "scenarios.entry.message_loss=0.5").points]
-    assert losses == [0.5, 1e-3]
-    assert {point.point.message_loss for point in read(TWO, "grid.message_loss=[0.5, 0.1]").points} == {0.5, 0.1}
+def losses(experiment) -> dict[str, set[float]]:
+    """Message losses by scenario."""
+    every: dict[str, set[float]] = {name: set() for name in experiment.scenarios}
+    for point in experiment.points:
+        every[point.scenario].add(point.point.message_loss)
+    return every
+
+
+def test_an_override_counts_as_if_it_stood_in_the_file(read):
+    third = TWO + "[scenarios.third]\nper_year = 1\n"
+    in_file = read(third + "[faults]\nmessage_loss = 0.5")
+    overridden = read(third, "message_loss=0.5")
+    assert [each.point_id for each in overridden.points] == [each.point_id for each in in_file.points]
+    assert losses(overridden) == {"entry": {1e-6}, "failover": {1e-3}, "third": {0.5}}
+    assert in_file.notes == ()
+    assert overridden.notes == (
+        "faults.message_loss does not change scenarios entry, failover, which have their own; "
+        "to change that, set scenarios.entry.faults.message_loss",
+    )
+
+
+def test_a_scenario_s_own_value_is_overridden_by_its_name(read):
+    experiment = read(TWO, "scenarios.entry.message_loss=0.5")
+    assert (losses(experiment), experiment.notes) == ({"entry": {0.5}, "failover": {1e-3}}, ())
+    both = read(TWO, "scenarios.entry.message_loss=0.5", "message_loss=0.1")
+    [note] = both.notes
+    assert note.startswith("faults.message_loss does not change scenario failover, which has its own;")
+    assert losses(both) == losses(experiment)
+    assert read(TWO, "message_loss=0.1", "scenarios.entry.message_loss=0.5", "scenario=entry").notes == ()
+    assert read(TWO, "client_starts_recovery=2", "scenario=entry").notes == ()
+
+
+def test_a_list_varies_no_scenario_that_has_its_own_value_but_one_that_is_picked(read):
+    axis = "grid.message_loss=[0.5, 0.1]"
+    with pytest.raises(ConfigError) as error:
+        read(TWO, axis)
+    assert str(error.value) == (
+        "x.toml: grid.faults.message_loss: scenario entry has its own faults.message_loss, which a list cannot vary "
+        "along with the others'; pick one scenario with scenario=NAME"
+    )
+    for overrides in ((axis, "scenario=entry"), ("grid.scenario=['entry']", axis)):
+        experiment = read(TWO, *overrides)
+        assert losses(experiment) == {"entry": {0.5, 0.1}, "failover": set()}
+        # as a report tells how to repeat one of its runs
+        assert losses(experiment.changed("faults.message_loss=0.1", "run.scenario=entry"))["entry"] == {0.1}
+    rates = read(TWO, "scenario=entry", "grid.client_starts_recovery=[1, 2]")
+    assert {each.point.rates["client_starts_recovery"] for each in rates.points} == {1.0, 2.0}
 
 
 ERRORS = [
@@ -216,3 +258,35 @@ def test_every_built_in_profile_is_of_its_protocols_keys_and_says_where_each_fig
         assert isinstance(value, Fraction) == keys[name].timed
         assert figure.means
         assert figure.source
+
+
+def test_overrides_change_the_tables_that_runs_do_not_depend_on(read):
+    text = TWO + "[latency]\nrequest = { median_ms = 2.0, p99_ms = 12.0 }\nanswer = { median_ms = 1, p99_ms = 2 }\n"
+    overrides = "targets.survives=2 bookies", "targets.losses_per_year = 5", "cost.entry_bytes=10", "latency.cut_ms=9"
+    experiment = read(text, *overrides, "latency.request.p99_ms=20", "latency.answer={median_ms=1, p99_ms=3}")
+    alike = text.replace("p99_ms = 12.0", "p99_ms = 20").replace("p99_ms = 2 ", "p99_ms = 3 ") + "cut_ms = 9\n"
+    in_file = read(alike + "[targets]\nsurvives = '2 bookies'\nlosses_per_year = 5\n[cost]\nentry_bytes = 10")
+    for name in ("targets", "cost"):
+        assert experiment.tables[name] == in_file.tables[name]
+    legs = [(leg.parts[0][1].args, leg.parts[0][1].kwds) for leg in experiment.tables["latency"].replica]
+    assert legs == [(leg.parts[0][1].args, leg.parts[0][1].kwds) for leg in in_file.tables["latency"].replica]
+    assert experiment.tables["latency"].cut_ms == 9
+    assert [each.point_id for each in experiment.points] == [each.point_id for each in read(text).points]
+    assert read(BOOKKEEPER, "latency.replica=LNKD-SSD").tables["latency"].source.startswith("LNKD-SSD")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("targets.copies=x", 'targets.copies = "x": an integer from 0 to 99'),
+        ("targets.copy=1", "targets.copy: no such key; [targets] has losses_per_year, "),
+        ("targets=1", "targets = 1: there is no key targets; "),
+        ("cost.=1", "cost. = 1: there is no key cost.; "),
+        ("grid.targets.copies=[1]", "grid.targets.copies = [1]: there is no key targets.copies; [targets] is the same"),
+        ("latency.replica.csv='none.csv'", "latency.replica: none.csv cannot be read: "),
+    ],
+)
+def test_overrides_of_such_a_table_are_checked_as_the_file_is(read, override, said):
+    with pytest.raises(ConfigError) as error:
+        read(BOOKKEEPER, override)
+    assert str(error.value).startswith(f"x.toml: {said}")
