@@ -25,8 +25,8 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
     "zones": ("lost zone survived", "lost zones survived"),
 }
 """What designs promise and may be held to, in words: of one, and of several."""
-_SOLVED_TO = 1e-9
-"""Exact answers that differ by less, relatively, are the same: solvers round."""
+_SAME = 0.01
+"""Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 
 
 def estimate(case: Mapping[str, Any]) -> str:
@@ -69,7 +69,8 @@ class Design(NamedTuple):
         return max(point["low"] for point in self.points), self.worst["high"]
 
     def is_tied(self, other: "Design") -> bool:
-        """Whether losses do not tell them apart: their intervals overlap, and neither or both are proved to be 0."""
+        """Whether losses do not tell them apart: their intervals overlap or lie less than 1% apart, and neither or both
+        are proved to lose nothing."""
         (low, high), (other_low, other_high) = self.span, other.span
         overlap = _least(low) <= other_high and _least(other_low) <= high
         return overlap and self.is_proved == other.is_proved
@@ -136,7 +137,7 @@ class Design(NamedTuple):
 
 def designs(rows: pd.DataFrame) -> list[Design]:
     """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, then those first whose
-    intervals reach least high. Each one whose interval overlaps that of the first of a rank shares that rank.
+    intervals reach least high. Each one that is tied with the first of a rank shares that rank.
     """
     keys = text.varied(rows)
     design_keys = choose.design(keys)
@@ -184,5 +185,5 @@ def _ranked(found: list[Design]) -> list[Design]:
 
 
 def _least(low: float) -> float:
-    """What another one's upper end has to reach for the two to overlap."""
-    return low * (1.0 - _SOLVED_TO)
+    """What another one's upper end has to reach for the two to be tied."""
+    return low * (1.0 - _SAME)

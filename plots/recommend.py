@@ -111,7 +111,8 @@ def _tie(first: Design, picks: Sequence[Design], found: Sequence[Design]) -> lis
         return []
     why = verdict.deciding(first, tied[0], list(found))
     decides = f"What decides is that it {why}." if why else "Nothing else tells them apart, either."
-    return [f"A tie: losses do not tell {first.settings} from {_names(tied)}, as their intervals overlap. {decides}"]
+    how = "their intervals overlap or lie less than 1% apart"
+    return [f"A tie: losses do not tell {first.settings} from {_names(tied)}: {how}. {decides}"]
 
 
 def _reach(design: Design) -> float:

@@ -35,12 +35,12 @@ if (designsTable && controls) {
     const verdict = short || low > want.target ? "does not meet" : worst.high <= want.target ? "meets" : "undecided";
     return { ...worst, least: low, clean, proved, verdict };
   };
-  // Each design whose interval overlaps that of the first of a rank shares the rank.
+  // Each design whose interval overlaps that of the first of a rank, or lies less than 1% apart, shares the rank.
   const rank = (found) => {
     const group = new Map();
     const firsts = [];
     for (const each of [...found].sort((a, b) => b.proved - a.proved || a.high - b.high)) {
-      const shared = each.proved ? -1 : firsts.findIndex((high) => each.least * (1 - 1e-9) <= high);
+      const shared = each.proved ? -1 : firsts.findIndex((high) => each.least * (1 - 0.01) <= high);
       group.set(each, each.proved || shared >= 0 ? shared : firsts.push(each.high) - 1);
     }
     found.sort((a, b) => group.get(a) - group.get(b) || a.design.place - b.design.place);

@@ -25,13 +25,23 @@ def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart()
         assert [each.rank for each in found] == [1, 1]
         assert chosen(tied(high=high)) == [slow, fast]  # no reason to have fewer copies
         assert chosen(tied(high=high, wants_nodes=1, nodes=1)) == [fast, slow]  # this many are enough
-        tie = "A tie: losses do not tell design {} from design {}, as their intervals overlap. {}."
+        tie = (
+            "A tie: losses do not tell design {} from design {}: their intervals overlap or lie less than 1% apart. {}."
+        )
         copies, speed = (f"What decides is that it {why}" for why in ("has more copies when acknowledged", "is faster"))
         assert tie.format(slow, fast, copies) in recommend(tied(high=high)).sentences
         assert tie.format(fast, slow, speed) in recommend(tied(high=high, wants_nodes=1, nodes=1)).sentences
-    apart = tied(low=2.551, high=2.56, wants_nodes=1, nodes=1)
+    apart = tied(low=2.58, high=2.59, wants_nodes=1, nodes=1)
     assert chosen(apart) == [slow, fast]
     assert not any("tie" in each for each in recommend(apart).sentences)
+
+
+def test_losses_that_differ_by_less_than_rates_are_known_to_are_a_tie_even_if_they_are_exact():
+    for p, ranks in ((2.548801, [1, 1]), (2.57, [1, 1]), (2.58, [1, 2]), (3.0, [1, 2])):
+        given = tied(low=p, high=p)
+        first = given["point_id"] == "id0"
+        given.loc[first, ["low", "high"]] = 2.5488
+        assert [each.rank for each in designs(choose.of(given, "data loss"))] == ranks
 
 
 def test_a_choice_stands_as_long_as_losses_do_not_tell_it_from_another():
@@ -41,7 +51,7 @@ def test_a_choice_stands_as_long_as_losses_do_not_tell_it_from_another():
     assert verdict.chosen(found, 100.0) == verdict.chosen(found, 100.0, fast) == fast
     assert verdict.chosen(found, 100.0, slow) == slow
     assert verdict.chosen(found, 1.0, slow) == ""
-    apart = designs(choose.of(tied(low=2.551, high=2.56, **enough), "data loss"))
+    apart = designs(choose.of(tied(low=2.58, high=2.59, **enough), "data loss"))
     assert verdict.chosen(apart, 100.0, fast) == slow
     less = tied(**enough)
     less["stored"] = less["point_id"].map({"id0": 5, "id1": 4})  # which now meets the target
