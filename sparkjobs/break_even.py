@@ -57,18 +57,27 @@ def sentences(
     if search.chosen is not None and search.chosen != verdict.chosen(found, target):
         said = [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
     told = {"key": key, "within_s": None if not search.untried else within_s, "sentences": said}
-    files.write(out / folder.BREAK_EVEN, json.dumps(told, indent=1).encode())
+    files.write(out / folder.BREAK_EVEN, json.dumps(told | {"sha256": _checksum(told)}, indent=1).encode())
     return said
 
 
 def _kept(out: Path, key: str, within_s: float) -> list[str] | None:
     """What an earlier search with this key found, if one that takes `within_s` could find no more."""
-    try:
-        told: Any = json.loads((out / folder.BREAK_EVEN).read_bytes())
-        same = told["key"] == key and (told["within_s"] is None or told["within_s"] >= within_s)
-        return [str(each) for each in told["sentences"]] if same else None
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):  # none yet, or damaged: found anew
+    path = out / folder.BREAK_EVEN
+    if not path.is_file():  # none yet, or what may never end, such as a pipe
         return None
+    try:
+        told: Any = json.loads(path.read_bytes())
+        same = told.pop("sha256") == _checksum(told) and told["key"] == key
+        same = same and (told["within_s"] is None or told["within_s"] >= within_s)
+        return [str(each) for each in told["sentences"]] if same else None
+    except (AttributeError, OSError, ValueError, RecursionError, KeyError, TypeError):  # damaged: found anew
+        return None
+
+
+def _checksum(told: dict[str, Any]) -> str:
+    """That of what was found: a report would show whatever became of it."""
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _key(rows: pd.DataFrame, experiment: Experiment) -> str:

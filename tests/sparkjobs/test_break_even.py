@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 
 import pyarrow as pa
@@ -97,10 +98,15 @@ def test_what_was_found_is_not_searched_for_again_unless_something_changed(first
     first_page(1000.0, "run.target=0.006")
     assert len(searched) == 2
     kept = tmp_path / folder.BREAK_EVEN
-    for damaged in (b"", b"[]", kept.read_bytes()[:-3], b"[" * 100_000):
+    whole = kept.read_bytes()
+    other = whole.replace(b"bookie", b"broker")
+    for damaged in (b"", b"[]", whole[:-3], b"[" * 100_000, other):
         kept.write_bytes(damaged)
         assert first_page(1000.0) == said
-    assert len(searched) == 6
+    assert (len(searched), other != whole) == (7, True)
+    kept.unlink()
+    os.mkfifo(kept)
+    assert first_page(1000.0) == said
 
 
 def test_more_time_is_used_if_there_was_too_little(first_page, tmp_path):
