@@ -257,10 +257,12 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
     table = folder.result_rows(out)
     summary = summarized(table)
     source = folder.as_run(experiment)
-    if OUT_OF_TIME in summary.stopped:
-        missing = len(experiment.points) - summary.points
-        said = f"time was up at {counted(summary.stopped[OUT_OF_TIME], 'point')} before all runs were done"
-        said += f", and at {missing} before any was" if missing else ""
+    late = (
+        (summary.stopped.get(OUT_OF_TIME, 0), "before all runs were done"),
+        (len(experiment.points) - summary.points, "before any run was done"),
+    )
+    if any(number for number, _ in late):
+        said = "time was up at " + ", and at ".join(f"{counted(n, 'point')} {when}" for n, when in late if n)
         warning = (
             f"{said}: how many runs there are depends on the speed of the machines. `quorisk run --resume` continues."
         )

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -137,6 +138,17 @@ def test_a_budget_far_too_small_for_the_runs_reaches_every_point(
     summary = sweep(many, tmp_path / "out", Options(budget_s=30.0), console)
     assert (summary.points, summary.stopped) == (4, {"time": 4})
     assert max(rounds) < 1000
+
+
+def test_points_that_the_time_did_not_reach_are_told_even_if_all_others_made_their_runs(
+    no_figures, experiment, console, tmp_path, monkeypatch
+):
+    def run_one_point(context, work, plan, deadline, take, description):
+        return run(context, work, plan.filter(pc.equal(plan["point"], 0)), math.inf, take) and False
+
+    monkeypatch.setattr("quorisk.sparkjobs.sweep.run", run_one_point)
+    assert sweep(experiment, tmp_path / "out", Options(budget_s=1000.0), console).stopped == {"runs": 1}
+    assert "warning: time was up at 3 points before any run was done: how many runs" in console.file.getvalue()
 
 
 def test_no_time_at_all_is_an_error(experiment, console, tmp_path, monkeypatch):
