@@ -257,6 +257,9 @@ def read(path: Path) -> pa.Table:
     table = stored.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
     table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
     check(table, path)
+    ids = table["point_id"].to_pylist()
+    if twice := next((each for each, number in Counter(ids).items() if number > 1), None):
+        raise ResultError(f"{path}: not what a sweep writes: point {twice[:12]} is there twice")
     return table
 
 

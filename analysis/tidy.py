@@ -10,8 +10,8 @@ Example:
     loss(sweep.frame)
 """
 
-import itertools
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorisk.analysis import results, stored, sums
+from quorisk.analysis import kept, results, stored, sums
 from quorisk.analysis.decision import promises
-from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.frame import estimator_of
@@ -34,11 +33,8 @@ from quorisk.plots.quantities import say_time
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
 
-RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", "experiment.toml"
-"""In a sweep's folder: its table, the folder with what each task found, and the experiment file, whose first lines say
-what overrode it."""
-OVERRIDE = "# --set "
-"""What each of these lines begins with."""
+RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", kept.EXPERIMENT
+"""In a sweep's folder: its table, the folder with what each task found, and the experiment file."""
 TASK_SCHEMA = (
     results.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
     .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
@@ -64,19 +60,18 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
 
     Without such a file, intervals hold with 95% confidence, each on its own; with `confidence`, they hold with that
     confidence, each on its own, whatever the file says. Raises ResultError if there are no results that can be read,
-    and ConfigError if the experiment file cannot be used.
+    and ConfigError if the experiment file cannot be used, or is that of other points.
     """
     path = Path(path)
     table_path = path / RESULTS if path.is_dir() else path
     if not table_path.is_file():
         raise ResultError(f"{path}: has no results; `quorisk run FILE --out DIR` writes them to a folder")
-    beside = table_path.with_name(EXPERIMENT)
-    experiment = None
-    if beside.is_file():
-        experiment = config.load(beside, overrides(beside.read_text("utf-8", errors="replace")))
+    experiment = kept.load(table_path.parent) if os.path.lexists(table_path.with_name(EXPERIMENT)) else None
     table = result_rows(path) if path.is_dir() else results.read(table_path)
     if table.num_rows == 0:
         raise ResultError(f"{table_path}: no rows")
+    if experiment:
+        kept.check(experiment, table, table_path)
     if experiment and confidence is not None:
         experiment = experiment._replace(run=experiment.run._replace(confidence=confidence, simultaneous=False))
     try:
@@ -106,12 +101,6 @@ def result_rows(folder: Path) -> pa.Table:
     at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
     place = table.schema.get_field_index("wall_s")
     return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
-
-
-def overrides(text: str) -> list[str]:
-    """Returns what overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
-    first = itertools.takewhile(lambda line: line.startswith(OVERRIDE), text.splitlines())
-    return [line.removeprefix(OVERRIDE) for line in first]
 
 
 def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.95) -> Sweep:

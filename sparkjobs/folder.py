@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorisk.analysis import results, stored, tidy
-from quorisk.analysis.experiment import config
+from quorisk.analysis import kept, results, stored, tidy
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
@@ -24,8 +23,6 @@ from quorisk.sparkjobs.remote import refusal
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tidy.EXPERIMENT
 BREAK_EVEN = "break_even.json"
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
-_MERGED = "# merged from "
-"""In EXPERIMENT: where results come from that were merged."""
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
 
@@ -81,7 +78,7 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         raise ConfigError(f" {out}: holds results of an unknown experiment; choose another folder", "out")
     if _is_merged(out):
         raise ConfigError(f" {out}: holds merged results; choose another folder", "out")
-    before, runs = load(out), experiment.run.runs
+    before, runs = kept.load(out), experiment.run.runs
     if resume and runs > before.run.runs:  # those that are there are the first of them
         before = before._replace(run=before.run._replace(runs=runs))
     different = differences(before, experiment)
@@ -99,7 +96,7 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
 
 
 def _is_merged(out: Path) -> bool:
-    return any(line.startswith(_MERGED) for line in text(out).splitlines())
+    return kept.is_merged(kept.text(out))
 
 
 def check_free(out: Path) -> None:
@@ -130,8 +127,8 @@ def as_run(experiment: Experiment) -> str:
 
     A file from another sweep's folder begins with such comments itself, which an empty line keeps apart.
     """
-    overrides = "".join(f"{tidy.OVERRIDE}{' '.join(override.split())}\n" for override in experiment.overrides)
-    apart = "\n" if experiment.source.startswith(tidy.OVERRIDE) else ""
+    overrides = "".join(f"{kept.OVERRIDE}{' '.join(override.split())}\n" for override in experiment.overrides)
+    apart = "\n" if experiment.source.startswith(kept.OVERRIDE) else ""
     return f"{overrides}{apart}{experiment.source}"
 
 
@@ -146,20 +143,7 @@ def keep(out: Path, experiment: Experiment, text: str) -> None:
 def merged(sources: Sequence[Path]) -> str:
     """Returns the experiment's file of a folder with results from others: the first one's."""
     names = (" ".join(str(source).split()) for source in sources)
-    return "".join([text(sources[0]).rstrip("\n"), "\n", *(f"{_MERGED}{name}\n" for name in names)])
-
-
-def text(out: Path) -> str:
-    """Returns the experiment's file of a folder. Raises ConfigError."""
-    try:
-        return (out / EXPERIMENT).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{out / EXPERIMENT}: cannot be read: {error}") from None
-
-
-def load(out: Path) -> Experiment:
-    """Returns the experiment that a folder is about. Raises ConfigError."""
-    return config.load(out / EXPERIMENT, tidy.overrides(text(out)))
+    return "".join([kept.text(sources[0]).rstrip("\n"), "\n", *(f"{kept.MERGED}{name}\n" for name in names)])
 
 
 def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:

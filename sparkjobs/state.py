@@ -34,13 +34,18 @@ class State:
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()
         index = {identity.point_id: point for point, identity in enumerate(self.identities)}
-        told = folder.tasks(out).select(["point_id", "first_run", "num_runs", *OUTCOMES, "steps", "invariants", "head"])
+        told = folder.tasks(out).select(
+            ["point_id", "seed", "first_run", "num_runs", *OUTCOMES, "steps", "invariants", "head"]
+        )
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
                     raise ConfigError(
                         f" {out}: holds results of another version of this model; choose another folder", "out"
                     )
+                if row["seed"] != experiment.run.seed:
+                    said = f" {out}: holds runs of another seed, {row['seed']}; choose another folder"
+                    raise ConfigError(said, "out")
                 self._note(index[row["point_id"]], row)
 
     def _note(self, point: int, row: Mapping[str, Any]) -> None:

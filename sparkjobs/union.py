@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
+from quorisk.analysis import kept
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import folder, screen, session, settings
@@ -37,7 +38,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         _check_years(sources[0], experiments[0], source, experiment)
     folder.check_free(out)
     settings.check(None, ())
-    tables = [_rows(source) for source in sources]
+    tables = [_rows(source, experiment) for source, experiment in zip(sources, experiments, strict=True)]
     for source, table in zip(sources[1:], tables[1:], strict=True):
         _check_alike(sources[0], tables[0], source, table)
     rows = pa.concat_tables(tables)
@@ -49,7 +50,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
         with console.status("drawing"):
-            texts = "\n".join(f"# {source}\n{folder.text(source)}" for source in sources)
+            texts = "\n".join(f"# {source}\n{kept.text(source)}" for source in sources)
             frame = draw(table, experiments, texts, out, command)
     console.print(screen.summary(frame, console.width))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
@@ -70,11 +71,12 @@ def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment
 def _experiment(source: Path) -> Experiment:
     if not (source / folder.RESULTS).exists():
         raise ConfigError(f"{source}: has no results; `quorisk run --resume` finishes the sweep")
-    return folder.load(source)
+    return kept.load(source)
 
 
-def _rows(source: Path) -> pa.Table:
+def _rows(source: Path, experiment: Experiment) -> pa.Table:
     table = folder.result_rows(source)
+    kept.check(experiment, table, source / folder.RESULTS)
     return table.append_column("source", pa.array([str(source)] * table.num_rows))
 
 

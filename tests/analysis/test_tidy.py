@@ -1,6 +1,8 @@
 """What a notebook loads: tidy frames of what a sweep left behind."""
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -27,6 +29,8 @@ compactions = 3
 values = 1
 max_crashes = 1
 [run]
+seed = 1
+max_steps = 1000
 confidence = 0.5
 # --set run.confidence=0.6
 [grid]
@@ -56,7 +60,8 @@ def test_a_folder_is_judged_as_its_experiment_was(folder):
 
 
 def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_any_time(folder):
-    write(table([3, 0], horizon=40, model__keys=[1, 2]), folder / tidy.RESULTS)
+    write(table([3, 0], horizon=40, model__keys=[1, 2], run__horizon=[5.0]), folder / tidy.RESULTS)
+    (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5"))
     by_then = tidy.load(folder).frame
     (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
     at_any_time = tidy.load(folder).frame
@@ -124,6 +129,57 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     (tmp_path / tidy.EXPERIMENT).write_text("protocol = 3")
     with pytest.raises(ConfigError):
         tidy.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("keys = [1, 2]", "keys = [1, 3]"), "not the experiment of {}, which has a point with model.keys = 2"),
+        (("keys = [1, 2]", "keys = [1]"), "not the experiment of {}, which has a point with model.keys = 2"),
+        (
+            ("max_crashes = 1", "max_crashes = 2"),
+            "not the experiment of {}, which has a point with model.max_crashes = 1",
+        ),
+        (("seed = 1", "seed = 7"), "run.seed = 7, but {} is of seed 1"),
+    ],
+)
+def test_an_experiment_that_is_not_that_of_the_results_is_refused(folder, change, said):
+    path = folder / tidy.EXPERIMENT
+    path.write_text(FILE.replace(*change))
+    with pytest.raises(ConfigError) as raised:
+        tidy.load(folder)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert said.format(folder / tidy.RESULTS) in str(raised.value)
+
+
+def test_results_of_another_protocol_are_named(folder):
+    starter = ROOT.joinpath("configs", "starters", "kafka.toml").read_text("utf-8")
+    (folder / tidy.EXPERIMENT).write_text(f"# --set run.seed=1\n{starter}")
+    with pytest.raises(ConfigError, match=r'results\.parquet, which is of protocol = "compaction"$'):
+        tidy.load(folder)
+
+
+def test_merged_results_are_judged_by_the_first_folder_s_experiment_whatever_else_they_have(folder):
+    write(table([3, 0, 9], model__keys=[1, 2, 3]), folder / tidy.RESULTS)
+    (folder / tidy.EXPERIMENT).write_text(f"{FILE}# merged from a\n# merged from b\n")
+    assert set(tidy.load(folder).frame["confidence"]) == {0.9}
+    write(table([3, 0, 9], model__keys=[3, 1, 2]), folder / tidy.RESULTS)
+    with pytest.raises(ConfigError, match=r"which has a point with model\.keys = 3$"):
+        tidy.load(folder)
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_beside_results_is_neither_waited_for_nor_left_aside(folder, put):
+    (folder / tidy.EXPERIMENT).unlink()
+    put(folder / tidy.EXPERIMENT)
+    with pytest.raises(ConfigError, match=r"experiment\.toml: not a file$"):
+        tidy.load(folder)
+
+
+def test_a_point_that_is_there_twice_is_not_counted_twice(folder):
+    write(pa.concat_tables([table([3, 0], model__keys=[1, 2])] * 2), folder / tidy.RESULTS)
+    with pytest.raises(ResultError, match=r"not what a sweep writes: point [0-9a-f]{12} is there twice$"):
+        tidy.load(folder)
 
 
 @pytest.mark.filterwarnings("error")

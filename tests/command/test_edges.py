@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results, tidy
+from quorisk.analysis import kept, results, tidy
 from quorisk.analysis.experiment import config
 from quorisk.command import main, show
 from quorisk.kernels.errors import ConfigError
@@ -186,7 +186,7 @@ def test_a_profile_can_be_set_on_the_command_line_and_a_sweep_s_folder_keeps_it(
     out.mkdir()
     folder.keep(out, experiment, folder.as_run(experiment))
     (tmp_path / "profiles" / "shaky.toml").unlink()
-    assert folder.load(out).points == experiment.points
+    assert kept.load(out).points == experiment.points
     with pytest.raises(ConfigError, match='profile = "steady": one of '):
         config.load(tmp_path / "small.toml", ["profile=shaky", "profile=steady"])
 
@@ -202,7 +202,7 @@ def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp
     folder.check(out, experiment, False)
     folder.keep(out, experiment, folder.as_run(experiment))
     (tmp_path / "ms.csv").rename(tmp_path.parent / "ms.csv")
-    assert folder.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
+    assert kept.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
     path.write_text(path.read_text().replace("ms.csv", "../ms.csv"))
     with pytest.raises(ConfigError, match=r"small\.toml: \.\./ms\.csv: a sweep keeps a copy of it; put it beside"):
         folder.check(out, config.load(path), False)
@@ -277,11 +277,11 @@ def test_what_overrode_the_file_of_another_sweep_does_not_override_its_copy(tmp_
         where.mkdir()
     experiment = config.load(tmp_path / "small.toml", ["run.confidence=0.5"])
     folder.keep(first, experiment, folder.as_run(experiment))
-    copy.write_text(folder.text(first))
+    copy.write_text(kept.text(first))
     for overrides in ([], ["run.seed=3"]):
         experiment = config.load(copy, overrides)
         folder.keep(out, experiment, folder.as_run(experiment))
-        assert (folder.load(out).run, folder.load(out).run.confidence) == (experiment.run, 0.95)
+        assert (kept.load(out).run, kept.load(out).run.confidence) == (experiment.run, 0.95)
 
 
 @pytest.mark.parametrize("last", ["", "\n"])
@@ -292,7 +292,7 @@ def test_names_of_merged_folders_are_comments_whatever_they_are(tmp_path, last):
     text = folder.merged([source])
     assert text == f"{SMALL_FILE.rstrip()}\n# merged from {tmp_path}/a [model] keys = 2\n"
     (tmp_path / "experiment.toml").write_text(text)
-    assert folder._is_merged(tmp_path)
+    assert kept.is_merged(text)
 
 
 def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_path, monkeypatch):
@@ -311,4 +311,4 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
     monkeypatch.setattr(settings, "check", meanwhile)
     with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
         sweep.sweep(config.load(path), out, sweep.Options(), Console())
-    assert folder.load(out).run.seed == 9
+    assert kept.load(out).run.seed == 9

@@ -45,7 +45,8 @@ def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied
         point = Point(values_of(MODEL), {}, 0.0, 1000, float("inf"))
         parameters = json.loads(canonical_parameters(MODEL, point))
         parameters |= {key.replace("__", "."): value for key, value in values.items()}
-        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
+        canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+        identity = results.Identity(f"id{number}", "compaction", 1, canonical, 1)
         sums = [RUNS - num_lost - unfinished - horizon, 0, num_lost, horizon, unfinished]
         sums += [0] * (num_columns(MODEL) - len(sums))
         sums[STEPS], sums[MESSAGES], sums[LOSS_TIME_LOW] = (8 + number) * RUNS, 2 * number * RUNS, num_lost << 30

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results, stored, tidy
+from quorisk.analysis import kept, results, stored, tidy
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
@@ -107,18 +107,18 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
 def test_an_interrupt_does_not_stop_halfway_what_keeps_rows(spark, load):
     experiment = load()
     tasks = plan([Job(point, 0, RUNS) for point in range(4)], np.ones(4), 4)
-    given, kept = list[Done](), list[Done]()
+    given, taken = list[Done](), list[Done]()
 
     def take(done):
         if done and not given:
             os.kill(os.getpid(), signal.SIGINT)
         given.extend(done)
         assert spark.defaultParallelism == 2  # Java is asked
-        kept.extend(done)
+        taken.extend(done)
 
     with pytest.raises(KeyboardInterrupt):
         run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, take)
-    assert 0 < len(kept) == len(given) == len({each.job for each in kept})
+    assert 0 < len(taken) == len(given) == len({each.job for each in taken})
     assert sum(spark.parallelize([1, 2], 2).collect()) == 3
 
 
@@ -264,7 +264,7 @@ def test_another_target_is_judged_without_running_again(spark, no_figures, load,
     monkeypatch.setattr("quorisk.sparkjobs.sweep._compute", None)
     sweep(load("run.target=0.99"), out, RESUMED, console)
     assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
-    assert folder.load(out).run.target == 0.99
+    assert kept.load(out).run.target == 0.99
 
 
 @pytest.mark.parametrize("rule", [(), ("run.relative_precision=0.05",)])
@@ -279,7 +279,7 @@ def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, no_fi
     assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) >= summary.runs
     if not rule:  # none is made twice
         assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) == summary.runs == 8 * RUNS
-    assert folder.load(little_by_little).run.runs == 2 * RUNS
+    assert kept.load(little_by_little).run.runs == 2 * RUNS
 
 
 def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, console, tmp_path):
@@ -309,6 +309,12 @@ def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, no_
     state = experiment._replace(model=later, points=points)
     with pytest.raises(ConfigError, match="holds results of another version of this model"):
         State(state, out)
+
+
+def test_runs_of_another_seed_are_not_taken_for_those_of_this_one(spark, no_figures, load, console, tmp_path):
+    sweep(load("run.runs=10"), tmp_path / "out", Options(), console)
+    with pytest.raises(ConfigError, match="holds runs of another seed, "):
+        State(load("run.runs=10", "run.seed=77"), tmp_path / "out")
 
 
 def test_another_engine_may_go_on(load):
