@@ -48,12 +48,14 @@ def choose(name: str) -> Engine:
     """The engine of a name; `auto` is jax where JAX can use a GPU, else lanes.
 
     Raises EngineError for jax if this machine has a GPU, or JAX for CUDA, and yet JAX cannot use a GPU: to be run on
-    the CPU then would be a surprise.
+    the CPU then would be a surprise; and if JAX cannot start on the platform that JAX_PLATFORMS asks for.
     """
     if name == "auto":
         name = "lanes" if _why_no_gpu() else "jax"
-    elif name == "jax" and (_has_gpu() or _has_cuda()) and not _kept_off_gpus() and (why := _why_no_gpu()):
-        raise EngineError(f"{why}; set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba")
+    elif name == "jax" and not _kept_off_gpus():
+        gpu_wanted = _has_gpu() or _has_cuda()
+        if why := _why_no_gpu() if gpu_wanted else _start()[1] if os.environ.get("JAX_PLATFORMS") else "":
+            raise EngineError(f"{why}; set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba")
     engine: Engine = import_module(ENGINES[name])
     return engine
 
@@ -66,12 +68,20 @@ def _why_no_gpu() -> str:
         return "this machine shows no NVIDIA GPU"
     if not _has_cuda():
         return "this machine has a GPU, but JAX is installed for CPUs only: pip install 'quorisk[cuda]'"
+    platform, why = _start()
+    return why or ("" if platform == "gpu" else "JAX sees no GPU: what does nvidia-smi say?")
+
+
+def _start() -> tuple[str, str]:
+    """The platform that JAX starts on, or why it cannot start."""
     from quorisk.kernels.engines import jax_engine
 
     try:
-        return "" if jax_engine.devices()[0].platform == "gpu" else "JAX sees no GPU: what does nvidia-smi say?"
-    except RuntimeError as error:
-        return f"JAX cannot start: {str(error).splitlines()[0]}"
+        return jax_engine.devices()[0].platform, ""
+    except (RuntimeError, AssertionError) as error:  # the latter where JAX knows a platform, but has no plugin for it
+        wanted = os.environ.get("JAX_PLATFORMS")
+        said = str(error).splitlines()[:1] or ["not installed"]
+        return "", f"JAX cannot start{f' with JAX_PLATFORMS={wanted}' if wanted else ''}: {said[0]}"
 
 
 def _has_gpu() -> bool:

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)  # or else Python looks through all objects as it ends, for half a second
     try:
         _check_text(given)
+        _check_environment()
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
         sys.stdout.flush()
     except QuoriskError as error:
@@ -84,6 +86,13 @@ def _check_text(arguments: Sequence[str]) -> None:
     for option, value in pairwise(part for argument in arguments for part in argument.split("=", 1)):
         if option in ("--out", "--plot") and (why := refusal(value)):
             raise ConfigError(f"{option} {why}")
+
+
+def _check_environment() -> None:
+    """Raises ConfigError if a variable that Numba reads would end it, or have it print a traceback."""
+    threads = os.environ.get("NUMBA_NUM_THREADS", "")
+    if threads and not re.fullmatch(r"\s*0*[1-9]\d{0,8}\s*", threads):
+        raise ConfigError(f"NUMBA_NUM_THREADS = {threads}: an integer from 1 up, or leave it unset")
 
 
 def _is_control(character: str) -> bool:

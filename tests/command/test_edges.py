@@ -249,6 +249,16 @@ def test_a_starter_that_finds_no_room_is_not_there(quorisk, tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("threads", ["0", "x", "-1", "2.0"])
+def test_a_number_of_threads_that_numba_cannot_use_is_told_in_a_line(quorisk, file, monkeypatch, threads):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    said = f"error: NUMBA_NUM_THREADS = {threads}: an integer from 1 up, or leave it unset\n"
+    assert quorisk("estimate", str(file)) == (2, "", said)
+    for usable in ("", "1", " 2 "):
+        monkeypatch.setenv("NUMBA_NUM_THREADS", usable)
+        assert quorisk("estimate", str(file), "--set", "runs=10", "--json")[0] == 0
+
+
 def test_a_file_that_never_ends_is_refused(quorisk):
     said = "error: /dev/zero: an experiment file has at most 16,777,216 bytes\n"
     assert quorisk("estimate", "/dev/zero") == (2, "", said)

@@ -89,6 +89,22 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
         registry.choose("jax")
 
 
+@pytest.mark.parametrize("platform", ["nonsense", "cuda"])
+def test_a_platform_that_jax_does_not_have_is_told_in_a_line(tmp_path, platform):
+    """In a process of its own: JAX starts once."""
+    file = tmp_path / "topic.toml"
+    file.write_text(FILE.partition("[grid]")[0])
+    environment = os.environ | {"JAX_PLATFORMS": platform, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    code = (
+        "from quorisk.kernels.engines import registry; registry._has_gpu = registry._has_cuda = lambda: False; "
+        f"from quorisk.command.main import main; main(['estimate', {str(file)!r}, '--set', 'engine=jax'])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+    assert told.stderr.startswith(f"error: JAX cannot start with JAX_PLATFORMS={platform}: ")
+    assert told.stderr.endswith("; set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba\n")
+
+
 def test_jax_is_not_imported_where_there_is_no_gpu():
     """In a process of its own; importing JAX takes as long as a small estimate."""
     code = (
