@@ -32,8 +32,18 @@ _DELAYS: Mapping[tuple[str, ...], Callable[..., Delay]] = {
     ("median_ms", "p99_ms"): lognormal,
     ("pareto_share", "pareto_min_ms", "pareto_shape", "exponential_per_ms"): pareto_exponential,
 }
-_MOST = 1e15
-"""Milliseconds, and what else a number says."""
+_RANGES = {
+    "median_ms": (1e-6, 1e10),
+    "p99_ms": (1e-6, 1e10),
+    "cut_ms": (1e-6, 1e10),
+    "pareto_share": (1e-6, 1.0),
+    "pareto_min_ms": (1e-6, 1e10),
+    "pareto_shape": (0.1, 1e6),
+    "exponential_per_ms": (1e-10, 1e6),
+}
+"""What each number may be: a nanosecond to four months. Quantiles far outside can no longer be computed."""
+_MOST_SPREAD = 1e6
+"""The largest p99 by its median."""
 _KEYS = ("replica", "request", "answer", "cut_ms")
 
 
@@ -52,7 +62,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")
-    cut_ms = _positive("latency.cut_ms", table["cut_ms"]) if "cut_ms" in table else math.inf
+    cut_ms = _number("latency.cut_ms", table["cut_ms"]) if "cut_ms" in table else math.inf
     if ("replica" in table) == ("request" in table or "answer" in table):
         raise ConfigError("latency: give either replica, or request and answer")
     if "replica" not in table:
@@ -112,9 +122,10 @@ def _delay(name: str, given: object) -> Delay:
     keys = set(given) if isinstance(given, Mapping) else set()
     for wanted, make in _DELAYS.items():
         if keys == set(wanted) and isinstance(given, Mapping):
-            values = [_positive(f"{name}.{key}", given[key]) for key in wanted]
-            if wanted[0] == "median_ms" and values[1] <= values[0]:
-                raise ConfigError(f"{name}.p99_ms = {values[1]:g}: more than median_ms ({values[0]:g})")
+            values = [_number(f"{name}.{key}", given[key]) for key in wanted]
+            if wanted[0] == "median_ms" and not values[0] < values[1] <= _MOST_SPREAD * values[0]:
+                allowed = f"more than median_ms ({values[0]:g}), and {_MOST_SPREAD:g} times that at most"
+                raise ConfigError(f"{name}.p99_ms = {values[1]:g}: {allowed}")
             if wanted[0] == "pareto_share" and values[0] >= 1.0:
                 raise ConfigError(f"{name}.pareto_share = {values[0]:g}: less than 1")
             return make(*values)
@@ -122,7 +133,8 @@ def _delay(name: str, given: object) -> Delay:
     raise ConfigError(f"{name}: a table with only {forms}")
 
 
-def _positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
-        raise ConfigError(f"{name} = {show(value)}: a number above 0, {_MOST:g} at most")
+def _number(name: str, value: object) -> float:
+    low, high = _RANGES[name.rpartition(".")[2]]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ConfigError(f"{name} = {show(value)}: a number from {low:g} to {high:g}")
     return float(value)

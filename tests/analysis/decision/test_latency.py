@@ -120,6 +120,29 @@ def test_the_table_is_read(tmp_path):
     assert given.replica.request.parts[0][1].ppf(0.99) == pytest.approx(12.0)
 
 
+LOGNORMAL = "median_ms", "p99_ms"
+PARETO = "pareto_share", "pareto_min_ms", "pareto_shape", "exponential_per_ms"
+EXTREMES = (
+    dict(zip(LOGNORMAL, (1e-6, 1.0), strict=True)),
+    dict(zip(LOGNORMAL, (1e4, 1e10), strict=True)),
+    dict(zip(LOGNORMAL, (9.999e9, 1e10), strict=True)),
+    dict(zip(PARETO, (1e-6, 1e10, 0.1, 1e6), strict=True)),
+    dict(zip(PARETO, (0.999999, 1e10, 0.1, 1e-10), strict=True)),
+)
+
+
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_whatever_a_table_may_say_has_quantiles(tmp_path, extreme):
+    next_to_nothing = dict(zip(LOGNORMAL, (1e-6, 1.0000001e-6), strict=True))
+    for legs in ((extreme, next_to_nothing), (next_to_nothing, extreme)):
+        given = latency_table.read(dict(zip(("request", "answer"), legs, strict=True)), tmp_path)
+        assert isinstance(given.replica, RoundTrip)
+        leg = given.replica.request if legs[0] is extreme else given.replica.answer
+        for each in write_latency(given.replica, 1, 1):
+            before, there = (sum(share * part.cdf(ms) for share, part in leg.parts) for ms in (each.ms - 2e-6, each.ms))
+            assert before - 1e-6 <= each.level <= there + 1e-6
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -130,7 +153,7 @@ def test_the_table_is_read(tmp_path):
         ({"replica": {"csv": "two.csv", "column": "\0"}}, r'latency.replica.column = "\\u0000": .*two.csv has a, b'),
         ({"replica": {"csv": "\0"}}, r'\\u0000" cannot be read: embedded null byte'),
         ({"replica": "y" * 100_000}, r'^latency.replica = "y{56}\.\.\.: one of LNKD-SSD'),
-        ({"replica": "YMMR", "cut_ms": 10**400}, r"latency.cut_ms = 9?1?0+\.\.\.: a number above 0, 1e\+15 at most"),
+        ({"replica": "YMMR", "cut_ms": 10**400}, r"latency.cut_ms = 9?1?0+\.\.\.: a number from 1e-06 to 1e\+10"),
         ({"replica": "YMMR", "\0": 1}, r'"latency.\\u0000": no such key'),
         (
             {"replica": {"csv": "two.csv", "column": "a"}},
@@ -142,7 +165,23 @@ def test_the_table_is_read(tmp_path):
             "latency.request.p99_ms = 1: more than median_ms",
         ),
         ({"request": {"median_ms": 2.0}, "answer": {}}, "latency.request: a table with only"),
-        ({"replica": "YMMR", "cut_ms": 0}, "latency.cut_ms = 0: a number above 0"),
+        ({"replica": "YMMR", "cut_ms": 0}, "latency.cut_ms = 0: a number from 1e-06"),
+        (
+            {"request": {"median_ms": 1e-300, "p99_ms": 1.0}, "answer": {}},
+            r"^latency.request.median_ms = 1e-300: a number from 1e-06 to 1e\+10$",
+        ),
+        (
+            {"request": {"median_ms": 1.0, "p99_ms": 1e300}, "answer": {}},
+            r"^latency.request.p99_ms = 1e\+300: a number from 1e-06 to 1e\+10$",
+        ),
+        (
+            {"request": {"median_ms": 1e-6, "p99_ms": 1.1}, "answer": {}},
+            r"^latency.request.p99_ms = 1.1: more than median_ms \(1e-06\), and 1e\+06 times that at most$",
+        ),
+        (
+            {"request": dict(zip(PARETO, (0.5, 1.0, 1e-3, 1.0), strict=True)), "answer": {}},
+            r"^latency.request.pareto_shape = 0.001: a number from 0.1 to 1e\+06$",
+        ),
         ({"replicas": 3}, "latency.replicas: no such key; .latency. has replica"),
     ],
 )
