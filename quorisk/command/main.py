@@ -15,10 +15,11 @@ from typer.exceptions import TyperException
 
 from quorisk.command import ask, decide, grids, measure  # noqa: F401  # their verbs
 from quorisk.command.app import app, by_option
+from quorisk.command.start import INTERRUPTED, interrupted
 from quorisk.kernels.errors import ConfigError, QuoriskError
 from quorisk.sparkjobs.remote import refusal
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 MOST_CHARACTERS = 2000
 """The length at which an error's line is cut."""
 
@@ -45,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
-        _exit("interrupted", INTERRUPTED)
+        _let_go(sys.stdout)
+        interrupted()
     sys.exit(code)
 
 

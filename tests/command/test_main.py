@@ -241,6 +241,29 @@ def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch)
     assert quorisk("bench") == (130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize("where", ["quorisk.command.main", "quorisk.analysis.estimate"])
+@pytest.mark.parametrize("how", ["raise KeyboardInterrupt", "exec('raise KeyboardInterrupt')"])
+def test_an_interrupt_while_modules_load_ends_with_130_and_one_line(file, tmp_path, where, how):
+    """`python -m` kills itself with SIGINT if the interrupt hit a text that was being executed, as named tuples are."""
+    program = f"""
+import sys
+from importlib.abc import MetaPathFinder
+from quorisk.command.start import main
+
+class Interrupted(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == {where!r}:
+            {how}
+
+sys.meta_path.insert(0, Interrupted())
+main()
+"""
+    (tmp_path / "begin.py").write_text(program)
+    command = [sys.executable, "-m", "begin", "estimate", str(file)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
     write(table([3, 0], model__keys=[1, 2]), tmp_path / "results.parquet")
     code, out, err = quorisk("plot", str(tmp_path), "--format", "png", "--format", "pdf", "--json")
