@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from quorisk.analysis.experiment.characters import check_words
 from quorisk.analysis.experiment.keys import show
 from quorisk.kernels.errors import ConfigError
 
@@ -56,7 +57,7 @@ def load(name: object, protocol: str, folder: Path) -> Profile:
         raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
     if document.get("protocol") != protocol:
         raise ConfigError(f"profile = {show(name)}: is for {document.get('protocol')}, not for {protocol}")
-    about = document.get("about", "")
+    about = check_words(f"{path}: about", str(document.get("about", "")))
     tables = {table: content for table, content in document.items() if table not in ("protocol", "about")}
     try:
         figures = {
@@ -66,10 +67,11 @@ def load(name: object, protocol: str, folder: Path) -> Profile:
         raise ConfigError(
             f"profile = {show(name)}: {path}: may only have protocol, about and tables of figures"
         ) from None
-    return Profile(str(name), str(about), figures)
+    return Profile(str(name), about, figures)
 
 
 def _figure(name: str, given: object) -> Figure:
     if not isinstance(given, Mapping) or set(given) != _FIELDS:
         raise ConfigError(f"{name}: each figure of a profile has {', '.join(sorted(_FIELDS))}")
-    return Figure(given["value"], str(given["means"]), str(given["source"]))
+    means, source = (check_words(f"{name}.{each}", str(given[each])) for each in ("means", "source"))
+    return Figure(given["value"], means, source)

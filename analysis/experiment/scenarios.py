@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from quorisk.analysis.experiment.characters import check_words
 from quorisk.analysis.experiment.keys import Key, find, show, show_key
 from quorisk.kernels.errors import ConfigError
 
@@ -78,10 +79,10 @@ def _read_own(name: str, inner: str, value: object) -> Any:
     if inner == "about":
         if not isinstance(value, str):
             raise ConfigError(f"{name} = {show(value)}: a string")
-        return value
+        return check_words(name, value)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ConfigError(f"{name} = {show(value)}: a list of strings")
-    return tuple(value)
+    return tuple(check_words(name, each) for each in value)
 
 
 def finished(taken: Mapping[str, Mapping[str, Any]]) -> dict[str, Scenario]:

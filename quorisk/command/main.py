@@ -5,7 +5,6 @@ import gc
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -13,6 +12,7 @@ from typing import NoReturn, TextIO
 
 from typer.exceptions import TyperException
 
+from quorisk.analysis.experiment.characters import is_control
 from quorisk.command import ask, decide, grids, measure  # noqa: F401  # their verbs
 from quorisk.command.app import app, by_option
 from quorisk.command.start import INTERRUPTED, interrupted
@@ -83,9 +83,11 @@ def _check_text(arguments: Sequence[str]) -> None:
     """Raises ConfigError if an argument would make a terminal do something, or cannot be written into a report, or if
     results are to go where no file can be written."""
     for argument in arguments:
-        if any(_is_control(character) for character in argument):
+        if any(is_control(character) for character in argument):
             raise ConfigError(f"{argument}: has control characters, or is not UTF-8; rename it")
-    for option, value in pairwise(part for argument in arguments for part in argument.split("=", 1)):
+    for option, value in pairwise(["quorisk", *(part for each in arguments for part in each.split("=", 1))]):
+        if not value and option != "--title":  # such as a shell's variable that is not set: a path would be this folder
+            raise ConfigError(f"after {option}: an empty argument")
         if option in ("--out", "--plot") and (why := refusal(value)):
             raise ConfigError(f"{option} {why}")
 
@@ -97,13 +99,8 @@ def _check_environment() -> None:
         raise ConfigError(f"NUMBA_NUM_THREADS = {threads}: an integer from 1 up, or leave it unset")
 
 
-def _is_control(character: str) -> bool:
-    """Whether it makes a terminal do something, or stands for a byte of a file name that is not UTF-8."""
-    return unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t"
-
-
 def _exit(line: str, code: int) -> NoReturn:
-    said = "".join(ascii(c)[1:-1] if _is_control(c) else c for c in " ".join(line.split()))
+    said = "".join(ascii(c)[1:-1] if is_control(c) else c for c in " ".join(line.split()))
     with suppress(OSError):  # a full disk under stderr does not change how this ends
         print(said if len(said) <= MOST_CHARACTERS else f"{said[: MOST_CHARACTERS - 3]}...", file=sys.stderr)
     _let_go(sys.stderr)

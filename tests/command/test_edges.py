@@ -26,7 +26,12 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"), [(os.fsdecode(b"caf\xe9.toml"), r"caf\udce9.toml"), ("\x1b[31mred.toml", r"\x1b[31mred.toml")]
+    ("name", "shown"),
+    [
+        (os.fsdecode(b"caf\xe9.toml"), r"caf\udce9.toml"),
+        ("\x1b[31mred.toml", r"\x1b[31mred.toml"),
+        ("safe\u202elmot", r"safe\u202elmot"),
+    ],
 )
 @pytest.mark.parametrize("arguments", [["estimate", "NAME"], ["run", "x.toml", "--out", "NAME"], ["plot", "NAME"]])
 def test_names_that_are_no_utf_8_or_move_the_cursor_are_refused_before_anything_is_done(
@@ -37,6 +42,34 @@ def test_names_that_are_no_utf_8_or_move_the_cursor_are_refused_before_anything_
     assert (code, out) == (2, "")
     assert err == f"error: {shown}: has control characters, or is not UTF-8; rename it\n"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "after"),
+    [
+        (["run", "x.toml", "--out", ""], "--out"),
+        (["run", "x.toml", "--out="], "--out"),
+        (["merge", "", "--out", "z"], "merge"),
+        (["plot", ""], "plot"),
+    ],
+)
+def test_an_empty_argument_is_not_the_current_folder(quorisk, tmp_path, monkeypatch, arguments, after):
+    monkeypatch.chdir(tmp_path)
+    assert quorisk(*arguments) == (2, "", f"error: after {after}: an empty argument\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("told", ["about = 'x{}'", "simplifications = ['fine', 'x{}']"])
+@pytest.mark.parametrize("character", ["\\u001b[31m", "\\u009b2J", "\\u202e"])
+def test_what_a_scenario_is_about_does_not_move_the_cursor(quorisk, tmp_path, told, character):
+    path = tmp_path / "small.toml"
+    words = told.replace("'", '"').format(character)
+    path.write_text(f"{SMALL_FILE}[scenarios.one]\nper_year = 1\n{words}\n")
+    code, out, err = quorisk("recommend", str(path))
+    key = told.partition(" ")[0]
+    shown = ascii(json.loads(f'"{character[:6]}"'))[1:-1]
+    said = f"error: {path}: scenarios.one.{key}: has a control character, {shown}; remove it\n"
+    assert (code, out, err) == (2, "", said)
 
 
 def test_a_line_about_an_error_stays_a_line(quorisk, file):

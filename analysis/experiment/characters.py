@@ -1,0 +1,22 @@
+"""Characters that no name and no text should have, because a terminal would do something instead of showing them."""
+
+import unicodedata
+
+from quorisk.kernels.errors import ConfigError
+
+_TURNING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+"""What has the characters after it shown in another order: a name, or a number beside it, would read as another one."""
+
+
+def is_control(character: str) -> bool:
+    """Whether a terminal does something at it, or it stands for a byte of a file name that is not UTF-8."""
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _TURNING
+
+
+def check_words(name: str, words: str) -> str:
+    """Returns a text for people as it is. Raises ConfigError, which calls it `name`, if it has control characters."""
+    if found := next(filter(is_control, words), None):
+        raise ConfigError(f"{name}: has a control character, {ascii(found)[1:-1]}; remove it")
+    return words
