@@ -121,14 +121,16 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """Returns a frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
 
     `exposed_for` is `mean_exposed` in words, empty where there is none.
-    With scenarios: `run.scenario`, and `per_year`, how many times a year it happens. The grid's parameters come first.
+    With scenarios: `run.scenario`, and `per_year`, how many times a year it happens; without designs that lack runs of
+    a scenario, as what they lose a year would be too low. The grid's parameters come first.
     """
     frame = promises.with_promises(frame, experiment)
     if "mean_exposed" in frame:
         physical = "run.time_unit" in frame
         frame = frame.assign(exposed_for=[_exposed_for(mean, physical) for mean in frame["mean_exposed"]])
     names = _scenarios(frame, experiment)
-    if names and None not in names.values():
+    if names and None not in names.values() and (whole := _is_whole(frame, experiment, names)).any():
+        frame = frame[whole].reset_index(drop=True)
         scenarios = [names[point_id] for point_id in frame["point_id"]]
         per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
         frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
@@ -161,6 +163,19 @@ def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str |
         ]
         found[row["point_id"]] = known.get(row["point_id"]) or max(fits, default=(0, None))[1]
     return found
+
+
+def _is_whole(frame: "pd.DataFrame", experiment: Experiment, names: dict[str, str | None]) -> np.ndarray:
+    """Of each row whether its design has runs of every scenario that the experiment, or the frame, has points of."""
+    wanted = {point.scenario for point in experiment.points} | set(names.values())
+    overlaid = {key for scenario in experiment.scenarios.values() for key in scenario.values}
+    keys = [key for key in frame.columns if "." in key and (key in experiment.varied or key not in overlaid)]
+    settings = frame[keys].astype(object).where(frame[keys].notna(), None)
+    designs = [tuple(values) for values in settings.itertuples(index=False)]
+    there: dict[tuple[Any, ...], set[str | None]] = {}
+    for design, point_id in zip(designs, frame["point_id"], strict=True):
+        there.setdefault(design, set()).add(names[point_id])
+    return np.array([there[design] == wanted for design in designs])
 
 
 def _checked(frame: "pd.DataFrame") -> "pd.DataFrame":

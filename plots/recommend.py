@@ -35,7 +35,9 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
     else:
         headline, sentences = _with_target(found, tail(rows), target)
     if without_runs:
-        sentences.insert(0, f"Not covered here: {numbers.counted(without_runs, 'configuration')} without any runs yet.")
+        also = ", or of designs that have none in one of the scenarios" if text.is_yearly(rows) else ""
+        which = f"{numbers.counted(without_runs, 'configuration')} without any runs yet{also}"
+        sentences.insert(0, f"Not covered here: {which}.")
     return Recommendation(headline, sentences + _qualified(rows, found), flips.told(rows, found, target))
 
 

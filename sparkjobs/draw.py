@@ -58,7 +58,7 @@ def draw(
     name = _name(out, experiment, command)
     provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment), name)
     wanted = {point.point_id for each in experiments for point in each.points}
-    without_runs = len(wanted.difference(table["point_id"].to_pylist()))
+    without_runs = len(wanted.difference(sweep.frame["point_id"]))
     html = report(sweep.frame, pictures, provenance, shown, without_runs)
     files.write(out / folder.REPORT, html.encode())
     return sweep.frame

@@ -218,6 +218,23 @@ def test_points_that_were_merged_from_another_grid_are_told_by_what_their_scenar
     assert "per_year" not in described(other, experiment._replace(points=()))
 
 
+@pytest.mark.parametrize("gone", [0, 4, 8])
+def test_a_design_that_lacks_runs_of_a_scenario_has_no_losses_a_year(gone):
+    """Its sum was too low: a budget that ended before the worst scenario ran made it the best design."""
+    experiment = config.load(ROOT / "configs" / "pulsar.toml")
+    points = [
+        {"point_id": each.point_id, "invariant": "data loss", **dotted_values(experiment.model, each.point)}
+        for each in experiment.points
+    ]
+    lacks = experiment.points[gone].design
+    told = described(pd.DataFrame([each for i, each in enumerate(points) if i != gone]), experiment)
+    assert set(told["point_id"]) == {each.point_id for each in experiment.points if each.design != lacks}
+    assert told["per_year"].notna().all()
+    one_scenario = pd.DataFrame(points[:: len(experiment.scenarios)])
+    assert "per_year" not in described(one_scenario, experiment)
+    assert len(described(one_scenario, experiment)) == len(one_scenario)
+
+
 @pytest.mark.parametrize(("physical", "said"), [(True, "58.3 min"), (False, "3.5e+03 units of model time")])
 def test_how_long_entries_stand_exposed_is_told_in_words(physical, said):
     experiment = config.load(ROOT / "configs" / "pulsar.toml")
