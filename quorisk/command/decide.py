@@ -4,7 +4,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,17 @@ TARGET_MISSED = 3
 STARTERS = Path(__file__).absolute().parents[1] / "configs" / "starters"
 
 
+_PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
+_CHOICES = f"{', '.join(_PROTOCOLS[:-1])} or {_PROTOCOLS[-1]}"
+_PULSAR = (
+    'Pulsar stores its messages in BookKeeper: `quorisk init bookkeeper`, with profile = "pulsar_cloud" for one in a '
+    "cloud; for its topic compaction, `quorisk init compaction`"
+)
+
+
 @app.command("init")
 def init_verb(
-    protocol: Annotated[Literal["bookkeeper", "kafka", "kraft", "compaction"], typer.Argument(show_default=False)],
+    protocol: Annotated[str, typer.Argument(metavar="PROTOCOL", help=_CHOICES, show_default=False)],
     out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
     as_json: Json = False,
 ) -> None:
@@ -29,6 +37,8 @@ def init_verb(
 
     Example: quorisk init bookkeeper --out mine.toml
     """
+    if protocol not in _PROTOCOLS:
+        raise ConfigError(f"init {protocol}: {_PULSAR if protocol.lower() == 'pulsar' else f'one of {_CHOICES}'}")
     path, starter = out or Path(f"{protocol}.toml"), (STARTERS / f"{protocol}.toml").read_text("utf-8")
     if not (out or as_json or sys.stdout.isatty()):
         typer.echo(starter, nl=False)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results
+from quorisk.analysis import results, year
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
@@ -45,7 +45,34 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
     code, out, _ = quorisk("init", "kafka")  # to a pipe
     assert (code, out) == (0, (STARTERS / "kafka.toml").read_text("utf-8"))
     assert {each.stem for each in STARTERS.glob("*.toml")} == set(PROTOCOLS)
-    assert quorisk("init", "raft")[0] == 2
+    assert quorisk("init", "raft") == (2, "", "error: init raft: one of bookkeeper, kafka, kraft or compaction\n")
+    code, _, err = quorisk("init", "pulsar")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "quorisk init bookkeeper" in err
+    assert 'profile = "pulsar_cloud"' in err
+    pulsar = (STARTERS / "bookkeeper.toml").read_text("utf-8").replace('"bookkeeper_ssd"', '"pulsar_cloud"')
+    (tmp_path / "pulsar.toml").write_text(pulsar, "utf-8")
+    assert getattr(config.load(tmp_path / "pulsar.toml").profile, "name", "") == "pulsar_cloud"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(protocol):
+    experiment = config.load(STARTERS / f"{protocol}.toml", ["run.runs=3000"])
+    assert len(year.by_design(experiment)) > 1
+    p = dict(Weigher(1 << 22, 2).frame(experiment)[["point_id", "p"]].to_numpy())
+    for scenario in {each.scenario for each in experiment.points}:
+        losses = [p[each.point_id] for each in experiment.points if each.scenario == scenario]
+        assert max(losses) > 2 * min(losses), scenario
+
+
+def test_min_isr_decides_what_kafka_s_starter_loses():
+    """Not only which targets besides losses are met."""
+    experiment = config.load(STARTERS / "kraft.toml")
+    target = experiment.tables["targets"].losses_per_year
+    for min_isr, meets in ((1, False), (2, True)):
+        design = experiment.changed("replication_factor=3", f"min_isr={min_isr}")
+        losses = year.estimate_year(design, 2).losses
+        assert (losses.high < target) if meets else (losses.low > target)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
