@@ -14,7 +14,8 @@ class Promise(NamedTuple):
     on_disk: bool
     """Whether these copies survive a power cut when the entry is acknowledged; else they are in the page cache."""
     survives: str
-    """What may be lost at once when an entry is acknowledged, whichever it is: "1 bookie", "1 bookie or 1 zone"."""
+    """What may be lost at once when an entry is acknowledged, whichever it is, in words: "1 bookie", "1 bookie or 1
+    zone"; and what else a node may do that loses data for all that: "1 bookie, but no empty restart"."""
     nodes: int
     """How many nodes that are."""
     zones: int

@@ -12,11 +12,16 @@ def promise(values: Mapping[str, Any]) -> Promise:
     # all bookies of an ensemble but one may be in one rack, as it spans two at least
     spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement"))
     zones = int(spread and ack_quorum == write_quorum > 1)
+    survives = several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
+    # a lost bookie is silent; one that restarts empty answers, unless limbo and fencing keep it from doing harm
+    guarded = all(values.get(f"variant.{name}_on_unclean_shutdown", True) for name in ("limbo", "fence"))
+    if ack_quorum > 1 and not guarded:
+        survives += ", but no empty restart"
     return Promise(
         copies=ack_quorum,
         stored=write_quorum,
         on_disk=values.get("faults.max_amnesias", 0) == 0,
-        survives=several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else ""),
+        survives=survives,
         nodes=ack_quorum - 1,
         zones=zones,
         asked=write_quorum,
