@@ -8,7 +8,8 @@ from llvmlite import ir
 from quorisk.kernels.ops import Traced
 from quorisk.kernels.tracing.expressions import WORD
 
-I1, I8, I32, I64, DOUBLE = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
+I1, I8, I16, I32, I64 = map(ir.IntType, (1, 8, 16, 32, 64))
+DOUBLE = ir.DoubleType()
 POINTER = ir.PointerType()
 
 

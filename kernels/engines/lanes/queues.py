@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.records import LINE, RUNS, turned
 from quorisk.kernels.engines.lanes.rows import LINE_WORDS
-from quorisk.kernels.tracing.machine import I8, I32, I64, constant, lanes_of, splat
+from quorisk.kernels.tracing.machine import I8, I16, I32, I64, constant, lanes_of, splat
 
 POOL = 512
 """Runs under way at a time: their records stay in the processor's cache."""
@@ -104,11 +104,11 @@ class Queues:
             for i, row in enumerate(turned(builder, dwords[LINE * line : LINE * (line + 1)])):
                 builder.store(row, self._record(self._run(i), line), align=64)
         builder.store(bits, self._at(self._bits), align=64)
-        table = ir.GlobalVariable(builder.module, ir.ArrayType(I8, len(owners)), "queues")
+        table = ir.GlobalVariable(builder.module, ir.ArrayType(I16, len(owners)), "queues")
         table.global_constant, table.initializer = True, ir.Constant(table.value_type, list(owners))
         for i in range(RUNS):
             bit = builder.zext(builder.load(self._at(self._bits, constant(I64, i), I32), typ=I32), I64)
-            queue = builder.zext(builder.load(builder.gep(table, [constant(I64, 0), bit]), typ=I8), I64)
+            queue = builder.zext(builder.load(builder.gep(table, [constant(I64, 0), bit]), typ=I16), I64)
             end = builder.load(self._at(self._ends, queue), typ=I64)
             builder.store(builder.trunc(self._run(i), I32), self._at(self._waiting, end, I32))
             builder.store(builder.add(end, constant(I64, 1)), self._at(self._ends, queue))

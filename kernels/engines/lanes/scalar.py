@@ -16,7 +16,7 @@ from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant
-from quorisk.kernels.tracing.machine import DOUBLE, I1, I8, I64, POINTER, Value, constant, splat
+from quorisk.kernels.tracing.machine import DOUBLE, I1, I16, I64, POINTER, Value, constant, splat
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf
 
 _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tail", "special", "breaks", "end", "done")
@@ -163,13 +163,13 @@ class ScalarKernel:
         self._leave("open", is_open, REDO, self.later)
         self.bit, self.hot = draw_nth_bit(builder, mask, nth, self.has_pdep)
         self.fates = self._drawn(2) if self.limits.loss else None
-        action = builder.load(builder.gep(self._table(), [_int(0), builder.add(base, self.bit)]), typ=I8)
+        action = builder.load(builder.gep(self._table(), [_int(0), builder.add(base, self.bit)]), typ=I16)
         nowhere = builder.append_basic_block("nowhere")
         ir.IRBuilder(nowhere).unreachable()
         switch = builder.switch(action, nowhere)
         for place in range(len(self.traced.words)):
             case = builder.append_basic_block(f"word{place}")
-            switch.add_case(ir.Constant(I8, place), case)
+            switch.add_case(ir.Constant(I16, place), case)
             builder.position_at_end(case)
             self._case(place)
 
@@ -224,7 +224,7 @@ class ScalarKernel:
     def _table(self) -> Any:
         """The place of the word that each bit of the packed masks belongs to."""
         owners = places_of_bits(self.fields, len(self.groups), 64)
-        table = ir.GlobalVariable(self.module, ir.ArrayType(I8, len(owners)), "owners")
+        table = ir.GlobalVariable(self.module, ir.ArrayType(I16, len(owners)), "owners")
         table.global_constant, table.initializer = True, ir.Constant(table.value_type, owners)
         return table
 
