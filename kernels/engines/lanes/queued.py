@@ -18,11 +18,20 @@ from quorisk.kernels.engines.lanes.taken import Affected, affected_by, effect_of
 from quorisk.kernels.model import HORIZON, Model
 from quorisk.kernels.tracing.expressions import bits, is_constant
 from quorisk.kernels.tracing.folding import make
-from quorisk.kernels.tracing.machine import DOUBLE, I64, constant, lane_bits, lanes_of, only_bit, with_wide_registers
+from quorisk.kernels.tracing.machine import (
+    DOUBLE,
+    I64,
+    constant,
+    frozen,
+    lane_bits,
+    lanes_of,
+    only_bit,
+    with_wide_registers,
+)
 from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf
 
 _STEP_BITS = 16
-_NO_RUN, _OPEN, _OVER, _START = range(4)
+_BESIDE = _NO_RUN, _OPEN, _OVER, _START = range(4)
 """What runs draw beside words: nothing, as there is none; what the generic engine has to look at; the end of their
 lifetime, or the horizon; and before they begin."""
 
@@ -35,7 +44,7 @@ class QueuedKernel(LaneKernel):
         super().__init__(model, traced, limits, RUNS, DWORD, sizes, _STEP_BITS)
         self.words = [place for place, word in enumerate(traced.words) if word.after is not None]
         self.layout = Layout(self._values())
-        self.queues = Queues(self.builder, self.layout.num_lines, len(self.words) + 4)
+        self.queues = Queues(self.builder, self.layout.num_lines, len(self.words) + len(_BESIDE))
         self.scratch_words += self.queues.num_words
 
     def _values(self) -> dict[Any, int]:
@@ -74,7 +83,7 @@ class QueuedKernel(LaneKernel):
         nowhere, tail = builder.append_basic_block("nowhere"), builder.append_basic_block("tail")
         ir.IRBuilder(nowhere).unreachable()
         switch = builder.switch(self._get("queue"), nowhere)
-        for queue in range(len(self.words) + 4):
+        for queue in range(self.queues.num_queues):
             if queue == self._queue_of(_NO_RUN):
                 continue
             case = builder.append_basic_block(f"queue{queue}")
@@ -126,7 +135,7 @@ class QueuedKernel(LaneKernel):
         builder.cbranch(few, further, step)
         builder.position_at_end(further)
         queue = builder.add(self._get("queue"), one)
-        was_last = builder.icmp_unsigned("==", queue, constant(I64, len(self.words) + 4))
+        was_last = builder.icmp_unsigned("==", queue, constant(I64, self.queues.num_queues))
         self._set(queue=builder.select(was_last, constant(I64, 0), queue))
         builder.cbranch(was_last, around, self.look)
         builder.position_at_end(around)
@@ -169,7 +178,8 @@ class QueuedKernel(LaneKernel):
                     cache[name] = self._bit(place)
                 elif name == mask_leaf(place):
                     bit = self._sized(before(bit_leaf(place), DWORD), 64)
-                    cache[name] = builder.shl(constant(bit.type, 1), bit)
+                    # of lanes without a run, the bit may be any number
+                    cache[name] = frozen(builder, builder.shl(constant(bit.type, 1), bit))
                 else:
                     cache[name] = self._value(name) if name in self.layout.pieces else constant(self._kind(64), 0)
             return self._sized(cache[name], width)
@@ -236,14 +246,13 @@ class QueuedKernel(LaneKernel):
         doomed = fresh.pop("doomed", None)
         states = {name: fresh.pop(name) for name in list(fresh) if name[0] == "state"}
         self.now = {name: builder.select(ended, value, self.next[name]) for name, value in fresh.items()}
-        live = builder.and_(self.there, builder.or_(builder.not_(ended), self._is_asked_for(run)))
-        self.now |= {"run": run, "live": live}
+        self.now |= {"run": run, "live": builder.and_(self.there, self._is_asked_for(run))}
         self._draw()
         self.now["drawn"] = self._drawn(doomed and builder.and_(ended, doomed))
         if LOSSES in self.layout.pieces:
             self.now[LOSSES] = self._losses()
         owners = [self.words.index(place) if place in self.words else self._queue_of(_OPEN) for place in self._places()]
-        owners += [self._queue_of(special) for special in range(4)]
+        owners += [self._queue_of(special) for special in _BESIDE]
         self.queues.put_back(self._dwords(ended, states), self.now["drawn"], owners)
         self.queues.clear(self._queue_of(_NO_RUN))
 
@@ -277,9 +286,9 @@ class QueuedKernel(LaneKernel):
         """A value of the block's records, as `now` has it."""
         if name == "time" or name[0] == "exposed":
             return self.builder.bitcast(self._value(name), lanes_of(DOUBLE, RUNS))
-        if name == "messages":
-            return self._sized(self._value(name), self.message_bits)
-        return self._sized(self._value(name), self.mask_bits if name[0] == "group" else self.number_bits)
+        widths = {"run": DWORD, "group": self.mask_bits, "messages": self.message_bits}
+        what = name if isinstance(name, str) else name[0]
+        return self._sized(self._value(name), widths.get(what, self.number_bits))
 
     def _drawn(self, doomed: Any) -> Any:
         """What each run draws: a bit of the masks, or else; and the time after the wait, in `now`."""

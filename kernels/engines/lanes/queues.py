@@ -52,8 +52,6 @@ class Queues:
         for i in range(self.num_queues):
             end = i * self.capacity + (POOL if i == queue else 0)
             builder.store(constant(I64, end), self._at(self._ends, constant(I64, i)))
-        for line in range(self.num_lines):  # of nobody's record
-            builder.store(constant(self._kind, 0), self._record(constant(I64, self._nobody), line), align=64)
         loop, after, before = function.append_basic_block("fill"), function.append_basic_block("filled"), builder.block
         builder.branch(loop)
         builder.position_at_end(loop)
@@ -73,7 +71,10 @@ class Queues:
         return self.builder.sub(self.builder.load(self._at(self._ends, queue), typ=I64), first)
 
     def take(self, queue: Any, num: Any) -> Any:
-        """Loads the block with the last `num` runs of a queue; in which lanes they are. Others have nobody's record."""
+        """Loads the block with the last `num` runs of a queue; in which lanes they are.
+
+        Others have nobody's record, of which nothing is known.
+        """
         builder = self.builder
         place = self._at(self._ends, queue)
         first = builder.sub(builder.load(place, typ=I64), num)

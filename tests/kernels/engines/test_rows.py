@@ -65,16 +65,20 @@ def test_a_model_without_invariants(shape):
 @pytest.mark.parametrize("num_runs", [1, 15, 16, 17, 31, 32, 33, 64, 65, 100])
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_runs):
-    """Rows are written a step after their runs ended, those of the last ones, too, and none of other runs."""
+    """Rows are written a step after their runs ended, those of the last ones, too, and none of other runs; nothing is
+    written beside the memory that a kernel asks for."""
     monkeypatch.setattr(queues, "POOL", 32)
     found, job = prepared(shape), Job(0, 7, num_runs)
     assert np.array_equal(found.tally_all(1, job), numba_engine.tally_of(found.model, found.points, 1, job))
-    kernel, nothing = found.kernel, 12345
+    kernel, nothing, beside = found.kernel, 12345, 64
     assert kernel is not None
-    rows, scratch = np.full((num_runs + 64, kernel.row_words), nothing), np.empty(kernel.scratch_words, np.int64)
-    kernel.run(1, 0, 7, num_runs, scratch.ctypes.data, rows.ctypes.data)
-    assert (rows[:num_runs] != nothing).all()
-    assert (rows[num_runs:] == nothing).all()
+    rows, scratch = np.full((num_runs + 2 * beside, kernel.row_words), nothing), np.full(kernel.scratch_words + 128, -1)
+    kernel.run(1, 0, 7, num_runs, scratch[beside:].ctypes.data, rows[beside:].ctypes.data)
+    assert (rows[beside:-beside] != nothing).all()
+    assert (rows[:beside] == nothing).all()
+    assert (rows[-beside:] == nothing).all()
+    assert (scratch[:beside] == -1).all()
+    assert (scratch[-beside:] == -1).all()
 
 
 @pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
