@@ -1,6 +1,7 @@
 """Runs in queues: their records, and what keeps them apart."""
 
 import ctypes
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -10,16 +11,18 @@ import pytest
 from llvmlite import ir
 
 from quorisk.analysis.experiment import config
-from quorisk.kernels.engines.lanes import build, queues, taken
-from quorisk.kernels.engines.lanes.build import QUEUED
+from quorisk.kernels.engines.job import RECORD
+from quorisk.kernels.engines.lanes import build, choice, queues, taken
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Shape
 from quorisk.kernels.engines.lanes.kernel import pack_masks, packed, pieces, places_of_bits
 from quorisk.kernels.engines.lanes.records import RUNS, Layout, turned
+from quorisk.kernels.engines.points import Point
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.expressions import Graph
 from quorisk.kernels.tracing.folding import new_graph
 from quorisk.kernels.tracing.machine import I32, I64, POINTER, lanes_of
 from quorisk.kernels.tracing.trace import Word
-from tests.kernels.engines import fuzz
+from tests.kernels.engines import fuzz, lamps
 from tests.kernels.engines.test_lanes import losing, no_kernels_at_hand  # noqa: F401
 from tests.support import point_of
 
@@ -134,6 +137,71 @@ def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
     monkeypatch.setattr(queues, "POOL", pool)
     model, point = losing()
     assert fuzz.compare(model, point, QUEUED, True, 3, 3000).lost > 100
+
+
+LAMPS = Point({"lamps": 33, "ticks": 10, "starts": 1, "fatal": 32}, {"tick": 8.0}, 0.3, 10_000, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "repeated"),
+    [
+        ({"starts": 2}, {}, 0.6),
+        ({"starts": 3, "fatal": 7}, {"message_loss": 1.0}, 0.8),
+        ({"lamps": 40}, {"message_loss": 0.0, "rates": {"light": 3.0, "flip": 0.25, "tick": 20.0}}, 0.1),
+        ({"fatal": 2}, {"rates": {"flip": 1e-6, "idle": 1e3}, "max_steps": 30}, 0.1),
+        ({"lamps": 7}, {"lifetime": 1.0, "horizon": 0.1}, 0.1),
+        ({"lamps": 32}, {"lifetime": 1e12, "rates": {"tick": 1e-15}, "message_loss": 1e-18, "max_steps": 300}, 0.1),
+        ({}, {"lifetime": 2.5, "rates": {"tick": 8.0, "flash": 2e16}}, 0.5),
+        ({"lamps": 40}, {"lifetime": 2.5, "rates": {"light": 63.5, "tick": 600.0, "flash": 2e16}}, 0.5),
+        ({}, {"max_steps": 1}, 0.1),
+        ({"ticks": 2}, {"max_steps": 1 << 30}, 0.1),
+    ],
+)
+def test_runs_of_what_kernels_find_hard(values, others, repeated):
+    """The generic engine is left what begins exposed or over, and what draws something and does not accept it."""
+    point = LAMPS._replace(values={**LAMPS.values, **values}, **others)
+    assert fuzz.compare(lamps.MODEL, point, QUEUED, True, 12, 1000).repeated < 1000 * repeated
+
+
+@pytest.mark.parametrize("shape", [SCALAR, Shape(32, 16), QUEUED])
+def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine(monkeypatch, shape):
+    seen, flash = build._observed, len(lamps.MODEL.actions) + 1  # two of those before it have two words
+
+    def without_flashes(*given):
+        bounds = seen(*given)
+        assert flash in bounds.enabled
+        return bounds._replace(enabled=bounds.enabled - {flash}, taken=bounds.taken - {flash})
+
+    monkeypatch.setattr(build, "_observed", without_flashes)
+    assert 20 < fuzz.compare(lamps.MODEL, LAMPS, shape, True, 14, 1000).repeated < 500
+
+
+@pytest.mark.parametrize("shape", [Shape(32, 16), QUEUED])
+def test_what_the_bits_drawn_leave_open_is_left_to_the_generic_engine(monkeypatch, shape):
+    """Here 6 bits are drawn rather than 32, so that they often do."""
+
+    def of_few_bits(word, total, share_bits):
+        drawn = word >> 26
+        lowest = drawn * total >> 6
+        return lowest, ((drawn + 1) * total - 1 >> 6) - lowest
+
+    monkeypatch.setattr(choice, "places", of_few_bits)
+    compared = fuzz.compare(lamps.MODEL, LAMPS._replace(max_steps=2), shape, True, 15, 1000)
+    assert 300 < compared.repeated < 1000
+
+
+def test_more_messages_than_a_lane_has_bits_or_a_narrow_counter_room_for():
+    most = 40
+
+    def sends(state, params, instance):
+        return (1 << most) - 1
+
+    light, *others = lamps.MODEL.actions
+    model = lamps.MODEL._replace(name="loud_lamps", actions=(light._replace(sends=sends), *others), max_sends=most)
+    point = LAMPS._replace(values={**LAMPS.values, "ticks": 1}, rates={"tick": 0.01}, max_steps=1 << 30)
+    made = fuzz.make(model, point, 13, 300)
+    assert made.records[:, RECORD.index("messages")].max() > 1 << 16
+    assert fuzz.by_kernel(made, QUEUED, True).repeated < 30
 
 
 def test_a_guard_that_is_not_looked_at_again_would_be_seen(monkeypatch):
