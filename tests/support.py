@@ -36,6 +36,26 @@ values = 1
 max_crashes = 2
 """
 """An experiment file's beginning: runs of a few dozen steps, of which some lose data."""
+FLIPPING_FILE = """
+protocol = "bookkeeper"
+[model]
+bookies = 2
+clients = 1
+write_quorum = 2
+entries = 1
+inflight = 1
+[faults]
+max_lost = 2
+[rates]
+bookie_is_lost = 0.001
+[run]
+runs = 20000
+lifetime = 100.0
+target = 0.005
+[grid]
+ack_quorum = [1, 2]
+"""
+"""An experiment file of two designs: which one is chosen depends on its rates and its lifetime."""
 
 
 def values_of(model: Model, **given: Any) -> dict[str, Any]:

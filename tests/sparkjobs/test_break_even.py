@@ -20,36 +20,16 @@ from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.state import identities
 from quorisk.sparkjobs.sweep import work_of
-
-FILE = """
-protocol = "bookkeeper"
-[model]
-bookies = 2
-clients = 1
-write_quorum = 2
-ack_quorum = 1
-entries = 1
-inflight = 1
-[faults]
-max_lost = 2
-[rates]
-bookie_is_lost = 0.001
-[run]
-runs = 20000
-lifetime = 100.0
-target = 0.005
-[grid]
-ack_quorum = [1, 2]
-"""
+from tests.support import FLIPPING_FILE
 
 
 @pytest.fixture
 def first_page(tmp_path):
-    """The sentences on what would change the choice in the report of FILE, run with settings."""
+    """The sentences on what would change the choice in the report of FLIPPING_FILE, run with settings."""
 
     def first_page(within_s, *settings):
         path = tmp_path / "x.toml"
-        path.write_text(FILE, "utf-8")
+        path.write_text(FLIPPING_FILE, "utf-8")
         experiment = config.load(path, settings)
         jobs = [Job(point, 0, experiment.run.runs) for point in range(len(experiment.points))]
         found = simulate(experiment.model, work_of(experiment).points, jobs, 1).tolist()

@@ -194,9 +194,9 @@ class QueuedKernel(LaneKernel):
         def now(name: Any, width: int) -> Any:
             return self._sized(after[name], width) if name in after else before(name, width)
 
-        affected = affected_by(self.traced, self.fields, effect)
-        after, redo = after | self._look_again(affected, now), emitter.flag(effect.redo)
-        self._set(taken=1, sent=sent, met=met, redo=builder.or_(redo, self.unbounded))
+        masks, unbounded = self._look_again(affected_by(self.traced, self.fields, effect), now)
+        after |= masks
+        self._set(taken=1, sent=sent, met=met, redo=builder.or_(emitter.flag(effect.redo), unbounded))
         kept = self.layout.taken(list(self.layout.pieces))
         changed = self.layout.taken(list(after))
         for number, new in self.layout.packed(builder, after).items():
@@ -213,8 +213,8 @@ class QueuedKernel(LaneKernel):
             bit = here if bit is None else builder.select(further, here, bit)
         return bit
 
-    def _look_again(self, affected: Affected, now: Callable[[Any, int], Any]) -> dict[Any, Any]:
-        """The masks that are affected; notes which invariants are broken."""
+    def _look_again(self, affected: Affected, now: Callable[[Any, int], Any]) -> tuple[dict[Any, Any], Any]:
+        """The masks that are affected, and whether one is out of bounds; notes which invariants are broken."""
         builder, found = self.builder, dict[Any, Any]()
         emitter = self._emitter(now, affected.outputs())
         for group, mask in affected.masks.items():
@@ -227,8 +227,7 @@ class QueuedKernel(LaneKernel):
         for i, flag in affected.broken.items():
             here = builder.or_(here, builder.select(emitter.flag(flag), self._number(1 << i), none))
         self._set(here=here, elsewhere=~sum(1 << i for i in affected.broken))
-        self.unbounded = emitter.flag(affected.unbounded)
-        return found
+        return found, emitter.flag(affected.unbounded)
 
     def _tail(self) -> None:
         """Ends runs, begins others in their places, and draws what each does next."""

@@ -22,7 +22,8 @@ class Queues:
     def __init__(self, builder: ir.IRBuilder, num_lines: int, num_queues: int) -> None:
         self.builder, self.num_lines, self.num_queues = builder, num_lines, num_queues
         self.capacity = POOL + RUNS
-        self._nobody = POOL * num_lines * 4 * LINE
+        self._record_bytes = 8 * LINE_WORDS * num_lines
+        self._nobody = POOL * self._record_bytes
         self._kind = lanes_of(I32, RUNS)
         self.num_words = 0
         self._records = self._room((POOL + 1) * num_lines * LINE // 2)
@@ -56,7 +57,7 @@ class Queues:
         builder.branch(loop)
         builder.position_at_end(loop)
         i = builder.phi(I64)
-        place = builder.trunc(builder.mul(i, constant(I64, self.num_lines * 4 * LINE)), I32)
+        place = builder.trunc(builder.mul(i, constant(I64, self._record_bytes)), I32)
         entry = builder.add(i, constant(I64, queue * self.capacity))
         builder.store(place, self._at(self._waiting, entry, I32))
         following = builder.add(i, constant(I64, 1))

@@ -9,6 +9,7 @@ from quorisk.analysis.decision.levers import levers
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
+from tests.support import FLIPPING_FILE
 
 
 @pytest.fixture
@@ -47,30 +48,9 @@ def test_a_flip_takes_as_many_tries_more_as_narrowing_it_down_does(clock):
     assert left == [6, 5, 4, 3, 2, 1, 0]
 
 
-FILE = """
-protocol = "bookkeeper"
-[model]
-bookies = 2
-clients = 1
-write_quorum = 2
-entries = 1
-inflight = 1
-[faults]
-max_lost = 2
-[rates]
-bookie_is_lost = 0.001
-[run]
-runs = 20000
-lifetime = 100.0
-target = 0.005
-[grid]
-ack_quorum = [1, 2]
-"""
-
-
 def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than_they_tell(tmp_path, monkeypatch):
     path = tmp_path / "x.toml"
-    path.write_text(FILE, "utf-8")
+    path.write_text(FLIPPING_FILE, "utf-8")
     experiment = config.load(path)
     said: list[str] = []
     monkeypatch.setattr("quorisk.analysis.decision.pace._SOON_S", 0.0)
