@@ -12,10 +12,10 @@ from quorisk.analysis.exact import storm
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
 from scripts.validation.page import Check, relative
-from tests.analysis.exact import test_exact as chains
+from tests.analysis.exact import chains
 from tests.external import copysets, herman, mttdl, pbs, retransmission, tandem
 from tests.kernels.protocols import test_oracle as oracle
-from tests.support import run, values_of
+from tests.support import point_of, run, values_of
 
 SMALL = 20_000
 """States that a quick check searches at most."""
@@ -161,11 +161,7 @@ def sampling(quick: bool) -> Check:
     runs, rows, inside = 50_000 if quick else 400_000, [], True
     for model, values, loss, rates in chains.ESTIMATED[:: 4 if quick else 1]:
         protocol = model in (chains.BOOKKEEPER, chains.COMPACTION, chains.KAFKA)
-        point = (
-            chains.point_of(model, loss, rates, **values)
-            if protocol
-            else chains.external_point(values or {}, rates, loss)
-        )
+        point = point_of(model, loss, rates, **values) if protocol else chains.external_point(values or {}, rates, loss)
         *_, exact = chains.solved(model, point)
         tally = run(model, point, runs, seed=17, threads=2)
         name, p = max(exact.invariants.items(), key=lambda each: (0 < each[1] < 1, each[1]))
