@@ -2,7 +2,9 @@
 
 import pytest
 
+from quorisk.analysis.experiment import config
 from quorisk.sparkjobs import folder, session
+from tests.sparkjobs.small import FILE
 
 
 @pytest.fixture(scope="module")
@@ -17,3 +19,11 @@ def spark(tmp_path_factory):
 def no_figures(monkeypatch):
     """Sweeps here draw no figures: a test that does not look at them need not wait for them."""
     monkeypatch.setattr("quorisk.sparkjobs.draw.figures", lambda *_, **__: ())
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads the small grid, with overrides."""
+    path = tmp_path / "small.toml"
+    path.write_text(FILE)
+    return lambda *overrides: config.load(path, overrides)

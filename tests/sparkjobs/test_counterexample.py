@@ -9,7 +9,7 @@ import pytest
 from quorisk.analysis.experiment import config
 from quorisk.sparkjobs import counterexample as shown
 from quorisk.sparkjobs.counterexample import counterexample
-from tests.sparkjobs.test_sweep import directly
+from tests.sparkjobs.small import directly
 from tests.support import SMALL_FILE
 
 FILE = f"""{SMALL_FILE}[run]

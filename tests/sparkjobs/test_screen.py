@@ -1,4 +1,4 @@
-"""What a sweep shows on screen fits there: data loss always, what else breaks while there is room for it."""
+"""What a sweep shows on screen: data loss always, what else breaks while there is room for it, and how far it is."""
 
 import io
 
@@ -29,3 +29,15 @@ def test_a_wide_screen_shows_all_that_breaks_and_a_narrow_one_says_what_it_leave
     assert "Not enough room here; see report.html for" in " ".join(narrow)
     assert max(map(len, narrow)) <= 70
     assert any("0.03" in line for line in narrow)
+
+
+def test_the_bar_counts_on_a_terminal_and_only_there():
+    shown, piped = io.StringIO(), io.StringIO()
+    for file, is_terminal in ((shown, True), (piped, False)):
+        console = Console(file=file, force_terminal=is_terminal, width=120)
+        with screen.Bar(console, 2) as bar:
+            bar.expect(30.0)
+            bar.advance(10.0, 10, 1, 0)
+            bar.advance(10.0, 5, 2, 1)
+    assert "1 of 2 points 15 runs 3 losses" in shown.getvalue()
+    assert piped.getvalue() == ""
