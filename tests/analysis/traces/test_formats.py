@@ -15,7 +15,7 @@ from quorisk.kernels.telling import Function, Message, Set
 from quorisk.plots import sequence
 from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
 from scripts.counterexamples import SHOWCASES
-from tests.analysis.traces.test_trace import showcase
+from tests.analysis.traces.showcases import showcase
 from tests.support import ROOT, params_of, random_walks
 
 DATA = ROOT / "tests" / "data"
