@@ -12,9 +12,7 @@ from quorisk.analysis.experiment.keys import keys_of
 from quorisk.analysis.experiment.profiles import BUILT_IN
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.protocols import registry
-from tests.analysis.experiment.test_config import BOOKKEEPER, read
-
-__all__ = ["read"]
+from tests.analysis.experiment.files import BOOKKEEPER
 
 TWO = (
     BOOKKEEPER

@@ -11,9 +11,7 @@ from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import ConfigError
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.plots import quantities
-from tests.analysis.experiment.test_config import BOOKKEEPER, read
-
-__all__ = ["read"]
+from tests.analysis.experiment.files import BOOKKEEPER
 
 YEAR = Fraction("365.25") * 24 * 3600
 RATES = {
