@@ -23,8 +23,10 @@ from quorisk.kernels.tracing.folding import new_graph
 from quorisk.kernels.tracing.machine import I32, I64, POINTER, lanes_of
 from quorisk.kernels.tracing.trace import Word
 from tests.kernels.engines import fuzz, lamps
-from tests.kernels.engines.test_lanes import losing, no_kernels_at_hand  # noqa: F401
+from tests.kernels.engines.losing import losing
 from tests.support import point_of
+
+pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 Emit = Callable[[ir.IRBuilder, Any, Any], None]
 

@@ -19,8 +19,10 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.observe import observe
 from tests.kernels.engines import fuzz
-from tests.kernels.engines.test_lanes import OF_16_BITS, RUNS, losing, no_kernels_at_hand, prepared  # noqa: F401
+from tests.kernels.engines.losing import OF_16_BITS, RUNS, losing, prepared
 from tests.support import point_of
+
+pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])

@@ -1,0 +1,255 @@
+"""Going over to kernels compiled for one configuration: when it is done, to which, and when it is not."""
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quorisk.kernels.engines import lanes, numba_engine
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.lanes import build, switch
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape
+from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.model import LOST
+from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing, prepared
+
+pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
+
+
+def test_of_all_that_need_a_kernel_at_one_time_one_compiles_it(monkeypatch, tmp_path):
+    compiled, compile_, together = list[bytes](), build._compile, threading.Barrier(3)
+
+    def slow(*given):
+        made = compile_(*given)
+        compiled.append(made[1])
+        return made
+
+    def need() -> Kernel | None:
+        together.wait()
+        return prepared(OF_32_BITS).kernel
+
+    monkeypatch.setattr(build, "_compile", slow)
+    with ThreadPoolExecutor(3) as threads:
+        kernels = [each.result() for each in [threads.submit(need) for _ in range(3)]]
+    assert len(compiled) == 1
+    assert len({id(kernel) for kernel in kernels}) == 3
+    assert [path.suffix for path in tmp_path.iterdir()] == [""]
+
+
+def test_a_kernel_that_differs_is_told_of_and_never_used():
+    found = prepared()
+    kernel, job = found.kernel, Job(0, 0, RUNS)
+    assert kernel is not None
+
+    def wrong(seed: int, *others: int) -> None:
+        kernel.run(seed + 1, *others)
+
+    found.kernel = kernel._replace(run=wrong)
+    assert np.array_equal(found.record(7, job), numba_engine.record(found.model, found.points, job, 7))
+    expected = numba_engine.tally_of(found.model, found.points, 7, job)
+    with pytest.warns(RuntimeWarning, match="differ from the generic engine's for runs 0 to 2999 of seed 7"):
+        assert np.array_equal(found.tally(7, job, 0), expected)
+    assert found.kernel is None
+    assert found.why_not == "its results differ from the generic engine's"
+    assert np.array_equal(found.tally(7, job, 0), expected)
+
+
+def test_each_kernel_is_compared_that_takes_over():
+    found, job = prepared(), Job(0, 0, RUNS)
+    kernel, expected = found.kernel, numba_engine.tally_of(found.model, found.points, 7, job)
+    assert kernel is not None
+    assert np.array_equal(found.tally(7, job, 0), expected)
+    found.kernel = kernel._replace(run=lambda seed, *others: kernel.run(seed + 1, *others))
+    with pytest.warns(RuntimeWarning, match="differ from the generic engine's"):
+        assert np.array_equal(found.tally(7, job, 0), expected)
+    assert found.kernel is None
+
+
+def test_a_first_chunk_is_run_both_ways_and_the_next_by_the_kernel_alone(monkeypatch):
+    found, calls = prepared(), list[Job]()
+    monkeypatch.setattr(Switch, "_generic", generic := counted(calls))
+    first, second = Job(0, 0, RUNS), Job(0, RUNS, RUNS)
+    assert np.array_equal(found.tally(7, first, RUNS), generic(found, 7, first))
+    assert calls[0] == first
+    calls.clear()
+    found.tally(7, second, 0)
+    assert not calls
+
+
+def counted(calls: list[Job]):
+    def generic(self: Switch, seed: int, job: Job) -> np.ndarray:
+        calls.append(job)
+        return numba_engine.tally_of(self.model, self.points, seed, job)
+
+    return generic
+
+
+def test_a_sweep_goes_over_to_kernels_and_nobody_sees_it(monkeypatch):
+    model, point = losing()
+    points = pack(model, [point, point._replace(max_steps=20)])
+    jobs = [Job(0, 0, 70_000), Job(1, 5, 40_000), Job(0, 1 << 40, 20_000)]
+    expected = numba_engine.simulate(model, points, jobs, 8)
+    monkeypatch.setattr(switch, "WORTH_COMPILING_S", 0.0)
+    monkeypatch.setattr(switch, "WORTH_LOADING_S", 0.0)
+    for _ in range(2):  # the second time there are kernels at hand
+        assert np.array_equal(lanes.simulate(model, points, jobs, 8, threads=2), expected)
+        for thread in threading.enumerate():
+            if thread.name == "compile":
+                thread.join()
+    assert lanes.switches.get(model, points, 0).kernel is not None
+    records = lanes.record(model, points, Job(0, 3, 500), 8)
+    assert np.array_equal(records, numba_engine.record(model, points, Job(0, 3, 500), 8))
+
+
+def test_short_runs_stay_with_the_generic_engine():
+    model, point = losing()
+    points, jobs = pack(model, [point]), [Job(0, 0, 1000)]
+    assert np.array_equal(lanes.simulate(model, points, jobs, 8), numba_engine.simulate(model, points, jobs, 8))
+    assert lanes.switches.get(model, points, 0).kernel is None
+
+
+def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
+    model, point = losing()
+    points, jobs = pack(model, [point]), [Job(0, 0, 1000)]
+    numba_engine.simulate(model, points, jobs, 8)  # which loads the engine: that takes long enough, too
+    lanes.simulate(model, points, jobs, 8, later=10**9)
+    for thread in threading.enumerate():
+        if thread.name == "compile":
+            thread.join()
+    assert lanes.switches.get(model, points, 0).kernel is not None
+
+
+@pytest.mark.parametrize(
+    ("worth_s", "operations", "gains", "in_use", "best"),
+    [
+        (math.inf, 800, (10, 20, 15), [None, OF_16_BITS, OF_32_BITS], OF_32_BITS),
+        (math.inf, 800, (10, 5, 15), [None, OF_16_BITS, OF_16_BITS], OF_16_BITS.twice()),
+        (5.0, 800, (10, 20, 15), [None], OF_16_BITS),
+        (5.0, 800, (0.5, 20, 15), [None, None, OF_32_BITS], OF_32_BITS),
+        (1.0, 800, (0.5, 20, 15), [None], None),
+        (math.inf, 801, (10, 5), [None, OF_16_BITS], OF_16_BITS),
+        (math.inf, 1201, (3, 5), [None, OF_16_BITS], QUEUED),
+        (math.inf, 1201, (0.5, 5), [None, None], QUEUED),
+        (math.inf, 1201, (1.5, 1.2, 1.8), [None, OF_16_BITS, OF_16_BITS], SCALAR),
+    ],
+)
+def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, operations, gains, in_use, best):
+    """One that gains much is in use before the next is compiled, which is not done for runs that end soon."""
+    found, seen, kernel = prepared(), list[Shape | None](), prepared().kernel
+    found.kernel, left, speeds = None, list(gains), dict[Any, float]()
+    assert kernel is not None
+
+    def look(self, timed: bool, shape: Shape) -> Kernel:
+        seen.append(self.kernel and self.kernel.shape)
+        return kernel._replace(shape=shape, operations=operations)
+
+    def times_as_fast(self, new: Any, old: Any, trial_s: float) -> float:
+        speeds[new] = left.pop(0)
+        return speeds[new] / speeds.get(old, 1.0)
+
+    monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
+    monkeypatch.setattr(Switch, "_with", look)
+    monkeypatch.setattr(Switch, "_times_as_fast", times_as_fast)
+    found.prepare(worth_s=worth_s)
+    assert seen == in_use
+    assert (found.kernel and found.kernel.shape) == best
+    assert found.why_not == (None if best else "it would not be faster")
+
+
+def test_none_is_tried_once_kernels_are_given_up(monkeypatch):
+    found, tried, kernel = prepared(), list[Shape](), prepared().kernel
+    found.kernel = None
+    assert kernel is not None
+
+    def give_up_meanwhile(self, timed: bool, shape: Shape) -> Kernel:
+        tried.append(shape)
+        self._give_up("its results differ")
+        return kernel._replace(shape=shape)
+
+    monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
+    monkeypatch.setattr(Switch, "_with", give_up_meanwhile)
+    monkeypatch.setattr(Switch, "_times_as_fast", lambda self, new, old, trial_s: 9.0)
+    found.prepare()
+    assert (found.kernel, found.why_not, tried) == (None, "its results differ", [OF_16_BITS])
+
+
+def test_a_kernel_that_fails_leaves_the_one_in_use(monkeypatch):
+    found, idle = prepared(), prepared()
+
+    def fail(self, timed: bool, shape: Shape) -> Kernel:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Switch, "_with", fail)
+    with pytest.warns(RuntimeWarning, match="a kernel was not compiled: MemoryError: no room"):
+        found._prepare_beside(True, math.inf)
+    assert found.kernel is not None
+    assert found.why_not is None
+    idle.kernel = None
+    with pytest.warns(RuntimeWarning):
+        idle._prepare_beside(True, math.inf)
+    assert idle.why_not == "MemoryError: no room"
+
+
+def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypatch):
+    model, point = losing()
+    found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
+    monkeypatch.setattr(Switch, "_prepare_beside", lambda self, timed, worth_s: asked.append(timed))
+    monkeypatch.setattr(Switch, "_is_kept", lambda self, timed: timed)
+    monkeypatch.setattr(Switch, "_needs_time", lambda self, asking: False)
+    nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
+    found._consider(nothing, 1.0, 1000, 0)
+    found._begun = False
+    found._consider(nothing, 60.0, 1000, 0)
+    for thread in threading.enumerate():
+        if thread.name == "compile":
+            thread.join()
+    assert asked == [True, False]
+
+
+def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path):
+    job = Job(0, 0, RUNS)
+    expected = prepared().tally_all(7, job)
+    (kept,) = tmp_path.iterdir()
+    monkeypatch.setattr(build, "_compile", lambda *given: pytest.fail("it was at hand"))
+    prepared()
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "folder", lambda: tmp_path)
+    content = kept.read_bytes()
+    kept.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+    assert np.array_equal(prepared().tally_all(7, job), expected)
+    assert kept.read_bytes() == content
+
+
+def test_why_there_is_no_kernel(monkeypatch):
+    model, point = losing()
+
+    def why(timed=True, shape=SCALAR, **changed) -> str | None:
+        found = Switch(model, pack(model, [point._replace(**changed)]), 0)
+        found.prepare(timed=timed, shape=shape)
+        assert found.kernel is None
+        return found.why_not
+
+    assert why(timed=False, horizon=1.0) == "a run with a horizon needs the time"
+    assert why(shape=Shape(8, 32), max_steps=1 << 40) == "max_steps of lanes: 1 to 1073741824"
+    assert why(rates={action.name: 0.0 for action in model.actions}) == "all rates are 0"
+
+    def untraceable(*given):
+        raise TypeError("a branch on a traced value")
+
+    monkeypatch.setattr(build, "_observed", untraceable)
+    assert why() == "compaction cannot be traced: a branch on a traced value"
+
+
+def test_losing_runs_are_timed_where_there_are_many():
+    model, point = losing()
+    found = Switch(model, pack(model, [point]), 0)
+    found.prepare()
+    assert found.kernel is not None
+    assert found.kernel.timed
+    tally = numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, RUNS))
+    assert tally[LOST] > RUNS / 64
+    assert math.isinf(found.points.horizons[0])
