@@ -1,42 +1,18 @@
-"""The literal interpreter's bookies and writers that fail, written from the statement of these faults as actions.
+"""Bookies and writers that fail, written from the statement of these faults as actions.
 
-A fault sends nothing: each function yields (label, next state) for every instance that is enabled. `constants` are
-`tests.references.bookkeeper.Constants`.
+A fault sends nothing: each function yields (label, next state) for every instance that is enabled. `k` stands for
+the constants.
 """
 
 from collections.abc import Hashable, Iterator
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any
 
-from quorisk.kernels.protocols.bookkeeper.describe import (
-    ADD_REQUEST,
-    CLOSED,
-    FENCE_REQUEST,
-    LOST,
-    ON_ITS_WAY,
-    OPEN,
-    READ_REQUEST,
-    WITHDRAWN,
-    Bookies,
-    Fragment,
-    Message,
-)
+from quorisk.kernels.protocols.bookkeeper.describe import CLOSED, LOST, ON_ITS_WAY, OPEN, WITHDRAWN, Fragment, Message
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
+from tests.references.bookkeeper.state import REQUESTS, put, spans_two_racks
 
-T = TypeVar("T")
 Change = tuple[Hashable, State]
-REQUESTS = (ADD_REQUEST, FENCE_REQUEST, READ_REQUEST)
-
-
-def put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
-    return (*values[:index], value, *values[index + 1 :])
-
-
-def spans_two_racks(ensemble: Bookies, constants: Any) -> bool:
-    """Whether placement is content with an ensemble; without racks it is with any."""
-    if constants.racks == 0 or not constants.rack_aware_placement:
-        return True
-    return len({bookie % constants.racks for bookie in ensemble}) > 1
 
 
 def break_requests(s: State, b: int) -> State:

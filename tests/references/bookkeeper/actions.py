@@ -1,0 +1,102 @@
+"""All actions in the order of Next, and the enabled instances of a state."""
+
+from collections.abc import Callable, Hashable, Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, ClientState
+from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
+from tests.references.bookkeeper.bookies import (
+    bookie_sends_add_confirmed_response,
+    bookie_sends_add_fenced_response,
+    bookie_sends_fencing_read_lac_response,
+    bookie_sends_read_response,
+)
+from tests.references.bookkeeper.clients import (
+    client_changes_ensemble,
+    client_closes_ledger_fail,
+    client_closes_ledger_success,
+    client_creates_ledger,
+    client_receives_add_confirmed_response,
+    client_receives_add_fenced_response,
+    client_receives_fencing_read_lac_response,
+    client_receives_recovery_read_response,
+    client_resends_pending_add_op,
+    client_sends_add_entry_requests,
+    client_sends_recovery_read_requests,
+    client_starts_recovery,
+    client_writes_back_entry,
+    recovery_client_changes_ensemble,
+    recovery_client_closes_ledger,
+    recovery_client_receives_add_confirmed_response,
+    recovery_client_sends_pending_add_op,
+)
+from tests.references.bookkeeper.faults import FAULT_ACTIONS
+from tests.references.bookkeeper.state import REQUESTS, Constants, Effect, View
+
+BOOKIE_ACTIONS: tuple[Callable[[View], Iterator[Effect]], ...] = (
+    bookie_sends_add_confirmed_response,
+    bookie_sends_add_fenced_response,
+    bookie_sends_fencing_read_lac_response,
+    bookie_sends_read_response,
+)
+CLIENT_ACTIONS: tuple[Callable[[View, ClientState], Iterator[Effect]], ...] = (
+    client_creates_ledger,
+    client_sends_add_entry_requests,
+    client_receives_add_confirmed_response,
+    client_receives_add_fenced_response,
+    client_changes_ensemble,
+    client_resends_pending_add_op,
+    client_closes_ledger_success,
+    client_closes_ledger_fail,
+    client_starts_recovery,
+    client_receives_fencing_read_lac_response,
+    client_sends_recovery_read_requests,
+    client_receives_recovery_read_response,
+    client_writes_back_entry,
+    recovery_client_receives_add_confirmed_response,
+    recovery_client_changes_ensemble,
+    recovery_client_sends_pending_add_op,
+    recovery_client_closes_ledger,
+)
+SPEC_ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACTIONS))
+ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in FAULT_ACTIONS))
+
+
+class Instance(NamedTuple):
+    """One enabled way to take an action; an outcome is (messages sent, messages lost, next state)."""
+
+    action: str
+    label: Hashable
+    outcomes: list[tuple[int, int, State]]
+
+
+def effects(view: View) -> Iterator[tuple[str, Effect]]:
+    for bookie_action in BOOKIE_ACTIONS:
+        for effect in bookie_action(view):
+            yield bookie_action.__name__, effect
+    for client_action in CLIENT_ACTIONS:
+        for client in view.state.clients:
+            for effect in client_action(view, client):
+                yield client_action.__name__, effect
+    for fault in FAULT_ACTIONS:
+        for label, after in fault(view.state, view.constants):
+            yield fault.__name__, (label, after, [])
+
+
+def instances(state: State, constants: Constants) -> list[Instance]:
+    """The enabled instances: by action in the order of Next, then by client where the action has one."""
+    view = View(state, constants, dict(state.messages))
+    found = []
+    for action, (label, after, to_send) in effects(view):
+        sends = sorted(to_send, key=lambda m: m.bookie)
+        if any(m in view.counts for m in sends):
+            continue  # the spec never sends a message twice
+        outcomes = []
+        to_down = {m for m in sends if m.type in REQUESTS and m.bookie in state.b_down}  # lost without a coin thrown
+        coins = [m for m in sends if m not in to_down]
+        for lost in (set(c) for n in range(len(coins) + 1) for c in combinations(coins, n)):
+            fates = {(m, LOST if m in lost | to_down else ON_ITS_WAY) for m in sends}
+            outcomes.append((len(coins), len(lost), after._replace(messages=after.messages | fates)))
+        found.append(Instance(action, label, outcomes))
+    return found

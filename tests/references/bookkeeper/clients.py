@@ -1,0 +1,284 @@
+"""What clients do: the original one writes the ledger, a recovery client reads, writes back and closes it."""
+
+from collections.abc import Iterator
+
+from quorisk.kernels.protocols.bookkeeper.describe import (
+    ABORTED,
+    ADD_REQUEST,
+    ADD_RESPONSE,
+    CLOSED,
+    FENCE_REQUEST,
+    FENCE_RESPONSE,
+    FENCING_PHASE,
+    IN_RECOVERY,
+    LOST,
+    NO_SUCH_ENTRY,
+    OK,
+    ON_ITS_WAY,
+    OPEN,
+    READ_REQUEST,
+    READ_RESPONSE,
+    READ_WRITE_PHASE,
+    UNKNOWN,
+    WITHDRAWN,
+    ClientState,
+    Entry,
+    Fragment,
+    Message,
+    PendingAddOp,
+)
+from tests.references.bookkeeper.state import (
+    NOBODY,
+    Effect,
+    View,
+    add_requests,
+    current,
+    handled,
+    is_earliest,
+    put,
+    quorum_coverage,
+    select_ensemble,
+    with_client,
+)
+
+WRITES, READS = (ADD_REQUEST, ADD_RESPONSE), (READ_REQUEST, READ_RESPONSE)
+NEED_MORE_RESPONSES = "need_more_responses"
+
+
+# ---- Shared by the original and the recovery client ----
+
+
+def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
+    quorum = v.constants.ack_quorum
+    for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=recovery, success=True):
+        if not is_earliest(v, msg) or msg.bookie not in current(c).ensemble:
+            continue
+        index = msg.entry.id - 1
+        confirmed = put(c.confirmed, index, c.confirmed[index] | {msg.bookie})
+        lac = 0 if v.constants.literal else c.lac
+        while lac < len(confirmed) and len(confirmed[lac]) >= quorum:  # entry lac + 1
+            lac += 1
+        done = {op for op in c.pending_add_ops if len(confirmed[op.entry.id - 1]) >= quorum and op.entry.id <= lac}
+        client = c._replace(confirmed=confirmed, lac=max(lac, c.lac), pending_add_ops=c.pending_add_ops - done)
+        yield msg, handled(with_client(v.state, client), [msg]), []
+
+
+def needs_resend(op: PendingAddOp, fragment: Fragment) -> bool:
+    return op.fragment_id != fragment.id or op.ensemble != fragment.ensemble
+
+
+def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
+    s = v.state
+    commit = not recovery or not v.constants.defer_recovery_ensemble_change
+    if any(needs_resend(op, current(c)) for op in c.pending_add_ops):
+        return
+    if commit and c.meta_version != s.meta_version:
+        return
+    timed_out = v.find(LOST, WRITES, cid=c.id, recovery=recovery)
+    failed = current(c).ensemble & {m.bookie for m in timed_out}
+    new_ensemble = select_ensemble(v, current(c).ensemble - failed, failed)
+    if not failed or new_ensemble is None:
+        return
+    first_entry_id = c.lac + 1
+    if first_entry_id == current(c).first_entry_id:
+        fragments = (*c.fragments[:-1], current(c)._replace(ensemble=new_ensemble))
+    else:
+        fragments = (*c.fragments, Fragment(len(c.fragments) + 1, new_ensemble, first_entry_id))
+    confirmed = c.confirmed[: first_entry_id - 1] + tuple(acks - failed for acks in c.confirmed[first_entry_id - 1 :])
+    client = c._replace(confirmed=confirmed, fragments=fragments, curr_fragment=fragments[-1])
+    if commit:
+        client = client._replace(meta_version=s.meta_version + 1)
+        s = s._replace(meta_fragments=fragments, meta_version=s.meta_version + 1)
+    cleared = [m for m in timed_out if m.bookie in failed]
+    yield c.id, handled(with_client(s, client), cleared, LOST), []
+
+
+def resend_pending_add_op(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
+    for op in c.pending_add_ops:
+        earlier_alike = any(
+            (other.fragment_id, other.ensemble) == (op.fragment_id, op.ensemble) and other.entry.id < op.entry.id
+            for other in c.pending_add_ops
+        )
+        if needs_resend(op, current(c)) and not earlier_alike:
+            moved = op._replace(fragment_id=current(c).id, ensemble=current(c).ensemble)
+            client = c._replace(pending_add_ops=(c.pending_add_ops - {op}) | {moved})
+            new_bookies = current(c).ensemble - op.ensemble
+            yield op, with_client(v.state, client), add_requests(c, op.entry, new_bookies, recovery)
+
+
+def version_allows_close(v: View, c: ClientState) -> bool:
+    return c.meta_version == v.state.meta_version or not v.constants.close_checks_version
+
+
+# ---- The original client ----
+
+
+def client_creates_ledger(v: View, c: ClientState) -> Iterator[Effect]:
+    ensemble = select_ensemble(v, NOBODY, NOBODY)
+    if v.state.meta_status is None and c.meta_version is None and ensemble is not None:
+        fragments = (Fragment(1, ensemble, 1),)
+        client = c._replace(status=OPEN, meta_version=1, fragments=fragments, curr_fragment=fragments[0])
+        s = v.state._replace(meta_status=OPEN, meta_version=1, meta_fragments=fragments)
+        yield c.id, with_client(s, client), []
+
+
+def client_sends_add_entry_requests(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == OPEN and c.lap - c.lac < v.constants.inflight and c.lap < v.constants.entries:
+        entry = Entry(c.lap + 1, c.lap + 1)
+        op = PendingAddOp(entry, current(c).id, current(c).ensemble)
+        client = c._replace(lap=entry.id, pending_add_ops=c.pending_add_ops | {op})
+        yield c.id, with_client(v.state, client), add_requests(c, entry, current(c).ensemble, False)
+
+
+def client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == OPEN:
+        yield from receive_add_confirmed_response(v, c, False)
+
+
+def client_receives_add_fenced_response(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == OPEN:
+        for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=False, success=False):
+            if is_earliest(v, msg) and msg.bookie in current(c).ensemble:
+                yield msg, handled(with_client(v.state, c._replace(status=WITHDRAWN)), [msg]), []
+
+
+def client_changes_ensemble(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == OPEN and v.state.meta_status == OPEN:
+        yield from change_ensemble(v, c, False)
+
+
+def client_resends_pending_add_op(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == OPEN:
+        yield from resend_pending_add_op(v, c, False)
+
+
+def client_closes_ledger_success(v: View, c: ClientState) -> Iterator[Effect]:
+    s = v.state
+    if c.status == OPEN and s.meta_status == OPEN and version_allows_close(v, c):
+        assert c.meta_version is not None
+        s = s._replace(meta_status=CLOSED, meta_last_entry=c.lac, meta_version=s.meta_version + 1)
+        yield c.id, with_client(s, c._replace(status=CLOSED, meta_version=c.meta_version + 1)), []
+
+
+def client_closes_ledger_fail(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == OPEN and v.state.meta_status != OPEN:
+        yield c.id, with_client(v.state, c._replace(status=WITHDRAWN, meta_version=None)), []
+
+
+# ---- The recovery client ----
+
+
+def client_starts_recovery(v: View, c: ClientState) -> Iterator[Effect]:
+    s = v.state
+    if c.status is None and s.meta_status in (OPEN, IN_RECOVERY):
+        last = s.meta_fragments[-1]
+        client = c._replace(
+            status=IN_RECOVERY,
+            meta_version=s.meta_version + 1,
+            recovery_phase=FENCING_PHASE,
+            fragments=s.meta_fragments,
+            curr_fragment=last,
+            recovery_ensemble=last.ensemble,
+        )
+        s = s._replace(meta_status=IN_RECOVERY, meta_version=s.meta_version + 1)
+        yield c.id, with_client(s, client), [Message(FENCE_REQUEST, bookie, c.id) for bookie in last.ensemble]
+
+
+def client_receives_fencing_read_lac_response(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.recovery_phase == FENCING_PHASE:
+        for msg in v.arrived(FENCE_RESPONSE, cid=c.id):
+            floor = current(c).first_entry_id - 1 if v.constants.recovery_lac_floor else 0
+            lac = max(msg.lac, floor)
+            client = c._replace(fenced=c.fenced | {msg.bookie}, lac=max(lac, c.lac), lap=max(lac, c.lap))
+            yield msg, handled(with_client(v.state, client), [msg]), []
+
+
+def client_sends_recovery_read_requests(v: View, c: ClientState) -> Iterator[Effect]:
+    k = v.constants
+    starts = c.recovery_phase == FENCING_PHASE and quorum_coverage(len(c.fenced), len(c.recovery_ensemble), k)
+    idle = c.last_recoverable_entry is None and c.curr_read_entry is None
+    continues = c.recovery_phase == READ_WRITE_PHASE and idle
+    if c.status == IN_RECOVERY and (starts or continues):
+        ensemble = c.recovery_ensemble if k.recovery_reads_initial_ensemble else current(c).ensemble
+        entry_id = c.lap + 1
+        client = c._replace(recovery_phase=READ_WRITE_PHASE, curr_read_entry=entry_id)
+        client = client._replace(fenced=NOBODY, recovery_ensemble=ensemble)
+        read = Message(READ_REQUEST, -1, c.id, Entry(entry_id, None), fence=k.fence_recovery_reads)
+        reads = [read._replace(bookie=bookie) for bookie in ensemble]
+        yield c.id, with_client(v.state, client), reads
+
+
+def read_status(v: View, c: ClientState, responses: frozenset[Message]) -> str:
+    k = v.constants
+    timed_out = c.recovery_ensemble & {m.bookie for m in v.find(LOST, READS, cid=c.id)}
+    if any(msg.code == OK for msg in responses):
+        return OK
+    negative = sum(msg.code == NO_SUCH_ENTRY for msg in responses)
+    if quorum_coverage(negative, k.write_quorum, k) or (negative > 0 and not k.strict_negative_reads):
+        return NO_SUCH_ENTRY
+    if len(responses) + len(timed_out) == k.write_quorum:
+        return UNKNOWN
+    return NEED_MORE_RESPONSES
+
+
+def client_receives_recovery_read_response(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status != IN_RECOVERY or c.recovery_phase != READ_WRITE_PHASE:
+        return
+    for msg in v.arrived(READ_RESPONSE, cid=c.id):
+        if msg.entry.id != c.curr_read_entry:
+            continue
+        responses = c.read_responses | {msg}
+        status = read_status(v, c, responses)
+        if status == NEED_MORE_RESPONSES:
+            yield msg, handled(with_client(v.state, c._replace(read_responses=responses)), [msg]), []
+            continue
+        unread = v.find(ON_ITS_WAY, READS, cid=c.id)
+        others = [m for m in unread if m != msg and m.bookie in c.recovery_ensemble]
+        if others and v.constants.literal:
+            continue
+        client = c._replace(curr_read_entry=None, read_responses=frozenset())
+        if status == OK:
+            op = PendingAddOp(Entry(c.lap + 1, msg.entry.data), current(c).id, current(c).ensemble)
+            client = client._replace(lap=c.lap + 1, pending_add_ops=c.pending_add_ops | {op})
+        elif status == NO_SUCH_ENTRY:
+            client = client._replace(recovery_ensemble=NOBODY, last_recoverable_entry=msg.entry.id - 1)
+        else:
+            client = client._replace(recovery_ensemble=NOBODY, status=ABORTED)
+        yield msg, handled(with_client(v.state, client), [msg, *others]), []
+
+
+def client_writes_back_entry(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status != IN_RECOVERY or c.recovery_phase != READ_WRITE_PHASE:
+        return
+    sent = {m.entry for m in v.counts if m.type == ADD_REQUEST and m.cid == c.id and m.recovery}
+    unsent = [op for op in c.pending_add_ops if op.entry not in sent]
+    for op in unsent:
+        if all(op.entry.id <= other.entry.id for other in unsent):
+            yield c.id, v.state, add_requests(c, op.entry, current(c).ensemble, True)
+
+
+def recovery_client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == IN_RECOVERY:
+        yield from receive_add_confirmed_response(v, c, True)
+
+
+def recovery_client_changes_ensemble(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == IN_RECOVERY and v.state.meta_status == IN_RECOVERY:
+        yield from change_ensemble(v, c, True)
+
+
+def recovery_client_sends_pending_add_op(v: View, c: ClientState) -> Iterator[Effect]:
+    if c.status == IN_RECOVERY:
+        yield from resend_pending_add_op(v, c, True)
+
+
+def recovery_client_closes_ledger(v: View, c: ClientState) -> Iterator[Effect]:
+    s = v.state
+    if not (c.status == IN_RECOVERY == s.meta_status and c.recovery_phase == READ_WRITE_PHASE):
+        return
+    if version_allows_close(v, c) and c.last_recoverable_entry is not None and not c.pending_add_ops:
+        assert c.meta_version is not None
+        client = c._replace(status=CLOSED, meta_version=c.meta_version + 1)
+        s = s._replace(meta_status=CLOSED, meta_fragments=c.fragments)
+        s = s._replace(meta_last_entry=c.last_recoverable_entry, meta_version=s.meta_version + 1)
+        yield c.id, with_client(s, client), []

@@ -1,0 +1,160 @@
+"""What the actions share: the constants, the initial state, the view of a state, and the specification's helpers."""
+
+from collections.abc import Hashable, Iterable
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple, TypeVar
+
+from quorisk.kernels.protocols.bookkeeper.describe import (
+    ADD_REQUEST,
+    FENCE_REQUEST,
+    HANDLED,
+    ON_ITS_WAY,
+    READ_REQUEST,
+    Bookies,
+    ClientState,
+    Entry,
+    Fragment,
+    Message,
+)
+from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
+
+T = TypeVar("T")
+NOBODY: Bookies = frozenset()
+REQUESTS = (ADD_REQUEST, FENCE_REQUEST, READ_REQUEST)
+
+
+class Constants(NamedTuple):
+    """Sizes, the reading of the spec, one switch a safety mechanism, and which faults there are."""
+
+    bookies: int
+    clients: int
+    write_quorum: int
+    ack_quorum: int
+    entries: int
+    inflight: int
+    semantics: str = "intended"
+    fence_recovery_reads: bool = True
+    recovery_lac_floor: bool = True
+    recovery_reads_initial_ensemble: bool = True
+    defer_recovery_ensemble_change: bool = True
+    fence_unknown_ledger: bool = True
+    strict_negative_reads: bool = True
+    close_checks_version: bool = True
+    fence_on_unclean_shutdown: bool = True
+    limbo_on_unclean_shutdown: bool = True
+    rack_aware_placement: bool = True
+    racks: int = 0
+    max_lost: int = 0
+    max_amnesias: int = 0
+    writer_crash: bool = False
+    auto_recovery: bool = False
+    replacement: bool = False
+    lost_together: bool = False
+
+    @property
+    def literal(self) -> bool:
+        if self.semantics not in ("literal", "intended"):
+            raise ValueError(f"semantics is {self.semantics!r}, not 'literal' or 'intended'")
+        return self.semantics == "literal"
+
+
+class View(NamedTuple):
+    """What an action looks at: the state, the constants, and the messages as a dictionary."""
+
+    state: State
+    constants: Constants
+    counts: dict[Message, int]
+
+    def find(self, count: int, types: tuple[str, ...], **fields: object) -> list[Message]:
+        """The messages of these types that have this delivery count and these values."""
+        return [
+            m
+            for m, n in self.counts.items()
+            if n == count and m.type in types and all(getattr(m, f) == value for f, value in fields.items())
+        ]
+
+    def arrived(self, kind: str, **fields: object) -> list[Message]:
+        """The messages of a type that can be received now."""
+        return self.find(ON_ITS_WAY, (kind,), **fields)
+
+
+Effect = tuple[Hashable, State, Iterable[Message]]  # label, next state before the sends, messages to send
+
+
+def initial(constants: Constants) -> State:
+    """Nothing created, nothing stored, nothing sent."""
+    unconfirmed = (NOBODY,) * constants.entries
+    return State(
+        meta_status=None,
+        meta_fragments=(),
+        meta_last_entry=0,
+        meta_version=0,
+        b_entries=(frozenset(),) * constants.bookies,
+        b_fenced=(False,) * constants.bookies,
+        b_lac=(0,) * constants.bookies,
+        b_limbo=(False,) * constants.bookies,
+        b_down=NOBODY,
+        amnesias=0,
+        clients=tuple(ClientState(cid, unconfirmed) for cid in range(constants.clients)),
+        messages=frozenset(),
+    )
+
+
+# ---- Helpers ----
+
+
+def put(values: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+def current(client: ClientState) -> Fragment:
+    """The current fragment of a client that has one."""
+    assert client.curr_fragment is not None
+    return client.curr_fragment
+
+
+def with_client(state: State, client: ClientState) -> State:
+    return state._replace(clients=put(state.clients, client.id, client))
+
+
+def handled(state: State, messages: Iterable[Message], count: int = ON_ITS_WAY) -> State:
+    """The state in which these messages, which have this count, are done with."""
+    old = frozenset((m, count) for m in messages)
+    new = frozenset((m, HANDLED) for m, _ in old)
+    return state._replace(messages=(state.messages - old) | new)
+
+
+def is_earliest(v: View, msg: Message) -> bool:
+    """No receivable message of the same type, flag, client and bookie is about an earlier entry."""
+    alike = v.arrived(msg.type, recovery=msg.recovery, cid=msg.cid, bookie=msg.bookie)
+    return all(msg.entry.id <= m.entry.id for m in alike)
+
+
+def quorum_coverage(count: int, cohort_size: int, constants: Constants) -> bool:
+    return count >= cohort_size - constants.ack_quorum + 1
+
+
+def spans_two_racks(ensemble: Bookies, constants: Any) -> bool:
+    """Whether placement is content with an ensemble; without racks it is with any."""
+    if constants.racks == 0 or not constants.rack_aware_placement:
+        return True
+    return len({bookie % constants.racks for bookie in ensemble}) > 1
+
+
+def select_ensemble(v: View, include: Bookies, exclude: Bookies) -> Bookies | None:
+    """Of the valid ensembles the one with the smallest bit mask, or None; if any span two racks, of those."""
+    used = {fragment.ensemble for fragment in v.state.meta_fragments}
+    sized = (frozenset(e) for e in combinations(range(v.constants.bookies), v.constants.write_quorum))
+    valid = [e for e in sized if not e & (exclude | v.state.b_down) and include <= e and e not in used]
+    valid = [e for e in valid if spans_two_racks(e, v.constants)] or valid
+    return min(valid, key=lambda e: sum(1 << bookie for bookie in e), default=None)
+
+
+def fragment_of_entry_id(entry_id: int, fragments: tuple[Fragment, ...]) -> Fragment:
+    if len(fragments) == 1 or fragments[-1].first_entry_id <= entry_id:
+        return fragments[-1]
+    return next(f1 for f1, f2 in pairwise(fragments) if f1.first_entry_id <= entry_id < f2.first_entry_id)
+
+
+def add_requests(c: ClientState, entry: Entry, ensemble: Bookies, recovery: bool) -> list[Message]:
+    return [Message(ADD_REQUEST, bookie, c.id, entry, c.lac, recovery) for bookie in ensemble]

@@ -1,0 +1,48 @@
+"""All actions, by name."""
+
+from collections.abc import Callable
+
+from quorisk.kernels.protocols.kraft.spec import SpecState
+from tests.references.kraft.controller import (
+    fence_broker,
+    perform_partition_reassignment,
+    receive_alter_partition_request,
+    receive_broker_reg_request,
+    unfence_broker,
+)
+from tests.references.kraft.fetching import receive_fetch_request, receive_fetch_response, send_fetch_request
+from tests.references.kraft.leader import (
+    receive_alter_partition_response,
+    send_alter_partition_request,
+    write_record_to_leader,
+)
+from tests.references.kraft.lifecycle import (
+    broker_start,
+    data_loss_shutdown,
+    no_data_loss_shutdown,
+    receive_broker_reg_response,
+)
+from tests.references.kraft.metadata import receive_metadata_update
+from tests.references.kraft.state import Successors, Values
+
+ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
+    f.__name__: f
+    for f in (
+        broker_start,
+        receive_broker_reg_response,
+        receive_metadata_update,
+        send_alter_partition_request,
+        receive_alter_partition_response,
+        send_fetch_request,
+        receive_fetch_request,
+        receive_fetch_response,
+        write_record_to_leader,
+        data_loss_shutdown,
+        no_data_loss_shutdown,
+        receive_broker_reg_request,
+        receive_alter_partition_request,
+        fence_broker,
+        unfence_broker,
+        perform_partition_reassignment,
+    )
+}

@@ -1,0 +1,199 @@
+"""What a leader does: it writes records, advances the high watermark, acknowledges, and proposes another ISR."""
+
+from quorisk.kernels.protocols.kraft.spec import (
+    AlterRequest,
+    AlterResponse,
+    PartitionData,
+    PendingAlter,
+    Record,
+    ReplicaMetadata,
+)
+from tests.references.kraft.state import (
+    NOBODY,
+    Successors,
+    brokers,
+    discard,
+    hwm_of,
+    is_966,
+    is_leader,
+    leo_of,
+    log_of,
+    md_of,
+    peer,
+    pending_alter_partition_response,
+    put,
+    received,
+    reset_pending_alter_partition,
+    running,
+    subsets,
+)
+
+# ---- the high watermark and acknowledgements
+
+
+def get_commit_offset(s, b, maximal_isr, leo, peers):
+    if leo_of(s, b) == 1:
+        return 0
+
+    def committed(offset):
+        return all(b == b1 or (peers[b1 - 1].leo is not None and peers[b1 - 1].leo > offset) for b1 in maximal_isr)
+
+    return max((o for o in range(1, leo) if committed(o)), default=0)
+
+
+def acking_isr(s, v, b):
+    """What a high watermark waits for."""
+    md = md_of(s, b)
+    return md.maximal_isr if v["maximal_isr"] else md.isr
+
+
+def can_advance_hwm(v, isr, old_hwm, new_hwm):
+    safe = not is_966(v) or not v["min_isr_to_commit"] or len(isr) >= v["min_isr"]
+    return new_hwm > old_hwm and safe
+
+
+def send_acks_for(s, b, lower, higher, ack_type):
+    flo = s.aux_flo[b - 1]
+    values = {
+        r.value for r in log_of(s, b) if lower <= r.offset <= higher and flo is not None and r.offset >= flo
+    } & s.inv_sent - s.inv_pos_acked - s.inv_neg_acked
+    if higher >= lower:
+        assert lower >= 1
+        assert higher <= len(log_of(s, b))
+    if ack_type:
+        return s._replace(inv_pos_acked=s.inv_pos_acked | values)
+    return s._replace(inv_neg_acked=s.inv_neg_acked | values)
+
+
+def update_hwm_invariant_vars(s, b, old_hwm, new_hwm, ack_type):
+    after = send_acks_for(s, b, old_hwm, (new_hwm if ack_type else leo_of(s, b)) - 1, ack_type)
+    if new_hwm > s.inv_true_hwm:
+        more = log_of(s, b)[s.inv_true_hwm - 1 : new_hwm - 1]
+        assert len(more) == new_hwm - s.inv_true_hwm
+        after = after._replace(inv_true_hwm=new_hwm, inv_consumed=s.inv_consumed + more)
+    return after
+
+
+def maybe_advance_high_watermark(s, v, b, isr, old_hwm, new_hwm, ack_type):
+    if not can_advance_hwm(v, isr, old_hwm, new_hwm):
+        return s
+    s = s._replace(partition_data=put(s.partition_data, b, s.partition_data[b - 1]._replace(hwm=new_hwm)))
+    return update_hwm_invariant_vars(s, b, old_hwm, new_hwm, ack_type)
+
+
+def fail_pending_writes(s, b):
+    return send_acks_for(s, b, hwm_of(s, b), leo_of(s, b) - 1, False)
+
+
+def maybe_fail_pending_writes(s, v, b, new):
+    if hwm_of(s, b) < leo_of(s, b) and (len(new.isr) < v["min_isr"] or b != new.leader):
+        return fail_pending_writes(s, b)
+    return s
+
+
+def maybe_update_hwm_and_ack_on_partition_change(s, v, b, new):
+    new_hwm = get_commit_offset(s, b, new.maximal_isr, leo_of(s, b), s.partition_replica_state[b - 1]) + 1
+    return maybe_advance_high_watermark(s, v, b, new.isr, hwm_of(s, b), new_hwm, len(new.maximal_isr) >= v["min_isr"])
+
+
+# ---- actions
+
+
+def follower_is_caught_up(s, v, b, follower, timed_out_isr):
+    if follower in md_of(s, b).isr:
+        return follower not in timed_out_isr
+    leo = peer(s, b, follower).leo
+    return (
+        leo is not None
+        and (not v["catch_up_to_high_watermark"] or leo >= hwm_of(s, b))
+        and (not v["catch_up_to_epoch_start"] or leo >= s.partition_leso[b - 1])
+    )
+
+
+def alter_partition_requests(s, v, b, timed_out_isr) -> Successors:
+    md = md_of(s, b)
+    proposed = frozenset(b1 for b1 in md.replicas if b1 == b or follower_is_caught_up(s, v, b, b1, timed_out_isr))
+    if proposed == md.isr:
+        return
+
+    def epoch(b1):
+        if b1 == b:
+            return s.broker_state[b - 1].broker_epoch
+        return 0 if b1 in md.isr else peer(s, b, b1).broker_epoch
+
+    request = AlterRequest(
+        proposed,
+        tuple((b1, epoch(b1)) for b1 in sorted(proposed)),
+        md.leader_epoch,
+        md.partition_epoch,
+        s.broker_state[b - 1].broker_epoch,
+        b,
+    )
+    counters = s.aux_ctrs
+    if md.isr - proposed:
+        counters = counters._replace(leader_shrink_isr_ctr=counters.leader_shrink_isr_ctr + 1)
+    maximal = proposed | md.isr
+    yield s._replace(
+        messages=s.messages | {request},
+        partition_metadata=put(s.partition_metadata, b, md._replace(maximal_isr=maximal)),
+        partition_pending_ap=put(s.partition_pending_ap, b, PendingAlter(md.partition_epoch + 1, request)),
+        aux_ctrs=counters,
+    )
+
+
+def send_alter_partition_request(s, v) -> Successors:
+    for b in brokers(v):
+        if running(s, b) and not pending_alter_partition_response(s, b) and is_leader(s, b):
+            if s.aux_ctrs.leader_shrink_isr_ctr < v["max_isr_shrinks"]:
+                for timed_out in subsets(md_of(s, b).isr - {b}):
+                    yield from alter_partition_requests(s, v, b, timed_out)
+            else:
+                yield from alter_partition_requests(s, v, b, NOBODY)
+
+
+def commit_partition_change(s, v, b, new):
+    s = maybe_update_hwm_and_ack_on_partition_change(s, v, b, new)
+    return s._replace(partition_metadata=put(s.partition_metadata, b, new))
+
+
+def receive_alter_partition_response(s, v) -> Successors:
+    for m in received(s, AlterResponse):
+        b = m.dest
+        md = md_of(s, b)
+        if not (running(s, b) and is_leader(s, b) and pending_alter_partition_response(s, b)):
+            continue
+        if s.partition_pending_ap[b - 1].request != m.request:
+            continue
+        if m.error is None:
+            if not (m.partition_epoch > md.partition_epoch and m.leader_epoch == md.leader_epoch):
+                continue
+            new = ReplicaMetadata(m.replicas, m.isr, m.isr, m.leader, m.leader_epoch, m.partition_epoch)
+        else:
+            new = md._replace(maximal_isr=md.isr)
+        yield discard(reset_pending_alter_partition(commit_partition_change(s, v, b, new), b), m)
+
+
+def write_record_to_leader(s, v) -> Successors:
+    for b in brokers(v):
+        md = md_of(s, b)
+        if not (running(s, b) and is_leader(s, b) and len(md.maximal_isr) >= v["min_isr"]):
+            continue
+        for value in range(v["values"]):
+            if value in s.inv_sent:
+                continue
+            leo, data = leo_of(s, b), s.partition_data[b - 1]
+            log = (*data.log, Record(md.leader_epoch, leo, value))
+            commit = get_commit_offset(s, b, acking_isr(s, v, b), leo + 1, s.partition_replica_state[b - 1])
+            new_hwm = commit + 1 if can_advance_hwm(v, md.isr, data.hwm, commit + 1) else data.hwm
+            flo = leo if s.aux_flo[b - 1] is None else s.aux_flo[b - 1]
+            after = s._replace(
+                partition_data=put(s.partition_data, b, PartitionData(log, data.hwm, leo + 1)),
+                inv_sent=s.inv_sent | {value},
+                aux_flo=put(s.aux_flo, b, flo),
+            )
+            if v["acks"] == "1":
+                after = after._replace(inv_pos_acked=after.inv_pos_acked | {value})
+            if new_hwm > data.hwm:
+                after = update_hwm_invariant_vars(after, b, data.hwm, new_hwm, True)
+                after = after._replace(partition_data=put(s.partition_data, b, PartitionData(log, new_hwm, leo + 1)))
+            yield after

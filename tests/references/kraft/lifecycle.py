@@ -1,0 +1,118 @@
+"""How a broker starts, hears that it is registered, and shuts down."""
+
+from quorisk.kernels.protocols.kraft.spec import (
+    OFFLINE_CLEAN,
+    OFFLINE_DIRTY,
+    RUNNING,
+    STARTING,
+    BrokerState,
+    Fetcher,
+    FetchRequest,
+    FetchResponse,
+    RegisterRequest,
+    RegisterResponse,
+)
+from tests.references.kraft.controller import handle_broker_fenced
+from tests.references.kraft.leader import fail_pending_writes
+from tests.references.kraft.state import (
+    BLANK_FETCHER,
+    BLANK_METADATA,
+    EMPTY,
+    Successors,
+    brokers,
+    discard,
+    hwm_of,
+    is_966,
+    is_leader,
+    leo_of,
+    offline,
+    put,
+    received,
+    reset_all_follower_state,
+    reset_pending_acks,
+    reset_pending_alter_partition,
+)
+
+
+def broker_start(s, v) -> Successors:
+    for b in brokers(v):
+        if offline(s, b):
+            old, incarnation = s.broker_state[b - 1], s.aux_ctrs.incarn_ctr
+            epoch = old.broker_epoch if is_966(v) else 0
+            yield s._replace(
+                broker_state=put(s.broker_state, b, BrokerState(STARTING, epoch, incarnation, False)),
+                partition_status=put(s.partition_status, b, None),
+                messages=s.messages | {RegisterRequest(b, epoch, incarnation)},
+                aux_ctrs=s.aux_ctrs._replace(incarn_ctr=incarnation + 1),
+            )
+
+
+def receive_broker_reg_response(s, v) -> Successors:
+    for m in received(s, RegisterResponse):
+        b = m.dest
+        old = s.broker_state[b - 1]
+        if old.status == STARTING and not old.registered and old.incarnation_id == m.incarnation_id:
+            log = s.con_metadata_log[: max(m.metadata_offset - 1, 0)]
+            yield discard(s, m)._replace(
+                broker_state=put(s.broker_state, b, BrokerState(RUNNING, m.broker_epoch, old.incarnation_id, True)),
+                broker_metadata_log=put(s.broker_metadata_log, b, log),
+                partition_metadata=put(s.partition_metadata, b, BLANK_METADATA),
+            )
+
+
+def drop_fetch_sessions(s, b):
+    messages = frozenset(
+        m for m in s.messages if not (isinstance(m, FetchRequest | FetchResponse) and b in (m.dest, m.source))
+    )
+
+    def after(b1, row):
+        if b == b1:
+            return (BLANK_FETCHER,) * len(row)
+        fetcher = row[b - 1]
+        if not fetcher.pending_response:
+            return row
+        partition = fetcher.partition
+        return put(row, b, Fetcher(partition and partition._replace(delayed=True), False))
+
+    fetchers = tuple(after(b1, row) for b1, row in enumerate(s.broker_fetchers, 1))
+    return s._replace(messages=messages, broker_fetchers=fetchers)
+
+
+def shut_down(s, v, b, status, broker_epoch, counters) -> Successors:
+    """What the two shutdowns share."""
+    s = s._replace(aux_ctrs=counters)
+    if is_leader(s, b) and hwm_of(s, b) < leo_of(s, b):
+        s = fail_pending_writes(s, b)
+    s = reset_pending_acks(reset_pending_alter_partition(reset_all_follower_state(s, b), b), b)
+    s = drop_fetch_sessions(s, b)._replace(
+        broker_state=put(s.broker_state, b, BrokerState(status, broker_epoch, 0, False)),
+        partition_status=put(s.partition_status, b, None),
+    )
+    yield from handle_broker_fenced(s, v, b)
+
+
+def data_loss_shutdown(s, v) -> Successors:
+    """v3.5's UncleanShutdown."""
+    for b in brokers(v):
+        md, count = s.con_partition_metadata, s.aux_ctrs.data_loss_shutdown_ctr
+        if count >= v["max_lossy_shutdowns"] or offline(s, b):
+            continue
+        if not is_966(v) and v["avoid_last_replica_standing"] and md.isr == {b}:
+            continue
+        counters = s.aux_ctrs._replace(data_loss_shutdown_ctr=count + 1)
+        for after in shut_down(s, v, b, OFFLINE_DIRTY, 0, counters):
+            yield after._replace(
+                partition_data=put(s.partition_data, b, EMPTY), partition_leso=put(s.partition_leso, b, None)
+            )
+
+
+def no_data_loss_shutdown(s, v) -> Successors:
+    """v3.5's CleanShutdown."""
+    for b in brokers(v):
+        count = s.aux_ctrs.no_data_loss_shutdown_ctr
+        if count >= v["max_clean_shutdowns"] or offline(s, b):
+            continue
+        counters = s.aux_ctrs._replace(no_data_loss_shutdown_ctr=count + 1)
+        epoch = s.broker_state[b - 1].broker_epoch
+        for kept in [epoch, 0] if is_966(v) else [0]:
+            yield from shut_down(s, v, b, OFFLINE_CLEAN, kept, counters)
