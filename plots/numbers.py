@@ -10,6 +10,8 @@ _LEAST_POWER = -300
 """Of ten: floats near and below it have not all of their digits."""
 _NEAR_1 = 0.995
 """From here on a number has as many digits as it takes, so that only 1 is written 1."""
+_IN_FULL = 9999.5
+"""Below it numbers are written without a power of ten: thousands have four digits."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -19,7 +21,7 @@ def number(value: float) -> str:
         return f"{value:.{-_last_place(value)}f}"
     mantissa, _, power = f"{value:.{_DIGITS - 1}e}".partition("e")
     exponent = int(power)
-    if value == 0 or -3 <= exponent < 4:
+    if value == 0 or (exponent >= -3 and value < _IN_FULL):
         return f"{value:.{max(_DIGITS - 1 - exponent, 0)}f}"
     return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
@@ -35,7 +37,7 @@ def plain(value: float, digits: int = _DIGITS) -> str:
         return number(value) if _NEAR_1 < value < 1 else f"{value:g}"
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
     exponent = int(power)
-    if -3 <= exponent < 4:
+    if exponent >= -3 and value < _IN_FULL:
         return _stripped(f"{value:.{max(digits - 1 - exponent, 0)}f}")
     return f"{_stripped(mantissa)} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
@@ -74,7 +76,8 @@ def _last_place(value: float) -> int:
     """The power of ten of the last digit that is written."""
     if _NEAR_1 < value < 1:
         return math.floor(math.log10(1 - value)) - 1
-    return Decimal(value).adjusted() - _DIGITS + 1
+    exponent = Decimal(value).adjusted()
+    return 0 if exponent == 3 else exponent - _DIGITS + 1
 
 
 _HEAD = "exact head"
@@ -113,7 +116,7 @@ def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) ->
 def between(low: float, high: float) -> str:
     """Returns two numbers; a power of ten that they can share is written once: 0.912 to 1.45 × 10⁻⁶."""
     whole = math.floor(math.log10(high)) if high > 0 else 0
-    if -3 <= whole < 4 or not low or high / low >= 1000 or whole < _LEAST_POWER:
+    if -3 <= whole < 4 or not low or high / low >= 1000 or whole < _LEAST_POWER or _NEAR_1 < low / 10.0**whole < 1:
         return f"{number(low)} to {number(high)}"
     return f"{number(low / 10.0**whole)} to {number(high)}"
 

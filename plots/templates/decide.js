@@ -8,11 +8,28 @@ if (designsTable && controls) {
   const rows = [...designsTable.tBodies[0].rows];
   const input = (name) => controls.elements.namedItem(name);
   const digits = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+  // As in plots/numbers.py: the power of ten of the last digit that is written, a number, and an end of an interval, which
+  // is rounded away from what it holds.
+  const lastPlace = (value) => {
+    if (value > 0.995 && value < 1) return Math.floor(Math.log10(1 - value)) - 1;
+    const power = Number(value.toExponential().split("e")[1]);
+    return power === 3 ? 0 : power - 2;
+  };
   const number = (value) => {
+    if (value > 0.995 && value < 1) return value.toFixed(-lastPlace(value));
     const [mantissa, power] = value.toExponential(2).split("e").map(Number);
-    if (value === 0 || (power >= -3 && power < 4)) return value.toFixed(Math.max(2 - power, 0));
+    if (value === 0 || (power >= -3 && value < 9999.5)) return value.toFixed(Math.max(2 - power, 0));
     return `${mantissa.toFixed(2)} × 10${[...String(power)].map((digit) => digits[digit]).join("")}`;
   };
+  const outwards = (value, sign) => {
+    if (value === 0) return 0;
+    const place = lastPlace(value);
+    const kept = Number(value.toExponential().split("e")[1]) - place + 1;
+    const near = Number(value.toPrecision(kept));
+    return sign * (near - value) >= 0 ? near : Number((near + sign * 10 ** place).toPrecision(kept));
+  };
+  const below = (value) => number(outwards(value, -1));
+  const above = (value) => number(outwards(value, 1));
   const limit = (name) => (input(name) && !input(name).disabled ? Number(input(name).value) : null);
   const wanted = () => ({
     target: limit("target") === null || limit("target") >= Number(input("target").max) ? Infinity : 10 ** limit("target"),
@@ -64,13 +81,12 @@ if (designsTable && controls) {
     for (const each of found) {
       const cell = (name) => each.row.querySelector(`[data-cell=${name}]`);
       cell("rank").textContent = each.rank;
-      const above = (value) => (Number(value.toPrecision(3)) >= value ? value : value * 1.005);
-      const known = each.proved ? "0, proved" : each.losses ? number(each.p) : yearly || each.high < 1 ? `< ${number(above(each.high))}` : "at most 1";
+      const known = each.proved ? "0, proved" : each.losses ? number(each.p) : yearly || each.high < 1 ? `< ${above(each.high)}` : "at most 1";
       cell("losses").textContent = known;
       cell("losses").dataset.value = each.high;
       if (each.losses && each.low < each.high) {
         const small = document.createElement("small");
-        small.textContent = `${number(each.low)} to ${number(above(each.high))}`;
+        small.textContent = `${below(each.low)} to ${above(each.high)}`;
         cell("losses").append(small);
       }
       const verdict = document.createElement("span");

@@ -259,6 +259,21 @@ def test_designs_change_places_as_scenarios_are_switched_off(decision):
     assert decision.locator("#designs [data-cell=losses]").all_inner_texts()[2].startswith("0.0100")
 
 
+def test_the_page_writes_numbers_as_the_report_does(browser, tmp_path):
+    given = year().assign(per_year=lambda frame: frame["per_year"] * 10_000)  # thousands, which are written in full
+    path = tmp_path / "thousands.html"
+    path.write_text(report(given, [], Provenance("quorisk run", "", [])), "utf-8")
+    said = []
+    for scripts in (False, True):
+        context = browser.new_context(java_script_enabled=scripts)
+        page = context.new_page()
+        page.goto(path.as_uri())
+        said.append(page.locator("#designs [data-cell=losses]").all_inner_texts())
+        context.close()
+    assert said[0] == said[1]
+    assert any(re.match(r"2300\s*1\d{3} to 3\d{3}$", each) for each in said[0]), said[0]
+
+
 def test_the_page_s_rules_are_those_of_the_report(decision):
     """The one in JavaScript against the one in Python, for targets that each design meets or misses."""
     seen = set()
