@@ -261,6 +261,9 @@ def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
 def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
     """Returns what to say of several grid points, by the values that their grid gives them, where one is wanted."""
     open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
+    if open_keys == [SCENARIO]:
+        named = " or ".join(f"scenario={each[SCENARIO]}" for each in varied)
+        return f"scenarios: {len(varied):,} scenarios, but one is needed; set {named}, or sweep all with `quorisk run`"
     return (
         f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points, but one is needed; "
         f"set {' and '.join(open_keys)} to pick one, or sweep all with `quorisk run`"

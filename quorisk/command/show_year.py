@@ -32,10 +32,10 @@ def year(result: Year[Any], out: Console) -> None:
         share = result.share(name)
         table.add_row(
             name,
-            f"{per_year:,.0f}" if per_year >= 1 else f"{per_year:g}",
+            _times(per_year),
             escape(p),
             losses,
-            "" if share is None else f"{100 * share:.3g}%",
+            "" if share is None else numbers.share(share),
         )
     out.print(table)
     out.print(escape(said(result.losses, result.unseen)), soft_wrap=True)
@@ -54,10 +54,14 @@ def differences(years: Years, out: Console) -> None:
         table.add_row(pair.variant, pair.baseline, *of_both, escape(difference))
     out.print(table)
     for name, result in years.scenarios.items():
-        out.print(escape(f"{name}, {years.per_year[name]:g} times a year:"))
+        out.print(escape(f"{name}, {_times(years.per_year[name])} times a year:"))
         show.compare(result, out)
     hold = f"hold together for all pairs with {numbers.percent(years.confidence)} confidence"
     out.print(f"The differences in losses a year {hold}: {METHOD}.", style="dim", soft_wrap=True)
+
+
+def _times(per_year: float) -> str:
+    return f"{per_year:,.12g}"
 
 
 def _seen(losses: float, label: str, years: Years) -> str:

@@ -243,6 +243,16 @@ def test_an_estimate_is_of_one_point():
     )
 
 
+def test_an_estimate_is_of_one_scenario():
+    only = ["write_quorum=2", "ack_quorum=2", "bookies=3"]
+    with pytest.raises(ConfigError) as error:
+        estimate.estimate(load(CONFIGS / "pulsar.toml", only), 1)
+    assert str(error.value).endswith(
+        "pulsar.toml: scenarios: 3 scenarios, but one is needed; "
+        "set scenario=entry or scenario=failover or scenario=power_outage, or sweep all with `quorisk run`"
+    )
+
+
 @pytest.mark.parametrize(
     ("file", "switch", "broken"),
     [

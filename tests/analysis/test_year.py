@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 
 import pytest
+from rich.console import Console
 
 import quorisk
 from quorisk.analysis import compare, compare_years, method, year
@@ -11,6 +13,7 @@ from quorisk.analysis.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
 from quorisk.analysis.statistics.yearly import confidence_of_each
+from quorisk.command import show_year
 
 DOCUMENT = {
     "protocol": "compaction",
@@ -82,6 +85,13 @@ def test_a_year_is_json_with_losses_a_year_and_each_scenario():
     )
     assert told["losses_per_year"]["p"] > 1000 * told["scenarios"]["calm"]["data_loss"]["p"] > 0
     assert told["mean_time_between_losses_s"]["p"] * told["losses_per_year"]["p"] == pytest.approx(31_557_600)
+
+
+@pytest.mark.parametrize(("per_year", "said"), [("1.5", "1.5"), ("0.03", "0.03"), ("5e10", "50,000,000,000")])
+def test_the_times_a_year_are_shown_as_they_are(capsys, per_year, said):
+    found = year.exact_year(load(f"scenarios.storm.per_year={per_year}"), 1 << 28)
+    show_year.year(found, Console(width=120))
+    assert re.search(rf"storm +│ +{said} │", capsys.readouterr().out)
 
 
 def test_variants_are_compared_in_losses_a_year():
