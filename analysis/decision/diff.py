@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis import tidy
+from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
 
@@ -104,12 +105,29 @@ def _by(keys: list[str], rows: "pd.DataFrame") -> dict[tuple[Any, ...], dict[str
 
 
 def _keys(before: "pd.DataFrame", after: "pd.DataFrame") -> tuple[list[str], dict[str, tuple[Any, Any]]]:
-    """What tells configurations apart, and in what else the sweeps differ."""
+    """What tells configurations apart, and in what else the sweeps differ.
+
+    What a scenario sets does not tell configurations apart, as its name does: changed rates would hide it otherwise.
+    """
     both = [column for column in after.columns if "." in column and column in before.columns]
     keys = [key for key in both if max(before[key].nunique(), after[key].nunique()) > 1]
-    one, other = (frame[both].head(1).to_dict("records")[0] for frame in (before, after))  # of Python's own types
-    rest = {key: (one[key], other[key]) for key in both if key not in keys}
-    return keys, {key: values for key, values in rest.items() if values[0] != values[1]}
+    inner = [key for key in keys if key != SCENARIO and _is_set_by_scenario(key, before, after)]
+    differ = _differ([key for key in both if key not in keys], before, after)
+    for name in after[SCENARIO].unique() if inner else ():
+        one, other = (frame[frame[SCENARIO] == name] for frame in (before, after))
+        if len(one):
+            differ |= {f"scenarios.{name}.{key}": values for key, values in _differ(inner, one, other).items()}
+    return [key for key in keys if key not in inner], differ
+
+
+def _is_set_by_scenario(key: str, *frames: "pd.DataFrame") -> bool:
+    return all(SCENARIO in frame and frame.groupby(SCENARIO)[key].nunique().max() <= 1 for frame in frames)
+
+
+def _differ(keys: list[str], before: "pd.DataFrame", after: "pd.DataFrame") -> dict[str, tuple[Any, Any]]:
+    """The values of these keys, which all rows of a frame have in common, where they differ between the frames."""
+    one, other = (frame[keys].head(1).to_dict("records")[0] for frame in (before, after))  # of Python's own types
+    return {key: (one[key], other[key]) for key in keys if one[key] != other[key]}
 
 
 def _change(settings: dict[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:

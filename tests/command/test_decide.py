@@ -143,6 +143,24 @@ def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
     assert len(found["changes"]) == 1
 
 
+def test_diff_compares_a_scenario_whose_rates_were_changed(quorisk, tmp_path):
+    """What a scenario sets differs within each sweep, yet it is no reason to take the two for different ones."""
+    sweeps = {"a": {"calm": 0.1, "storm": 0.5}, "b": {"calm": 0.1, "storm": 0.6}}
+    for name, scenarios in sweeps.items():
+        rows = [
+            row | {"point_id": f"{scenario}{row['point_id']}"}
+            for scenario, loss in scenarios.items()
+            for row in tables.table(
+                [3, 400], model__keys=[1, 2], run__scenario=[scenario], faults__message_loss=[loss]
+            ).to_pylist()
+        ]
+        tables.write(pa.Table.from_pylist(rows, schema=results.SCHEMA), tmp_path / f"{name}.parquet")
+    found = json.loads(quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--json")[1])
+    assert found["settings"] == {"scenarios.storm.faults.message_loss": [0.5, 0.6]}
+    assert (len(found["changes"]), found["only_before"], found["only_after"]) == (4, 0, 0)
+    assert found["changes"][0]["settings"] == {"model.keys": 1, "run.scenario": "calm"}
+
+
 def test_diff_takes_no_configuration_for_another(quorisk, sweeps, tmp_path):
     """A key that one sweep alone has told its configurations apart, and the last of them stood for all."""
     tables.write(tables.table([3, 400], model__keys=[1], model__brokers=[1, 2]), tmp_path / "more.parquet")
