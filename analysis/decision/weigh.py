@@ -140,7 +140,8 @@ def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:
 def _solved(result: ExactResult) -> dict[str, Any]:
     p = result.data_loss.p
     outcomes = {name: result.outcomes.get(name, 0.0) for name in OUTCOMES}
-    counted = {"runs": 1.0, "losses": p, "hidden": 0, "steps": result.expected_steps or 0.0, "messages": 0}
+    steps = math.inf if result.expected_steps is None else result.expected_steps  # None: a run may go on for ever
+    counted = {"runs": 1.0, "losses": p, "hidden": 0, "steps": steps, "messages": 0}
     return {**outcomes, **counted, "p": p, "low": p, "high": p, "method": EXACT, "sequential": False}
 
 

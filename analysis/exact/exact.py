@@ -89,6 +89,7 @@ def exact(
     of states and transitions found. The chain, with rates, is written to `export_to`. Raises ConfigError.
     """
     model, grid_point = experiment.model, only_point(experiment)
+    _check_bounds(steps, times)
     if export_to:
         _writer(export_to)
     start = time.perf_counter()
@@ -124,6 +125,16 @@ def exact(
         solve_s=solve_s,
         assumptions=assumptions(model, grid_point.point),
     )
+
+
+def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:
+    """Raises ConfigError unless data loss can be asked for by each of these: what is no time is never reached."""
+    for number in steps:
+        if number < 0:
+            raise ConfigError(f" {number}: a number of steps, 0 or more", "by_steps")
+    for by in times:
+        if not 0.0 <= by < math.inf:
+            raise ConfigError(f" {by:g}: a time, 0 or more; at any time is what the data loss itself says", "by_time")
 
 
 def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Chain:

@@ -124,6 +124,15 @@ def test_losses_at_any_time_are_not_those_of_a_lifetime(load, end):
     assert (rows["high"] >= (rows["losses"] + rows["horizon"]) / rows["runs"]).all()
 
 
+def test_a_design_whose_runs_may_go_on_for_ever_costs_more_than_any_other(weigher):
+    sizes = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 1}
+    document = {"protocol": "kraft", "model": sizes, "faults": {"max_clean_shutdowns": 2}}
+    rows = weigher.frame(config.build(document, "x.toml"))
+    assert rows["unfinished"].item() > 0.0
+    [design] = designs(rows)
+    assert design.cost("steps") == math.inf
+
+
 def test_what_is_advised_is_what_the_verdicts_say(load, weigher):
     expected = losses_of(load())
     safest, other = sorted(expected, key=expected.get)
