@@ -53,7 +53,7 @@ def sentences(
     search = breakeven.search(experiment, rows, weigher, untold(experiment), within_s)
     tried, spent_s = counted(len(search.tried), "figure"), time.monotonic() - start
     _LOG.info("break-even points: %s tried in %.0f s, %d not", tried, spent_s, len(search.untried))
-    said = search.told() if search.tried else []
+    said = search.told()
     if search.chosen is not None and search.chosen != verdict.chosen(found, target):
         said = [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
     told = {"key": key, "within_s": None if not search.untried else within_s, "sentences": said}
