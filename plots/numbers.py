@@ -37,7 +37,7 @@ def plain(value: float, digits: int = _DIGITS) -> str:
         return number(value) if _NEAR_1 < value < 1 else f"{value:g}"
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
     exponent = int(power)
-    if exponent >= -3 and value < _IN_FULL:
+    if exponent >= -3 and (exponent < 4 or value < _IN_FULL):
         return _stripped(f"{value:.{max(digits - 1 - exponent, 0)}f}")
     return f"{_stripped(mantissa)} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
 

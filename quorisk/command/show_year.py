@@ -99,7 +99,7 @@ def _bound(high: float) -> str:
 
 
 def _every(between_s: float) -> str:
-    return f", on average one every {say_time(between_s)}" if between_s < math.inf else ""
+    return f", counted one by one: on average one every {say_time(between_s)}" if between_s < math.inf else ""
 
 
 def _at_least(least_s: float) -> str:

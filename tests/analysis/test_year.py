@@ -38,6 +38,7 @@ def test_an_exact_year_is_the_sum_of_its_scenarios():
     assert found.losses.p > 0
     assert (found.losses.low, found.losses.high, found.losses.method) == (found.losses.p, found.losses.p, "exact")
     assert math.fsum(filter(None, map(found.share, ("calm", "storm")))) == pytest.approx(1.0)
+    assert " losses a year (exact), counted one by one: on average one every " in show_year.said(found.losses)
 
 
 def test_an_estimated_year_holds_the_exact_one():

@@ -38,3 +38,8 @@ def test_the_smallest_numbers_there_are_have_intervals_too():
 )
 def test_the_ends_of_an_interval_have_all_digits_that_the_estimate_has(p, low, high, said):
     assert numbers.interval({"losses": 1, "p": p, "low": low, "high": high}) == said
+
+
+@pytest.mark.parametrize(("value", "digits", "said"), [(9999.2, 3, "9999"), (9999.2, 4, "9999"), (9999.7, 6, "9999.7")])
+def test_just_below_ten_thousand_no_power_of_ten_is_needed(value, digits, said):
+    assert numbers.plain(value, digits) == said
