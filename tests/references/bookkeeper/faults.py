@@ -6,11 +6,10 @@ the constants.
 
 from collections.abc import Hashable, Iterator
 from itertools import combinations
-from typing import Any
 
 from quorisk.kernels.protocols.bookkeeper.describe import CLOSED, LOST, ON_ITS_WAY, OPEN, WITHDRAWN, Fragment, Message
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
-from tests.references.bookkeeper.state import REQUESTS, put, spans_two_racks
+from tests.references.bookkeeper.state import REQUESTS, Constants, put, spans_two_racks
 
 Change = tuple[Hashable, State]
 
@@ -30,7 +29,7 @@ def without_data(s: State, b: int, fenced: bool, limbo: bool) -> State:
     return break_requests(s, b)
 
 
-def restart_empty(s: State, b: int, k: Any) -> State:
+def restart_empty(s: State, b: int, k: Constants) -> State:
     s = without_data(s, b, k.fence_on_unclean_shutdown, k.limbo_on_unclean_shutdown)
     return s._replace(amnesias=s.amnesias + 1)
 
@@ -39,31 +38,31 @@ def lose(s: State, b: int) -> State:
     return without_data(s, b, False, False)._replace(b_down=s.b_down | {b})
 
 
-def running(s: State, k: Any) -> list[int]:
+def running(s: State, k: Constants) -> list[int]:
     """The bookies that something may happen to."""
     return [b for b in range(k.bookies) if s.meta_status is not None and b not in s.b_down]
 
 
-def bookie_restarts_empty(s: State, k: Any) -> Iterator[Change]:
+def bookie_restarts_empty(s: State, k: Constants) -> Iterator[Change]:
     for b in running(s, k):
         if s.amnesias < k.max_amnesias:
             yield b, restart_empty(s, b, k)
 
 
-def bookie_is_lost(s: State, k: Any) -> Iterator[Change]:
+def bookie_is_lost(s: State, k: Constants) -> Iterator[Change]:
     for b in running(s, k):
         if len(s.b_down) < k.max_lost:
             yield b, lose(s, b)
 
 
-def bookie_is_replaced(s: State, k: Any) -> Iterator[Change]:
+def bookie_is_replaced(s: State, k: Constants) -> Iterator[Change]:
     needed = frozenset[int]().union(*(fragment.ensemble for fragment in s.meta_fragments))
     for b in s.b_down - needed:
         if k.replacement and s.meta_status == CLOSED:
             yield b, s._replace(b_down=s.b_down - {b})
 
 
-def writer_crashes(s: State, k: Any) -> Iterator[Change]:
+def writer_crashes(s: State, k: Constants) -> Iterator[Change]:
     for c in s.clients:
         if k.writer_crash and c.status == OPEN:
             yield c.id, s._replace(clients=put(s.clients, c.id, c._replace(status=WITHDRAWN, meta_version=None)))
@@ -76,14 +75,14 @@ def range_of(s: State, i: int) -> range:
     return range(s.meta_fragments[i].first_entry_id, end)
 
 
-def substitute(s: State, k: Any, fragment: Fragment, b: int) -> int | None:
+def substitute(s: State, k: Constants, fragment: Fragment, b: int) -> int | None:
     """Who takes the place of b."""
     spare = [r for r in range(k.bookies) if r not in fragment.ensemble | s.b_down]
     well_placed = [r for r in spare if spans_two_racks((fragment.ensemble - {b}) | {r}, k)]
     return min(well_placed or spare, default=None)
 
 
-def auditor_replicates_fragment(s: State, k: Any) -> Iterator[Change]:
+def auditor_replicates_fragment(s: State, k: Constants) -> Iterator[Change]:
     if not k.auto_recovery or s.meta_status != CLOSED:
         return
     for i, fragment in enumerate(s.meta_fragments):
@@ -98,7 +97,7 @@ def auditor_replicates_fragment(s: State, k: Any) -> Iterator[Change]:
             yield (i, b), after._replace(meta_fragments=put(s.meta_fragments, i, repaired))
 
 
-def lost_together(s: State, k: Any, size: int) -> Iterator[Change]:
+def lost_together(s: State, k: Constants, size: int) -> Iterator[Change]:
     for bookies in combinations(running(s, k), size):
         if k.lost_together and len(s.b_down) + size <= k.max_lost:
             after = s
@@ -107,15 +106,15 @@ def lost_together(s: State, k: Any, size: int) -> Iterator[Change]:
             yield bookies, after
 
 
-def two_bookies_are_lost_together(s: State, k: Any) -> Iterator[Change]:
+def two_bookies_are_lost_together(s: State, k: Constants) -> Iterator[Change]:
     return lost_together(s, k, 2)
 
 
-def three_bookies_are_lost_together(s: State, k: Any) -> Iterator[Change]:
+def three_bookies_are_lost_together(s: State, k: Constants) -> Iterator[Change]:
     return lost_together(s, k, 3)
 
 
-def rack_restarts_empty(s: State, k: Any) -> Iterator[Change]:
+def rack_restarts_empty(s: State, k: Constants) -> Iterator[Change]:
     for rack in range(k.racks):
         bookies = [b for b in running(s, k) if b % k.racks == rack]
         if bookies and s.amnesias + len(bookies) <= k.max_amnesias:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from quorisk.kernels.protocols.bookkeeper.describe import (
     ADD_REQUEST,
@@ -134,7 +134,7 @@ def quorum_coverage(count: int, cohort_size: int, constants: Constants) -> bool:
     return count >= cohort_size - constants.ack_quorum + 1
 
 
-def spans_two_racks(ensemble: Bookies, constants: Any) -> bool:
+def spans_two_racks(ensemble: Bookies, constants: Constants) -> bool:
     """Whether placement is content with an ensemble; without racks it is with any."""
     if constants.racks == 0 or not constants.rack_aware_placement:
         return True
