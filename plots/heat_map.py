@@ -1,6 +1,7 @@
 """Figure: the probability that an invariant breaks over two parameters, as a table of shaded cells."""
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ _CELL_IN = 0.42, 1.25
 """Height and width."""
 _LOW_IN = 2.4
 """A figure of this height has no room for a long word beside it."""
+_LABEL_CHARACTERS_IN = 13
+"""Of the label of the rows, in an inch of their height."""
 
 
 def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None) -> tuple[str, str] | None:
@@ -85,7 +88,8 @@ def heat_map_figure(
         for axes in grid.flat[len(shown) - abreast : len(shown)]:
             axes.tick_params(labelbottom=True)
         canvas.supxlabel(text.name(pair[1]), fontsize=9)
-        canvas.supylabel(text.name(pair[0]), fontsize=9)
+        beside = textwrap.wrap(text.name(pair[0]), max(8, int(_LABEL_CHARACTERS_IN * panel_in[1] * num_rows)))
+        canvas.supylabel("\n".join(beside), fontsize=9)
         if rows["losses"].any():
             shades = ScalarMappable(LogNorm(*_scale(rows)), _COLOURS)
             label = "upper end of the interval" if size_in[1] > _LOW_IN else "upper end\nof the interval"
