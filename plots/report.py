@@ -312,7 +312,7 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
     if len(broke):
         most = broke.loc[broke["p"].idxmax()]
         where = f", with {text.settings(most, keys)}" if keys else ""
-        p = f"{numbers.number(most['p'])} ({numbers.interval(most)})"
+        p = f"{numbers.probability(most)} ({numbers.interval(most)})"
         said.append(f"Seen in {len(broke):,} of {len(rows):,} configurations. Highest probability: {p}{where}.")
         if lasts := most.get("exposed_for"):
             said.append(f"It then lasts for {lasts} on average, until it is repaired or the run ends.")

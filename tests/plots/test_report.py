@@ -125,6 +125,11 @@ def test_findings_are_of_the_likeliest_breach_and_of_the_weakest_bound():
     assert "with message loss 0.3. Not seen in the other 2, where it is at most 0.500." in html
 
 
+def test_the_highest_probability_says_if_only_bounds_are_known():
+    given = frame([30], model__keys=[1]).assign(method="exact head, sampled tail", bounds=True)
+    assert "Highest probability: 0.0300 (bounds only) (0.0" in report(given, [], Provenance("quorisk run", "", []))
+
+
 def test_of_a_large_grid_those_are_shown_whose_intervals_reach_highest():
     given = choose.of(frame([0, 30, 0], model__keys=[1, 2, 3]), "data loss")
     given.loc[given["point_id"] == "id2", "high"] = 0.5
