@@ -28,9 +28,10 @@ class Risk(NamedTuple):
     """How often something was lost, and how often it may be."""
 
     losses: int
-    """The runs in which it was lost; with a head, only those from its exits count."""
+    """The runs in which it was lost; with a head, only those from its exits count if it is data loss, and only those
+    from the beginning if it is not."""
     p: float
-    """The estimate: losses / runs; with a head, L + F losses / runs."""
+    """The estimate: losses / runs; of data loss with a head, L + F losses / runs."""
     low: float
     high: float
     """The upper end of the interval, made by `Estimate.method`; unfinished runs count as possible losses."""
@@ -140,6 +141,7 @@ def estimate(
     counted = read(model, made.sums)
     tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
     parts = rare.parts(model, *found.known) if found else {}
+    losing = data_loss_invariants(model)
     return Estimate(
         protocol=experiment.protocol,
         point_id=point_id,
@@ -155,8 +157,13 @@ def estimate(
         method=method_of(found, run),
         stopped=stopped,
         data_loss=risk_of(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
-        invariants={name: risk_of(name, tally, run, parts.get(name)) for name in tally.broken},
-        data_loss_invariants=data_loss_invariants(model),
+        invariants={
+            name: risk_of(name, tally, run, parts.get(name))
+            if found is None or name in losing
+            else _counted(name, counted, run, parts[name])
+            for name in tally.broken
+        },
+        data_loss_invariants=losing,
         mean_time_to_loss=_mean_time_to_loss(counted),
         losses_by_faults=_met(counted, run),
         exposures={name: _exposure(name, counted) for name in counted.exposed_ticks},
@@ -206,6 +213,14 @@ def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | No
         p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
     else:
         p, (low, high) = losses / tally.runs, estimator.interval(losses, tally.runs, hidden)
+    return Risk(losses, p, low, high, estimator.far_apart(low, high))
+
+
+def _counted(invariant: str, tally: Tally, run: RunSettings, part: rare.Part) -> Risk:
+    """The risk of an invariant that runs from a head's exits do not tell of, by a tally of runs from the beginning."""
+    losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
+    estimator = estimator_of(run)
+    p, low, high = part.counted(estimator, losses, tally.runs, hidden)
     return Risk(losses, p, low, high, estimator.far_apart(low, high))
 
 

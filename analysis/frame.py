@@ -42,6 +42,7 @@ def frame(
 
     Where losses were too rare to count, `p`, `low`, `high` and `method` follow from the head and the runs from its
     exits; `losses` is p times `runs` then, the expectation for the pilot's runs, or 0 if only an upper bound is known.
+    Runs from exits tell of data loss alone: of other invariants the pilot's runs do, within the head's bounds.
     `bounds` says of every row whether its high end is more than ten times its low end. `inside` and `leaves` are the
     head's L and F, and `exit_runs`, `exit_losses` and `exit_hidden` what its exits' runs add up to: 0 without a head.
 
@@ -82,9 +83,13 @@ def _estimate(
     losses, method = broken, estimator.method
     beyond = dict.fromkeys(heads.BEYOND, 0.0)
     if each["head"]:
-        p, low, high, method = heads.answer(each["head"], invariant["name"], estimator)
+        name = invariant["name"]
+        if invariant["data_loss"]:
+            p, low, high, method = heads.answer(each["head"], name, estimator)
+        else:
+            p, low, high, method = heads.counted(each["head"], name, estimator, broken, runs, hidden)
         losses = p * runs if low > 0.0 else 0
-        beyond = heads.beyond(each["head"], invariant["name"])
+        beyond = heads.beyond(each["head"], name)
     else:
         p, (low, high) = losses / runs, estimator.interval(losses, runs, hidden)
     return {

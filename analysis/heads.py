@@ -159,6 +159,18 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
     return known.p(losses, runs), low, high, rare.named(any_loss["leaves"], any_loss["sampled"], estimator)
 
 
+def counted(
+    head: Mapping[str, Any], invariant: str, estimator: "Estimator", losses: int, runs: int, hidden: int
+) -> tuple[float, float, float, str]:
+    """Returns what `answer` does for an invariant that its exits' runs do not tell of, by runs from the beginning."""
+    from quorisk.analysis import rare
+
+    known = part(head, invariant)
+    if not known.leaves:
+        return answer(head, invariant, estimator)
+    return *known.counted(estimator, losses, runs, hidden), f"{rare.COUNTED}: {estimator.method}"
+
+
 def beyond(head: Mapping[str, Any], invariant: str) -> dict[str, float]:
     """What the answer of an invariant, or DATA_LOSS, follows from: BEYOND."""
     known = part(head, invariant)

@@ -35,6 +35,7 @@ ASSUMPTION = "The head counts runs of any length; runs from its exits end after 
 EXACT = "exact"
 CERTIFIED = "exact head, tail bounded"
 SAMPLED = "exact head, sampled tail"
+COUNTED = "counted, within the bounds of an exact head"
 
 
 class HeadPart(NamedTuple):
@@ -83,6 +84,20 @@ class Part(NamedTuple):
         high = self.inside + sampled * min(1.0, q_high + 2.0 * self.num_exits / UNIT) + self.left_out
         return low * (1.0 - PRECISION), min(1.0, high * (1.0 + PRECISION))
 
+    def counted(self, estimator: Estimator, losses: int, runs: int, hidden: int) -> tuple[float, float, float]:
+        """Returns estimate and interval by runs from the beginning, within what is possible if nothing was sampled.
+
+        What is possible is certain, so the interval holds as often as that of the count does.
+        """
+        least, most = self.interval(estimator, 0, 0, 0)  # of what is not sampled: certain
+        if not self.leaves:
+            return self.inside, least, most
+        low, high = estimator.interval(losses, runs, hidden)
+        low, high = max(low, least), min(high, most)
+        if low > high:  # the count's interval is one of the few that miss
+            low, high = least, most
+        return min(max(losses / runs, low), high), low, high
+
     @property
     def slack(self) -> float:
         """How far the difference of two that share L, F and exits may be off from F times that of their q."""
@@ -100,7 +115,7 @@ def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
     """Returns what is known of each invariant, and of DATA_LOSS.
 
     Of an invariant whose breach does not end a run, what comes after the head is not sampled: an exit does not tell
-    whether it was broken before.
+    whether it was broken before. Runs from the beginning do; see `Part.counted`.
     """
     found = {DATA_LOSS: _part(solved.lost, solved.leaves, exits)}
     for invariant in model.invariants:

@@ -113,12 +113,15 @@ def estimate(result: Estimate, out: Console) -> None:
     """Prints an estimate."""
     marked = set(result.data_loss_invariants)
     rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
-    table = make_table("broken", "losses", "P", f"{numbers.percent(result.confidence)} interval")
+    table = make_table("broken", "in runs", "P", f"{numbers.percent(result.confidence)} interval")
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
         table.add_row(name, f"{risk.losses:,}", probability(risk), escape(numbers.span(risk.low, risk.high)))
     out.print(table)
     if result.head:
         _head(result.method, result.head, out)
+        if result.head.leaves and len(marked) < len(rows):
+            first = f"the first {numbers.counted(result.runs, 'run')}"
+            out.print(f"What is not data loss is counted in {first}, within the bounds of this head.", soft_wrap=True)
     outcomes = ", ".join(f"{name} {count:,}" for name, count in result.outcomes.items())
     out.print(f"{numbers.counted(result.runs, 'run')}{STOPPED[result.stopped]}: {outcomes}", soft_wrap=True)
     physical = "run.time_unit" in result.parameters

@@ -57,8 +57,42 @@ def test_every_interval_holds_the_exact_answer(asked, most, monkeypatch):
         assert found.data_loss.low <= found.data_loss.p <= found.data_loss.high
         assert (found.head is None) == (found.data_loss.losses > method.ENOUGH_LOSSES and asked == "auto")
         assert most == 300 or found.data_loss.high < 2 * truth.data_loss.p
-        for name, risk in found.invariants.items():
-            assert risk.low <= truth.invariants[name].p <= risk.high
+        for name in found.data_loss_invariants:
+            assert found.invariants[name].low <= truth.invariants[name].p <= found.invariants[name].high
+
+
+def test_what_is_not_data_loss_is_counted_in_the_first_runs(monkeypatch):
+    """Exits do not tell what was broken before them, and heads as small as these bound next to nothing."""
+    monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", 300)
+    monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
+    for rates in RATES[:3]:
+        found = estimate.estimate(experiment("run.method=head", "run.confidence=0.9999", **rates), 2)
+        truth = exact(experiment(**rates), MEMORY)
+        assert found.head
+        assert found.head.leaves > 0.1
+        exposed = found.invariants.keys() - {*found.data_loss_invariants}
+        assert exposed
+        for name in exposed:
+            risk = found.invariants[name]
+            assert risk.low <= risk.p <= risk.high
+            assert risk.low <= truth.invariants[name].p <= risk.high < risk.low + 0.05
+
+
+@pytest.mark.parametrize(
+    ("inside", "leaves", "losses", "p", "low", "high"),
+    [
+        (0.0, 1.0, 20, 0.2, 0.126655, 0.291843),  # the head says nothing
+        (0.19, 0.02, 20, 0.2, 0.19, 0.21),  # it says all
+        (0.15, 0.85, 20, 0.2, 0.15, 0.291843),  # or one end
+        (0.3, 0.1, 20, 0.3, 0.3, 0.4),  # the count's interval is one of those that miss
+        (1e-9, 0.5, 0, 1e-9, 1e-9, 0.036217),
+    ],
+)
+def test_counts_stay_within_what_is_certain(inside, leaves, losses, p, low, high):
+    """The count's ends are those of R's `binom.test(20, 100)` and `binom.test(0, 100)`."""
+    part = rare.Part(inside, leaves, 0.0, 0, False)
+    found = part.counted(Estimator(0.95, 1, False), losses, 100, 0)
+    assert found == pytest.approx((p, low, high), abs=1e-6, rel=1e-3 if losses else None)
 
 
 def test_what_is_not_rare_is_counted():
