@@ -6,6 +6,7 @@ whichever of its copies came first. So a row counts once. Driver and workers nee
 
 import fcntl
 import gc
+import secrets
 import socket
 import time
 from collections import Counter
@@ -98,16 +99,18 @@ def run(
 ) -> bool:
     """Runs a plan, and calls `take` again and again with what was done since its last call (nothing, perhaps).
 
-    Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up.
-    Whatever ends this, `take` gets all that was done before. Raises what Spark raises if a task fails too often.
+    Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up. Other
+    jobs of this Spark, such as a notebook's, go on. Whatever ends this, `take` gets all that was done before. Raises
+    what Spark raises if a task fails too often.
     """
     if time.monotonic() >= deadline:
         return False
     finished: Accumulator[list[Done]] = context.accumulator([], Rows())
     tasks = pieces_of(plan, context.defaultParallelism, kin(work.value.points))
+    group = f"quorisk-{secrets.token_hex(8)}"
 
     def compute() -> None:
-        context.setJobDescription(description)  # of this thread's jobs
+        context.setJobGroup(group, description)  # of this thread's jobs
         context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(work, finished))
 
     def keep() -> None:
@@ -125,10 +128,10 @@ def run(
                 job.result()
             return in_time
         finally:
-            if not job.done():
+            while not job.done():
                 with suppress(Py4JError, ConnectionError):
-                    keeping.submit(context.cancelAllJobs).result()
-                wait([job])
+                    keeping.submit(context.cancelJobGroup, group).result()
+                wait([job], POLL_S)  # then again: a job that had not reached Spark yet was not cancelled
             keeping.submit(keep).result()
 
 

@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from types import SimpleNamespace
 
 import numba
@@ -15,7 +15,7 @@ from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, plan
-from quorisk.sparkjobs.run import Piece, compile_once, pieces_of, run_piece
+from quorisk.sparkjobs.run import Piece, compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.sweep import work_of
 from tests.sparkjobs.small import RUNS, directly
 
@@ -108,3 +108,28 @@ def test_a_batch_of_mixed_points_is_each_point_alone(load):
         alone = pack(experiment.model, [each.point])
         [sums] = simulate(experiment.model, alone, [Job(0, 0, RUNS)], experiment.run.seed)
         assert [sums[i] for i in range(5)] == [row[name] for name in OUTCOMES], index
+
+
+def test_a_job_that_time_ends_before_spark_has_it_ends_and_no_other_job_does(load, monkeypatch):
+    monkeypatch.setattr("quorisk.sparkjobs.run.POLL_S", 0.01)
+    groups, too_early, ended = list[str](), Event(), Event()
+
+    def cancel(group):
+        assert [group] == groups
+        (ended if too_early.is_set() else too_early).set()
+
+    def start(*_):
+        assert too_early.wait(10.0)  # Spark has no job to cancel yet
+        return SimpleNamespace(foreachPartition=lambda _: ended.wait(10.0))
+
+    spark = SimpleNamespace(
+        defaultParallelism=1,
+        accumulator=lambda *_: SimpleNamespace(value=[]),
+        setJobGroup=lambda group, _: groups.append(group),
+        parallelize=start,
+        cancelJobGroup=cancel,
+    )
+    jobs = plan([Job(0, 0, 10)], np.ones(4), 1)
+    work = SimpleNamespace(value=work_of(load()))
+    assert not run(spark, work, jobs, time.monotonic() + 0.05, lambda _: None)
+    assert ended.is_set()
