@@ -38,10 +38,11 @@ TYPE = pa.struct(
     }
 )
 """`digest`: empty if the point is counted after all, as a head knows no more. `cost`, `states`, `transitions`, `exits`,
-`left_out`: see `analysis.rare.HeadPart`. `most_transitions`: at which it would have stopped growing. `runs`: those from
-the exits, numbered from the experiment's first run on, and how many of them are `unfinished`. By invariant, any data
-loss first: the probability of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of
-it, and in how many of them it was `broken`."""
+`left_out`: see `analysis.rare.HeadPart`. `most_transitions`: at which it would have stopped growing; once merged, no
+more than a head without exits has, as it is the same with room for more. `runs`: those from the exits, numbered from
+the experiment's first run on, and how many of them are `unfinished`. By invariant, any data loss first: the probability
+of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of it, and in how many of them
+it was `broken`."""
 BEYOND = ("inside", "leaves", "exit_runs", "exit_losses", "exit_hidden")
 """What an answer follows from, as `beyond` names it."""
 _ADDED = ("most_transitions", "runs", "unfinished", "invariants")
@@ -104,9 +105,10 @@ def merge(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
         if len(values) > 1:
             raise ResultError(f"rows of one point differ in the {name} of their heads: {', '.join(map(str, values))}")
     by_invariant = zip(*(head["invariants"] for head in there), strict=True)
+    most = max(head["most_transitions"] for head in there)
     return {
         **first,
-        "most_transitions": max(head["most_transitions"] for head in there),
+        "most_transitions": most if first["exits"] else min(most, first["transitions"]),
         "runs": _joined(part for head in there for part in head["runs"]),
         "unfinished": sum(head["unfinished"] for head in there),
         "invariants": [{**same[0], "broken": sum(each["broken"] for each in same)} for same in by_invariant],

@@ -90,6 +90,15 @@ def test_tails_of_one_head_add_up(load, shallow):
     assert heads.broken(whole, "data loss") > 0
 
 
+def test_a_head_that_needs_no_runs_is_told_alike_however_many_transitions_it_might_have_had(load):
+    """So topping up, which keeps such heads, writes what asking for all runs at once does."""
+    given = load()
+    work, job = work_of(given), Job(1, 0, given.run.runs)
+    few, many = (heads.merge([run_piece(work, Piece(job, most), 0).head]) for most in (1 << 17, 1 << 18))
+    assert few
+    assert (few["exits"], few) == (0, many)
+
+
 def test_heads_that_are_not_alike_do_not_merge(load, shallow):
     head = sampled(load())
     with pytest.raises(ResultError, match="digest of their heads"):

@@ -4,6 +4,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 from types import SimpleNamespace
+from typing import Any
 
 import numba
 import numpy as np
@@ -122,7 +123,7 @@ def test_a_job_that_time_ends_before_spark_has_it_ends_and_no_other_job_does(loa
         assert too_early.wait(10.0)  # Spark has no job to cancel yet
         return SimpleNamespace(foreachPartition=lambda _: ended.wait(10.0))
 
-    spark = SimpleNamespace(
+    spark: Any = SimpleNamespace(
         defaultParallelism=1,
         accumulator=lambda *_: SimpleNamespace(value=[]),
         setJobGroup=lambda group, _: groups.append(group),
@@ -130,6 +131,6 @@ def test_a_job_that_time_ends_before_spark_has_it_ends_and_no_other_job_does(loa
         cancelJobGroup=cancel,
     )
     jobs = plan([Job(0, 0, 10)], np.ones(4), 1)
-    work = SimpleNamespace(value=work_of(load()))
+    work: Any = SimpleNamespace(value=work_of(load()))
     assert not run(spark, work, jobs, time.monotonic() + 0.05, lambda _: None)
     assert ended.is_set()
