@@ -1,9 +1,11 @@
 """What a sweep draws from its results."""
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -129,9 +131,16 @@ def _checked(wish: Wish, frame: pd.DataFrame) -> Wish:
     x, hue = (_varied(argument, key, frame) for argument, key in (("x", wish.x), ("hue", wish.hue)))
     if x is not None and x == hue:
         raise ConfigError(f" {wish.hue}: must differ from `x`", "hue")
-    if x is not None and "loss" in wish.only and not pd.api.types.is_numeric_dtype(frame[x].infer_objects()):
-        raise ConfigError(f" {wish.x}: has no numbers, which figures of losses need; `only` heat_map does not", "x")
+    if x is not None and "loss" in wish.only and not _has_places(frame[x].infer_objects()):
+        lacks = "has values that are no numbers from 0 up, which figures of losses need"
+        raise ConfigError(f" {wish.x}: {lacks}; `only` heat_map does not", "x")
     return wish._replace(x=x, hue=hue)
+
+
+def _has_places(values: "pd.Series[Any]") -> bool:
+    """Whether a logarithmic axis has places for values: 0 is given one."""
+    is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return is_number and bool(values.between(0, math.inf, inclusive="left").all())
 
 
 def _varied(argument: str, key: str | None, frame: pd.DataFrame) -> str | None:

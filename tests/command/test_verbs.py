@@ -206,6 +206,14 @@ def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
     assert "Clopper" not in svg
 
 
+@pytest.mark.parametrize("values", [[True, False], [1.0, math.inf], [-1, 1], ["a", "b"]])
+def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(quorisk, tmp_path, values):
+    write(table([3, 0], model__keys=values), tmp_path / "results.parquet")
+    code, _, err = quorisk("plot", str(tmp_path), "--x", "keys", "--only", "loss")
+    assert code == 2
+    assert err.startswith("error: --x keys: has values that are no numbers from 0 up, which figures of losses need")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
