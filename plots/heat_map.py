@@ -31,6 +31,8 @@ _HALF_LIGHT = 0.179
 """The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
 _CELL_IN = 0.42, 1.25
 """Height and width."""
+_CHARACTER_IN = 0.06
+"""Width of a character of a label beside a row."""
 _LOW_IN = 2.4
 """A figure of this height has no room for a long word beside it."""
 _LABEL_CHARACTERS_IN = 13
@@ -77,7 +79,9 @@ def heat_map_figure(
     left_out = choose.left_out(num_shown, len(rows), "first points of the grid")
     title = f"{text.question(rows, invariant)}, by {text.name(pair[0])} and {text.name(pair[1])}"
     with quorisk_style():
-        size_in = max(panel_in[0] * abreast + 1.2, 5.5), panel_in[1] * num_rows + 0.8
+        longest = max(len(text.value(value)) for value in _values(rows, pair[0], _MOST[0]))
+        beside_in = max(1.2, 0.85 + _CHARACTER_IN * longest)
+        size_in = max(panel_in[0] * abreast + beside_in, 5.5), panel_in[1] * num_rows + 0.8
         figure, canvas = framed(title, caption(rows) + left_out, *size_in)
         grid = canvas.subplots(num_rows, abreast, squeeze=False, sharex=True, sharey=True)
         for axes, panel in zip(grid.flat, shown, strict=False):

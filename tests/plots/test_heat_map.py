@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from quorisk.plots import choose, heat_map, numbers
+from quorisk.plots.style import save
 from tests.plots.drawn import all_axes, words
 from tests.plots.tables import QUORUMS, frame
 
@@ -121,3 +122,14 @@ def test_the_name_of_the_rows_does_not_run_into_the_title():
     title, label = written[canvas.get_suptitle()], written[canvas.get_supylabel()]
     assert label.y1 < title.y0
     assert label.y0 >= 0
+
+
+def test_long_names_beside_the_rows_leave_the_numbers_room_in_their_cells():
+    names = [f"a_name_of_about_forty_letters_number_{number}" for number in range(3)]
+    given = frame(range(1, 10), variant__version=names, model__keys=[1, 2, 3])
+    figure = heat_map.heat_map_figure(given, hue="variant.version", x="model.keys")
+    assert figure
+    save(figure, "svg")
+    [axes, _] = all_axes(figure)
+    width = np.ptp(axes.transData.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0])
+    assert max(each.get_window_extent().width for each in axes.texts) < width
