@@ -62,10 +62,13 @@ class Style(NamedTuple):
 
 
 def style_of(index: int, variation: int = 0) -> Style:
-    """Returns the style of series number `index`, of its variation number `variation`."""
+    """Returns the style of series number `index`, of its variation number `variation`: where colours, or dashes and
+    fills, have all been used, the mark is another one.
+    """
     lap, place = divmod(index, MOST_LINES)
-    marker = _MARKERS[(place + 3 * lap) % MOST_LINES]
-    return Style(_COLOURS[place], marker, _DASHES[variation % len(_DASHES)], _FILLS[variation % len(_FILLS)])
+    turn, way = divmod(variation, len(_DASHES))
+    marker = _MARKERS[(place + 3 * (lap + turn)) % MOST_LINES]
+    return Style(_COLOURS[place], marker, _DASHES[way], _FILLS[way])
 
 
 @contextmanager

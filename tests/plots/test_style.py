@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from quorisk.plots.style import KINDS, quorisk_style, save
+from quorisk.plots.style import KINDS, MOST_LINES, quorisk_style, save, style_of
 
 
 @pytest.fixture
@@ -30,3 +30,9 @@ def test_a_figure_looks_the_same_however_often_and_in_whatever_kind_it_was_saved
     first = {kind: save(figure, kind) for kind in KINDS}
     assert {kind: save(figure, kind) for kind in reversed(KINDS)} == first
     assert figure.dpi == 100
+
+
+def test_as_many_variations_of_a_series_as_there_are_lines_differ_without_their_colour():
+    looks = [style_of(0, variation) for variation in range(MOST_LINES)]
+    assert len({(look.marker, look.dashes, look.fill) for look in looks}) == MOST_LINES
+    assert len({look.colour for look in looks}) == 1
