@@ -27,11 +27,11 @@ _ARROW = 0.6
 def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure | None:
     """Returns the figure for one invariant of a result frame (`analysis.frame.frame`): a column of panels for each
     setting of the faults, the first, middle and last of many, since faults are not a choice. None if there is only one
-    design.
+    design, or no run succeeds.
     """
     rows = choose.of(frame, invariant)
     keys = choose.design(text.varied(rows))
-    if not keys:
+    if not keys or not choose.succeeded(rows).any():
         return None
     settings = text.configurations(rows, choose.faults(text.varied(rows)))
     if len(settings) > _MOST_SETTINGS:
@@ -44,8 +44,9 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
         sum(map(len, panels)), len(rows), "points at these faults that are named or reach highest"
     )
     width_in = max(2.7 * len(settings), 5.5)
-    columns = legend_columns(list(looks), width_in) if looks else 1
-    height_in = 2.3 * len(measures) + 0.2 * -(-len(looks) // columns) + 0.5
+    labels = list(map(choose.label, looks))
+    columns = legend_columns(labels, width_in) if labels else 1
+    height_in = 2.3 * len(measures) + 0.2 * -(-len(labels) // columns) + 0.5
     with quorisk_style():
         title = f"What safety costs: probability that a run {text.event(invariant)}"
         figure, canvas = framed(title, caption(rows) + left_out, width_in, height_in)
@@ -57,7 +58,7 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
         for axes in grid[:, 0]:
             axes.set_ylabel("probability in a run")
         marks = [Line2D([], [], linestyle="none", **_mark(look)) for look in looks.values()]
-        canvas.legend(marks, list(looks), loc="outside lower left", ncols=columns, fontsize=8)
+        canvas.legend(marks, labels, loc="outside lower left", ncols=columns, fontsize=8)
     return figure
 
 
@@ -95,7 +96,7 @@ def mean(rows: pd.DataFrame, measure: str) -> pd.Series:
 
 def _shown(rows: pd.DataFrame, keys: Sequence[str], looks: Mapping[str, Style]) -> pd.DataFrame:
     """The rows that have a look, and the worst _MOST_OTHERS of the others."""
-    named = np.array([label in looks for label in choose.labels(rows, keys)], bool)
+    named = np.array([name in looks for name in choose.names(rows, keys)], bool)
     others = choose.worst(rows[~named], _MOST_OTHERS).index
     return rows[named | rows.index.isin(others)]
 
@@ -113,16 +114,16 @@ def _looks(
             mask = efficient_mask(mean(rows, measure).to_numpy(), rows["high"].to_numpy())
             efficient = rows[mask | (rows["losses"] == 0)]  # runs without a loss tell none of them from the others
             settings = efficient[list(keys)].to_dict("records")
-            found |= {name: looks.of(each) for name, each in zip(choose.labels(efficient, keys), settings, strict=True)}
+            found |= {name: looks.of(each) for name, each in zip(choose.names(efficient, keys), settings, strict=True)}
     return dict(list(found.items())[:MOST_LINES])
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, measure: str, keys: Sequence[str], looks: Mapping[str, Style]) -> None:
     """A mark for each row; those that have a look come last, and so on top."""
-    names = pd.Series(choose.labels(rows, keys), rows.index)
+    names = pd.Series(choose.names(rows, keys), rows.index)
     _marks(axes, rows[~names.isin(looks)], measure, _OTHERS)
     for name, look in looks.items():
-        _marks(axes, rows[names == name], measure, look, name)
+        _marks(axes, rows[names == name], measure, look, choose.label(name))
     axes.set(yscale="log", xlabel=f"{measure} for each run that succeeds")
     log_ticks(axes.yaxis)
 

@@ -64,3 +64,15 @@ def test_designs_that_cost_the_same_are_seen_through_each_other():
     given[["steps", "messages"]] = 1000
     marks = [line for line in cost.cost(given, ax=Figure().subplots()).lines if line.get_gid() == cost.UPPER_BOUND]
     assert [mark.get_markerfacecolor() for mark in marks] == ["none"] * 2
+
+
+def test_configurations_whose_names_are_too_long_are_still_told_apart():
+    switches = {f"variant__{'long_' * 12}{number}": [True, False] for number in range(2)}
+    figure = cost.cost_figure(frame([0, 0, 0, 0], **switches))
+    bounds = [line for axes in all_axes(figure) for line in axes.lines if line.get_gid() == cost.UPPER_BOUND]
+    assert len({(line.get_color(), line.get_marker()) for line in bounds}) == 4
+
+
+def test_there_is_no_figure_of_costs_if_no_run_succeeds():
+    assert cost.cost_figure(frame([RUNS, RUNS], model__keys=[1, 2])) is None
+    assert cost.cost_figure(frame([RUNS, 1], model__keys=[1, 2])) is not None
