@@ -42,8 +42,10 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
 
 def _written(key: str, value: Any, point: GridPoint) -> str:
     """A value as an override writes it, with its unit if the file has units."""
+    if value == math.inf:
+        return "inf"
     if point.point.time_unit and key.startswith("rates."):
         return f"{value!r} / {point.point.time_unit}"
-    if point.point.time_unit and key in ("run.horizon", "run.lifetime") and value < math.inf:
+    if point.point.time_unit and key in ("run.horizon", "run.lifetime"):
         return f"{value!r} {point.point.time_unit}"
     return json.dumps(value)

@@ -51,6 +51,17 @@ def test_it_is_of_the_configuration_that_loses_most_and_can_be_run_again(experim
     assert int(steps) >= int(fewest)
 
 
+def test_an_endless_time_is_written_as_experiment_files_have_it(quorisk, tmp_path):
+    path = tmp_path / "endless.toml"
+    path.write_text(FILE.replace("1.0]", '1.0]\n"run.horizon" = [1e-9, inf]'))
+    endless = config.load(path)
+    found = counterexample(directly(endless), [endless])
+    assert found
+    command = shlex.split(found.caption.partition("unshortened: quorisk ")[2])
+    assert "run.horizon=inf" in command
+    assert quorisk(*command)[0] == 0
+
+
 def test_a_merge_finds_the_point_in_any_of_its_experiments(experiment, tmp_path):
     other = config.load(tmp_path / "small.toml", ["rates.broker_crash=0.5"])
     table = directly(experiment)
