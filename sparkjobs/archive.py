@@ -26,7 +26,7 @@ def packed(folder: Path) -> Path:
     folders += [(other, other.parent) for other in registry.foreign_roots()]
     entry_points = "".join(f"{name} = {package}\n" for name, package in registry.foreign().items())
     path = folder / f"{UNPACKED}.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         archive.write(root / "__init__.py", f"{root.name}/__init__.py")
         for sources, place in folders:
             for file in sorted(sources.rglob("*.py")):

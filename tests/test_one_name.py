@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -56,12 +57,22 @@ print(estimate.estimate(config.load(Path("topic.toml")), 1).runs)
     assert in_folder(elsewhere, sys.executable, str(script)) == "500\n"
 
 
+def test_files_older_than_what_archives_can_say_travel_as_well(tmp_path, monkeypatch):
+    root = tmp_path / "quorisk"
+    root.mkdir()
+    (root / "__init__.py").touch()
+    os.utime(root / "__init__.py", (0, 0))
+    monkeypatch.setattr("quorisk.__file__", str(root / "__init__.py"))
+    assert zipfile.ZipFile(packed(tmp_path)).namelist()[0] == "quorisk/__init__.py"
+
+
 def test_what_travels_to_executors_is_all_that_a_task_needs(tmp_path):
     """The archive alone, without this repository, runs a job."""
     folder = tmp_path / "executor"
     subprocess.run([sys.executable, "-m", "zipfile", "-e", str(packed(tmp_path)), str(folder)], check=True)
     program = f"""
 import sys
+import zipfile
 from importlib.metadata import distribution
 sys.path[:] = [{str(folder)!r}, *(place for place in sys.path if place not in ("", {str(ROOT)!r}))]
 from quorisk.sparkjobs import run
