@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -76,15 +76,19 @@ def tail_of(
 
 @contextmanager
 def _shared(key: str) -> Iterator[Path | None]:
-    """Where the processes of an executor share a head, held by one of them at a time; None outside of Spark."""
+    """Where the processes of an executor share a head, held by one at a time; None if there is no such place."""
     folders = os.environ.get("SPARK_LOCAL_DIRS")
     if not folders:
         yield None
         return
     path = Path(folders.split(",")[0]) / f"head-{key}.npz"
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield path
+    with ExitStack() as stack:
+        try:
+            fcntl.flock(stack.enter_context(path.with_suffix(".lock").open("w")), fcntl.LOCK_EX)
+            shared: Path | None = path
+        except OSError:  # a disk that is full keeps nothing: each solves for itself
+            shared = None
+        yield shared
 
 
 def _save(path: Path, head: dict[str, Any], exits: Exits | None) -> None:

@@ -103,6 +103,11 @@ def test_what_one_task_finishes_is_not_kept(ask, tmp_path):
         assert len(list(tmp_path.glob("*.npz"))) == kept
 
 
+def test_without_a_place_to_share_each_process_solves_it(ask, monkeypatch):
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/nowhere")
+    assert ask()[1] == ask()[1] == 1
+
+
 def test_without_room_each_process_solves_it(ask, monkeypatch, tmp_path):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
