@@ -22,7 +22,7 @@ from quorisk.analysis.judge import estimator_of, is_precise, rule_of
 from quorisk.analysis.method import counts, is_rare, most_transitions
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.errors import RunError
+from quorisk.kernels.errors import ConfigError
 
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
 """Runs of each point before anything is known of it, if a precision is asked for: a look."""
@@ -117,7 +117,7 @@ class Ledger:
         self._go_on(point)
 
     def solve(self, point: int, head: Mapping[str, Any]) -> None:
-        """Takes note of a point's head, and of the runs from its exits. Raises RunError if it is not the one before."""
+        """Takes note of a point's head, and of the runs from its exits. Raises ConfigError if it is another one."""
         self._points[point].heads.append(head)
         self._go_on(point)
 
@@ -133,7 +133,8 @@ class Ledger:
         found = [head for head in here.heads if wanted and heads.is_for(head, self._most_transitions(here))]
         for head in found:
             if here.head and here.head["digest"] != head["digest"]:
-                raise RunError("machines differ in the likeliest paths of one point; compute on one kind of them")
+                said = "machines differ in the likeliest paths of one point; start again on one kind of them"
+                raise ConfigError(f"{said}, in another folder")
             here.head, here.waits, here.is_solved = head if head["digest"] else None, False, True
             for part in head["runs"]:  # one, in what tasks leave
                 row = Counts(part["num_runs"], heads.broken(head, self._run.precision_of), head["unfinished"])

@@ -52,7 +52,8 @@ class State:
         if row["head"]:
             if not row["head"]["digest"] and not counts(self._experiment.run):
                 asked = f"{self._experiment.path}: run.method = {self._experiment.run.method!r}"
-                raise RunError(f"{asked}: the chain of point {point + 1} of the grid is too large; use auto or count")
+                said = f"the chain of point {point + 1} of the grid is too large; use auto or count, in another folder"
+                raise ConfigError(f"{asked}: {said}")
             self.ledger.solve(point, row["head"])
             return
         broken = {each["name"]: each["broken"] for each in row["invariants"]}
@@ -60,7 +61,7 @@ class State:
         self.ledger.add(point, row["first_run"], found)
 
     def take(self, done: Sequence[Done]) -> None:
-        """Keeps what was done, on disk before long. Raises RunError."""
+        """Keeps what was done, on disk before long. Raises ConfigError and RunError."""
         model = self._experiment.model
         for each in done:
             point, first_run, _ = each.job

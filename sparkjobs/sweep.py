@@ -82,7 +82,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     """Runs on Spark what `out` lacks of the experiment's runs; leaves results, figures and a report in `out`.
 
     Raises ConfigError, before anything is written, if `out` cannot be used or there is no Java that Spark runs on, and
-    RunError if the runs cannot go on; what is there by then is kept.
+    later if the folder's runs can never be finished; RunError if they cannot go on now. What is there by then is kept.
     """
     deadline = time.monotonic() + options.budget_s
     folder.check(out, experiment, options.resume)

@@ -12,11 +12,11 @@ from quorisk.analysis import estimate, heads, method, rare, results, tidy
 from quorisk.analysis.experiment import config
 from quorisk.analysis.judge import estimator_of
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.errors import ResultError, RunError
+from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.sparkjobs import folder, plan
 from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
 from quorisk.sparkjobs.run import Piece, run_piece
-from quorisk.sparkjobs.state import identities
+from quorisk.sparkjobs.state import State, identities
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
 
@@ -186,8 +186,17 @@ def test_heads_of_other_machines_have_to_agree(load):
     head = heads.record(load().model, None, rare.FEWEST_TRANSITIONS) | {"digest": "d", "exits": 2}
     ledger.solve(0, head)
     ledger.add(0, 0, Counts(2000, 0, 0))
-    with pytest.raises(RunError, match="machines differ"):
+    with pytest.raises(ConfigError, match=r"machines differ.*; start again on one kind of them, in another folder"):
         ledger.solve(0, head | {"digest": "e"})
+
+
+def test_a_chain_that_is_too_large_is_not_to_be_resumed(load, tmp_path):
+    """Resuming would need the same method: it is another folder that takes another one."""
+    given = load("run.method=exact")
+    state = State(given, tmp_path)
+    done = run_piece(work_of(given), Piece(Job(1, 0, 1), MOST), 0)
+    with pytest.raises(ConfigError, match=r"'exact': the chain of point 2 .* use auto or count, in another folder$"):
+        state.take([done._replace(head=heads.record(given.model, None, MOST))])
 
 
 def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
