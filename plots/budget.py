@@ -21,9 +21,11 @@ _LOOKS = (
     ("#ffffff", "\\\\\\\\"), ("#56b4e9", "++++"), ("#3c4650", ""),
 )  # fmt: skip
 """Faces and hatches, in the order of the largest share; what is left over has the last."""
-NO_FAULT, THE_REST = "no fault", "other sets"
+NO_FAULT, THE_REST = "no fault", "others"
 _WIDTH_IN, _ROW_IN, _LEGEND_IN = 8.5, 0.26, 0.42
 """Inches; the legend is so far below its panel, behind the axis and its name."""
+_AROUND_IN, _LEGEND_LINE_IN = 1.05, 0.15
+"""Inches of what is above and below the bars but for the legend, and of a line of that."""
 
 
 class Part(NamedTuple):
@@ -50,14 +52,17 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
         return None
     left_out = choose.left_out(len(shown), len(found), "designs that lose most")
     with quorisk_style():
-        height_in = _ROW_IN * len(shown) + 1.5
+        width_in = _WIDTH_IN / len(panels)
+        legends = [_told_apart(parts) for parts in panels.values()]
+        lines = max(math.ceil(len(names) / legend_columns(names, width_in)) for names, _ in legends)
+        height_in = _ROW_IN * len(shown) + _AROUND_IN + _LEGEND_LINE_IN * max(lines, 3)
         figure, canvas = framed("What losses are made of", caption(rows) + left_out, _WIDTH_IN, height_in)
         grid = canvas.subplots(1, len(panels), squeeze=False, sharey=True)
         for axes, (title, parts) in zip(grid[0], panels.items(), strict=True):
             _stack(axes, parts)
             axes.set_title(title)
             handles, labels = axes.get_legend_handles_labels()
-            columns = legend_columns(labels, _WIDTH_IN / len(panels)) if labels else 1
+            columns = legend_columns(labels, width_in)
             below = ScaledTranslation(0.0, -_LEGEND_IN, figure.dpi_scale_trans)
             axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=columns, fontsize=7,
                         bbox_transform=axes.transAxes + below)  # fmt: skip
@@ -93,15 +98,10 @@ def _shares(amounts: Mapping[str, float]) -> list[Part]:
 
 def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]]) -> None:
     """A bar for each design, from the top; what is small everywhere is put together."""
-    weights: dict[str, float] = defaultdict(float)
-    for each in parts.values():
-        for part in each:
-            weights[part.of] += part.share
-    names = sorted(weights, key=lambda of: -weights[of])
-    kept = names if len(names) <= len(_LOOKS) else names[: len(_LOOKS) - 1]
+    names, rest = _told_apart(parts)
     left = np.zeros(len(parts))
-    for of, (face, hatch) in zip([*kept, *([THE_REST] if kept != names else [])], _LOOKS, strict=False):
-        share = np.array([_of(each, (of,) if of in kept else names[len(kept) :]) for each in parts.values()])
+    for of, (face, hatch) in zip(names, _LOOKS, strict=False):
+        share = np.array([_of(each, rest if of == THE_REST else (of,)) for each in parts.values()])
         axes.barh(range(len(parts)), share, 0.7, left, label=of, color=face, hatch=hatch, edgecolor=INK, linewidth=0.5)
         left += share
     for y, each in enumerate(parts.values()):
@@ -110,6 +110,18 @@ def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]]) -> None:
     axes.set(xlim=(0, 1), ylim=(len(parts) - 0.5, -0.5), xlabel="share of the losses")
     axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     axes.grid(visible=False)
+
+
+def _told_apart(parts: Mapping[str, Sequence[Part]]) -> tuple[list[str], list[str]]:
+    """What a panel tells apart, the largest share first, and what it calls THE_REST if that is too much."""
+    weights: dict[str, float] = defaultdict(float)
+    for each in parts.values():
+        for part in each:
+            weights[part.of] += part.share
+    names = sorted(weights, key=lambda of: -weights[of])
+    if len(names) <= len(_LOOKS):
+        return names, []
+    return [*names[: len(_LOOKS) - 1], THE_REST], names[len(_LOOKS) - 1 :]
 
 
 def _of(parts: Sequence[Part], names: Sequence[str]) -> float:

@@ -84,6 +84,18 @@ def test_a_budget_s_legend_is_between_the_axis_and_the_caption(num_designs):
     assert legend.y0 > figure.subfigs[1].texts[0].get_window_extent().y1
 
 
+@pytest.mark.filterwarnings("error")  # of layouts for which there is no room
+def test_a_budget_s_bars_have_room_above_a_long_legend():
+    given = tables.frame([60, 60], model__keys=[1, 2])
+    sets = [(f"a fault with a name so long that it fills a line by itself {i}",) for i in range(20)]
+    met = [{"point_id": p, "faults": each, "losses": 3} for p in given["point_id"].unique() for each in sets]
+    figure = budget_figure(given, pd.DataFrame(met))
+    assert figure is not None
+    figure.draw_without_rendering()
+    [height] = [axes.get_window_extent().height for axes in all_axes(figure) if axes.get_legend()]
+    assert height > 2 * 0.2 * figure.dpi
+
+
 def test_a_budget_s_shares_are_those_of_the_counts():
     given = year()
     rows = choose.of(given.frame, text.ANY_LOSS)
