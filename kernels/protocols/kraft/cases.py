@@ -30,6 +30,7 @@ CASES = Cases(
         {"catch_up_to_epoch_start": False, "max_fencings": 1},
         {"unclean_leader_election": True, "max_fencings": 1, "rates": {"fence_broker": 0.2}},
         {"acks": "1", "values": 2},
+        {"first_record_commits_alone": True, "max_isr_shrinks": 1},
     ),
     walks=(
         {**_LARGE, **_FAULTS, "max_clean_shutdowns": 1},

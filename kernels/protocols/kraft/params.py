@@ -32,6 +32,7 @@ class Params(NamedTuple):
     catch_up_to_epoch_start: int
     unclean_leader_election: int
     ack_all: int
+    first_record_commits_alone: int
 
 
 PARAMETERS = (
@@ -131,6 +132,14 @@ PARAMETERS = (
         ("all", "1"),
         "the producers' acks: a write is acknowledged once it is committed, or once its leader has it; the latter is "
         "beyond the specs",
+    ),
+    Parameter(
+        "first_record_commits_alone",
+        "variant",
+        None,
+        "a leader that is the whole ISR commits the first record of its log at once, as brokers do (off: with the next "
+        "one, as in the specs)",
+        default=False,
     ),
 )
 

@@ -132,7 +132,7 @@ def receive_fetch_request(state, params, instance, lost):
 
     peers = with_peer(word_of(state.peers, b), f, offset, row(state.broker_epochs, f))
     leo = leo_of(state, b)
-    new_hwm = commit_offset(peers, acking_isr(state, params, b), leo, leo) + 1
+    new_hwm = commit_offset(peers, acking_isr(state, params, b), leo) + 1
     served = maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
     state = where(good, served._replace(peers=with_word(state.peers, b, peers)), state)
     record = where(good, log & row(state.offsets, offset - 1), 0)
@@ -212,7 +212,10 @@ def write_record_to_leader(state, params, instance, lost):
         value_epochs=with_row(state.value_epochs, v, row(state.local.leader_epochs, b)),
         flos=with_row(state.flos, b, where(flo == 0, leo, flo)),
     )
-    new_hwm = commit_offset(word_of(state.peers, b), acking_isr(state, params, b), leo, leo + 1) + 1
+    committed = commit_offset(word_of(state.peers, b), acking_isr(state, params, b), leo + 1)
+    # the spec asks GetCommitOffset of the log before the write, which commits nothing if it was empty
+    waits = (leo == 1) & (params.first_record_commits_alone == 0)
+    new_hwm = where(waits, 0, committed) + 1
     return maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
 
 

@@ -5,16 +5,13 @@ from quorisk.kernels.protocols.kraft.layout import MAX_VALUES, leo_of, values_be
 from quorisk.kernels.protocols.rows import row, with_row
 
 
-def commit_offset(reached, others, old_leo, leo):
-    """GetCommitOffset: the last offset below `leo` that all of `others` are beyond; `reached` as in State.peers.
-
-    As in the spec, an empty log (`old_leo` 1) commits nothing, not even the record being written to it.
-    """
+def commit_offset(reached, others, leo):
+    """GetCommitOffset: the last offset below `leo` that all of `others` are beyond; `reached` as in State.peers."""
     committed = 0
     for offset in range(1, MAX_VALUES + 1):
         everybody = others & ~row(reached, offset) == 0
         committed = where(everybody & (offset < leo), offset, committed)
-    return where(old_leo == 1, 0, committed)
+    return committed
 
 
 def ackable(state, b, lower, upper):
@@ -46,5 +43,5 @@ def maybe_advance_high_watermark(state, params, b, isr, new_hwm, positive):
 def maybe_update_hwm_on_partition_change(state, params, b, reached, isr):
     """MaybeUpdateHwmAndAckOnPartitionChange, for a partition whose ISR and maximal ISR both are `isr`."""
     leo = leo_of(state, b)
-    new_hwm = commit_offset(reached, isr & ~(1 << b), leo, leo) + 1
+    new_hwm = commit_offset(reached, isr & ~(1 << b), leo) + 1
     return maybe_advance_high_watermark(state, params, b, isr, new_hwm, popcount(isr) >= params.min_isr)

@@ -131,7 +131,7 @@ def test_every_step_of_random_runs_is_the_interpreters(variant):
     assert set(taken) == set(reference.ACTIONS)
 
 
-PAIR, PAIR_OF_MIN_2, TRIO = (2, 2, 1, 2, 1), (2, 2, 2, 2, 1), (3, 3, 2, 3, 1)
+ALONE, PAIR, PAIR_OF_MIN_2, TRIO = (1, 1, 1, 1, 1), (2, 2, 1, 2, 1), (2, 2, 2, 2, 1), (3, 3, 2, 3, 1)
 PAIR_OF_2_VALUES = (2, 2, 1, 2, 2)
 ONE_FENCED_ONE_LOST = (0, 1, 1, 0, 0)
 
@@ -171,6 +171,14 @@ def test_what_a_mechanism_keeps_whole_breaks_without_it(sizes, faults, variant, 
     assert set(broken) <= found
     default = {name: MODEL_DEFAULTS[name] for name in variant}
     assert not set(broken) - {LOSSES[1]} & breaks(sizes, faults, **default)
+
+
+def test_a_lone_replica_acknowledges_its_first_record_only_beyond_the_specs():
+    """There every run gets stuck, or ends with nothing acknowledged, and nothing can be lost."""
+    one_lost = (0, 1, 0, 0, 0)
+    assert breaks(ALONE, one_lost) == set()
+    assert breaks((*ALONE[:-1], 2), one_lost) == {LOSSES[1]}
+    assert breaks(ALONE, one_lost, first_record_commits_alone=True) == {LOSSES[1]}
 
 
 MODEL_DEFAULTS = {p.name: p.default_value for p in MODEL.parameters}

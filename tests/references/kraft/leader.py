@@ -183,14 +183,12 @@ def write_record_to_leader(s, v) -> Successors:
                 continue
             leo, data = leo_of(s, b), s.partition_data[b - 1]
             log = (*data.log, Record(md.leader_epoch, leo, value))
-            commit = get_commit_offset(s, b, acking_isr(s, v, b), leo + 1, s.partition_replica_state[b - 1])
+            written = s._replace(partition_data=put(s.partition_data, b, PartitionData(log, data.hwm, leo + 1)))
+            asked = written if v["first_record_commits_alone"] else s
+            commit = get_commit_offset(asked, b, acking_isr(s, v, b), leo + 1, s.partition_replica_state[b - 1])
             new_hwm = commit + 1 if can_advance_hwm(v, md.isr, data.hwm, commit + 1) else data.hwm
             flo = leo if s.aux_flo[b - 1] is None else s.aux_flo[b - 1]
-            after = s._replace(
-                partition_data=put(s.partition_data, b, PartitionData(log, data.hwm, leo + 1)),
-                inv_sent=s.inv_sent | {value},
-                aux_flo=put(s.aux_flo, b, flo),
-            )
+            after = written._replace(inv_sent=s.inv_sent | {value}, aux_flo=put(s.aux_flo, b, flo))
             if v["acks"] == "1":
                 after = after._replace(inv_pos_acked=after.inv_pos_acked | {value})
             if new_hwm > data.hwm:
