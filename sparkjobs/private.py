@@ -22,13 +22,22 @@ def private_folder() -> Iterator[Path]:
     A process holds the lock in its folder as long as it lives: whoever gets a lock may remove what is around it.
     """
     _remove_abandoned(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    folder, lock = _locked()
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked() -> tuple[Path, int]:
+    """A new folder, and the lock in it; another one if somebody who starts now was faster and took it for abandoned."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / _LOCK).exists():
+            return folder, lock
         os.close(lock)
 
 

@@ -1,5 +1,6 @@
 """The folder for what only this user may touch, and what becomes of it when its process is killed."""
 
+import fcntl
 import os
 import signal
 import stat
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from quorisk.sparkjobs import private
 from quorisk.sparkjobs.private import private_folder
 
 HOLD = """
@@ -56,6 +58,20 @@ def test_what_a_killed_process_left_goes_at_the_next_start_and_what_a_living_one
     finally:
         living.kill()
         living.wait()
+
+
+def test_a_folder_that_another_start_removes_before_it_is_locked_is_replaced(temporary, monkeypatch):
+    flock, others = fcntl.flock, iter([True])
+
+    def flock_late(lock, how):
+        if how == fcntl.LOCK_EX and next(others, False):
+            private._remove_abandoned(temporary)
+        flock(lock, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_late)
+    with private_folder() as folder:
+        assert list(temporary.iterdir()) == [folder]
+    assert next(others, None) is None
 
 
 def test_folders_without_a_lock_stay_unless_they_are_old_and_empty(temporary):
