@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,7 @@ def taken(out: Path) -> Iterator[None]:
     the system's reasons.
     """
     create(out)
-    descriptor = os.open(out, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise ConfigError(f" {out}: another quorisk process is writing there", "out") from None
+    descriptor = _locked(out)
     try:
         for part in (out, out / TASKS, out / FIGURES):
             sweep_up(part)
@@ -47,6 +42,21 @@ def taken(out: Path) -> Iterator[None]:
         raise RunError(f"`out` {out}: {reason(error)}") from None
     finally:
         os.close(descriptor)
+
+
+def _locked(out: Path) -> int:
+    """The folder, open and locked. Raises ConfigError."""
+    with ExitStack() as stack:
+        try:
+            descriptor = os.open(out, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f" {out}: another quorisk process is writing there", "out") from None
+        except OSError as error:  # some network file systems have no locks
+            raise ConfigError(f" {out}: cannot be locked: {error.strerror}; choose another folder", "out") from None
+        stack.pop_all()
+    return descriptor
 
 
 def create(out: Path) -> None:

@@ -1,5 +1,6 @@
 """Sweeps on Spark: the same tables whatever the partitions; what is in the folder before and after."""
 
+import errno
 import io
 import math
 import os
@@ -242,6 +243,17 @@ def test_a_truncated_file_is_named_and_nothing_is_counted_twice(
 def test_two_at_once_do_not_share_a_folder(load, console, tmp_path):
     with folder.taken(tmp_path), pytest.raises(ConfigError, match="another quorisk process is writing there"):
         sweep(load(), tmp_path, Options(), console)
+
+
+def test_a_folder_on_a_disk_without_locks_is_refused(load, console, tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("quorisk.sparkjobs.folder.fcntl.flock", no_locks)
+    with pytest.raises(
+        ConfigError, match=r"^out \S+: cannot be locked: Function not implemented; choose another folder$"
+    ):
+        sweep(load(), tmp_path / "out", Options(), console)
 
 
 def test_a_folder_that_cannot_be_used_is_refused(load, console, tmp_path):
