@@ -94,7 +94,7 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
         held = {record.value for record in s.partition_data[(md.leader or 1) - 1].log}
         lost = members(map(_value, sorted(s.inv_pos_acked - held)))
         lacks = f"lacks {lost}, acknowledged before" if s.inv_pos_acked - held else f"ends before that: {committed}"
-        return f"{_broker(md.leader)}, elected in epoch {md.leader_epoch}, {lacks}."
+        return f"{_broker(md.leader)}, elected in leader epoch {md.leader_epoch}, {lacks}."
     if invariant == "NoCommittedRecordLostGlobally":
         held = {record.value for data in s.partition_data for record in data.log}
         return f"{members(map(_value, sorted(s.inv_pos_acked - held)))}, acknowledged before, is in no broker's log."
@@ -164,7 +164,7 @@ def _log(records: Iterable[Record]) -> str:
 
 def _record_of_change(md: PartitionMetadata) -> str:
     elr = f", ELR {_brokers(md.elr)}" if md.elr else ""
-    return f"epoch {md.partition_epoch}: {_broker(md.leader)} leads, ISR {_brokers(md.isr)}{elr}"
+    return f"partition epoch {md.partition_epoch}: {_broker(md.leader)} leads, ISR {_brokers(md.isr)}{elr}"
 
 
 def _message(m: Sent) -> Message:
@@ -181,11 +181,11 @@ def _label(m: Sent) -> str:
         case RegisterResponse():
             return f"registered, broker epoch {m.broker_epoch}"
         case AlterRequest():
-            return f"ISR {_brokers(m.isr)} in epoch {m.partition_epoch}"
+            return f"ISR {_brokers(m.isr)} in partition epoch {m.partition_epoch}"
         case AlterResponse(error=None):
-            return f"ISR {_brokers(m.isr)} since epoch {m.partition_epoch}"
+            return f"ISR {_brokers(m.isr)} since partition epoch {m.partition_epoch}"
         case AlterResponse():
-            return f"refused in epoch {m.request.partition_epoch}: {m.error}"
+            return f"refused in partition epoch {m.request.partition_epoch}: {m.error}"
         case FetchRequest():
             return f"fetch from offset {m.fetch_offset}, leader epoch {m.leader_epoch}"
     if m.error:
@@ -220,7 +220,7 @@ def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
     if then.partition_status[b - 1] != before.partition_status[b - 1]:
         epoch, leader = then.partition_metadata[b - 1].leader_epoch, then.partition_metadata[b - 1].leader
         role = then.partition_status[b - 1]
-        yield f"leads in epoch {epoch}" if role == LEADER else f"follows {_broker(leader)}" if role else "waits"
+        yield f"leads in leader epoch {epoch}" if role == LEADER else f"follows {_broker(leader)}" if role else "waits"
     if len(now.log) < len(was.log):
         yield f"log ends at {now.leo}: {', '.join(_value(r.value) for r in was.log[now.leo - 1 :])} dropped"
     if len(now.log) > len(was.log):
