@@ -54,18 +54,18 @@ def cut(given: str, longest: int) -> str:
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off; rates and times have their units."""
-    return ", ".join(f"{name(key)} {_said(key, given)}" for key in keys)
+    return ", ".join(f"{name(key)} {said(key, given[key], TIME_UNIT in given)}" for key in keys)
 
 
-def _said(key: str, given: Mapping[str, Any]) -> str:
-    number = given[key]
-    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-    if TIME_UNIT in given and is_number:
-        if key.startswith("rates."):
-            return quantities.say_rate(number)
-        if key in _TIMES:
-            return quantities.say_time(number)
-    return value(number)
+def said(key: str, given: Any, physical: bool) -> str:
+    """Returns the value of a key, or of a scenario's, for people; rates and times have units if time is `physical`."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+    if physical and is_number:
+        if "rates" in key.split(".")[:-1]:
+            return quantities.say_rate(given)
+        if key.endswith(_TIMES):
+            return quantities.say_time(given)
+    return value(given)
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from quorisk.analysis.experiment.keys import show
 from quorisk.analysis.written import reason
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.plots.numbers import counted
+from quorisk.plots.quantities import say_rate
 from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import sweep_up, writing
 from quorisk.sparkjobs.remote import refusal
@@ -183,7 +184,10 @@ def _described(experiment: Experiment) -> dict[str, Any]:
 
 
 def _show(described: Mapping[str, Any], key: str) -> str:
-    return show(described[key]) if key in described else "none"
+    given = described.get(key)
+    if "run.time_unit" in described and key.startswith("rates."):
+        return ", ".join(map(say_rate, given if isinstance(given, list) else [given]))
+    return show(given) if key in described else "none"
 
 
 def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from quorisk.analysis import tidy
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.plots.text import TIME_UNIT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,8 @@ class Diff(NamedTuple):
     """Configurations that the other one does not have."""
     confidence: float
     """The confidence with which all statements about `changes` hold together."""
+    physical: bool
+    """Whether rates are per second, and times in seconds, in both."""
 
 
 def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:
@@ -75,7 +78,8 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
     surer = simultaneous(confidence, 2 * num)
     first, second = (_by(keys, _rows(path, invariant, surer)) for path in (before, after))
     changes = [_change(dict(zip(keys, key, strict=True)), first[key], second[key]) for key in common]
-    return Diff(changes, settings, len(first) - num, len(second) - num, confidence)
+    physical = all(TIME_UNIT in frame for frame in frames)
+    return Diff(changes, settings, len(first) - num, len(second) - num, confidence, physical)
 
 
 def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":

@@ -123,7 +123,8 @@ def diff(found: Diff, invariant: str) -> None:
     for each in changes[:MOST_LINES]:
         span = numbers.span(each.difference_low, each.difference_high, numbers.signed)
         difference = f"{numbers.signed(each.difference)} {span}"
-        settings = text.settings(each.settings, each.settings) or "the one configuration"
+        unit = {text.TIME_UNIT: "s"} if found.physical else {}
+        settings = text.settings(each.settings | unit, each.settings) or "the one configuration"
         table.add_row(settings, _side(each.before), _side(each.after), escape(difference), each.verdict)
     out.print(f"P(a run {text.event(invariant)})", soft_wrap=True)
     out.print(table)
@@ -132,8 +133,9 @@ def diff(found: Diff, invariant: str) -> None:
     differ = sum(each.verdict != NOT_SHOWN for each in changes)
     verb = "differs" if differ == 1 or len(changes) == 1 else "differ"
     out.print(f"{differ:,} of {numbers.counted(len(changes), 'configuration')} {verb}.", soft_wrap=True)
-    for key, (before, after) in found.settings.items():
-        out.print(f"{key}: {text.value(before)} before, {text.value(after)} after", soft_wrap=True, markup=False)
+    for key, values in found.settings.items():
+        before, after = (text.said(key, value, found.physical) for value in values)
+        out.print(f"{key}: {before} before, {after} after", soft_wrap=True, markup=False)
     if found.only_before or found.only_after:
         out.print(f"configurations in only one: {found.only_before:,} before, {found.only_after:,} after")
     percent = numbers.percent(found.confidence)

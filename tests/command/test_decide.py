@@ -14,6 +14,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.command import show_decision
 from quorisk.command.decide import STARTERS
+from quorisk.plots.quantities import YEAR_S
 from tests.plots import tables
 
 PROTOCOLS = ("bookkeeper", "kafka", "kraft", "compaction")
@@ -141,6 +142,20 @@ def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
     found = json.loads(quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--json")[1])
     assert found["settings"] == {"model.max_crashes": [1, 2]}
     assert len(found["changes"]) == 1
+
+
+def test_rates_and_times_that_differ_have_their_units(quorisk, tmp_path):
+    for name, of_a_year, minutes in (("a", 0.02, 10), ("b", 0.04, 20)):
+        given = {
+            "run__time_unit": ["s"],
+            "rates__broker_crash": [of_a_year / YEAR_S],
+            "run__lifetime": [60.0 * minutes],
+        }
+        tables.write(tables.table([3], **given), tmp_path / f"{name}.parquet")
+    code, said, _ = quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"))
+    assert code == 0
+    assert "rates.broker_crash: 2 % / year before, 4 % / year after" in said
+    assert "run.lifetime: 10 min before, 20 min after" in said
 
 
 def test_diff_compares_a_scenario_whose_rates_were_changed(quorisk, tmp_path):

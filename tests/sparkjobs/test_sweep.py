@@ -14,6 +14,7 @@ from rich.console import Console
 
 from quorisk.analysis import kept, results, stored, tidy
 from quorisk.analysis.estimate import estimate
+from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.engines.job import Job
@@ -25,6 +26,7 @@ from quorisk.sparkjobs.run import Done, pieces_of, run
 from quorisk.sparkjobs.state import State
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.sparkjobs.small import AUTO, FILE, RUNS, directly
+from tests.support import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
@@ -196,6 +198,13 @@ def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, con
     (out / folder.EXPERIMENT).unlink()
     with pytest.raises(ConfigError, match="holds results of an unknown experiment"):
         sweep(load("run.runs=10"), out, RESUMED, console)
+
+
+def test_rates_in_which_experiments_differ_have_their_units():
+    starter = ROOT / "configs" / "starters" / "bookkeeper.toml"
+    before, now = (config.load(starter, [f"rates.bookie_is_lost={afr} % / year", "scenario=entry"]) for afr in (2, 4))
+    said = "rates.bookie_is_lost is 2 % / year there and 4 % / year here"
+    assert folder.differences(before, now, ["rates.bookie_is_lost"]) == said
 
 
 def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, no_figures, load, console, tmp_path):
