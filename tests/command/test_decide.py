@@ -146,12 +146,9 @@ def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
 
 def test_rates_and_times_that_differ_have_their_units(quorisk, tmp_path):
     for name, of_a_year, minutes in (("a", 0.02, 10), ("b", 0.04, 20)):
-        given = {
-            "run__time_unit": ["s"],
-            "rates__broker_crash": [of_a_year / YEAR_S],
-            "run__lifetime": [60.0 * minutes],
-        }
-        tables.write(tables.table([3], **given), tmp_path / f"{name}.parquet")
+        rate, lifetime_s = of_a_year / YEAR_S, 60.0 * minutes
+        table = tables.table([3], run__time_unit=["s"], rates__broker_crash=[rate], run__lifetime=[lifetime_s])
+        tables.write(table, tmp_path / f"{name}.parquet")
     code, said, _ = quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"))
     assert code == 0
     assert "rates.broker_crash: 2 % / year before, 4 % / year after" in said
