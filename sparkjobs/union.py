@@ -19,9 +19,12 @@ from quorisk.sparkjobs.sweep import Summary, summarized
 
 JUDGED = tuple(
     f"run.{name}"
-    for name in ("confidence", "precision", "relative_precision", "precision_of", "simultaneous", "at_any_time")
+    for name in (
+        *("confidence", "precision", "relative_precision", "precision_of", "simultaneous", "at_any_time"),
+        "time_unit",
+    )
 )
-"""Keys in which experiments must agree, as one report judges all their results."""
+"""Keys in which experiments must agree, as one report judges all their results, and tells all their rates."""
 
 
 def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:

@@ -124,6 +124,7 @@ def test_engines_may_differ(no_figures, leave, quorisk, tmp_path):
         ([PART, REST, "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
         ([PART, "--set=rates.broker_crash=2.0", "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
         ([PART, REST, "--set=run.confidence=0.9"], r"b: run.confidence is 0.95 in a and 0.9 here"),
+        ([PART, "--set=rates.broker_crash=2 / s"], r'b: run.time_unit is none in a and "s" here'),
     ],
 )
 def test_what_does_not_belong_together_is_refused_in_a_line(leave, quorisk, tmp_path, settings, said):
