@@ -44,9 +44,12 @@ def resized(builder: ir.IRBuilder, value: Any, width: int) -> Any:
     return (builder.trunc if have > width else builder.zext)(value, kind)
 
 
-def intrinsic(builder: ir.IRBuilder, name: str, result: Any, args: Sequence[Any], overload: Any = None) -> Any:
-    """A call of LLVM's intrinsic of that name, overloaded on the type `overload`, if given."""
+def intrinsic(
+    builder: ir.IRBuilder, name: str, result: Any, args: Sequence[Any], overload: Any = None, further: str = ""
+) -> Any:
+    """A call of LLVM's intrinsic of that name, overloaded on the type `overload`, if given, and on `further` ones."""
     full = f"{name}.{_suffix(overload)}" if overload is not None else name
+    full += f".{further}" if further else ""
     function = builder.module.globals.get(full)
     if function is None:
         function = ir.Function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), full)

@@ -36,6 +36,8 @@ class Shape(NamedTuple):
     narrowest: int
     queued: bool = False
     """Whether runs wait for others that draw the same."""
+    listed: bool = False
+    """Whether its runs are those of a list, in place of all from one on."""
 
     def twice(self) -> "Shape":
         """As many lanes in two registers as are here in one."""
@@ -170,7 +172,7 @@ def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits
             return ScalarKernel(model, traced, limits, this_cpu().has_pdep)
         if shape.queued:
             return QueuedKernel(model, traced, limits)
-        return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest)
+        return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest, shape.listed)
     except RecursionError as error:
         raise Unsupported(f"{model.name} cannot be compiled: {error}") from error
 

@@ -25,6 +25,7 @@ from quorisk.kernels.tracing.machine import (
     Value,
     any_lane,
     constant,
+    intrinsic,
     lane_bits,
     lanes_of,
     resized,
@@ -42,10 +43,20 @@ class LaneKernel:
     """
 
     def __init__(
-        self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int, plan: Plan, step_bits: int
+        self,
+        model: Model,
+        traced: TracedModel,
+        limits: Limits,
+        lanes: int,
+        narrowest: int,
+        plan: Plan,
+        step_bits: int,
+        listed: bool = False,
     ) -> None:
-        """Steps are counted in `step_bits` bits if hardly any run takes more."""
+        """Steps are counted in `step_bits` bits if hardly any run takes more. Of a kernel that is `listed` the argument
+        `first_run` is the address of a list of its runs' numbers."""
         self.model, self.traced, self.limits, self.lanes, self.narrowest = model, traced, limits, lanes, narrowest
+        self.listed = listed
         self.leaves, self.watched, self.exposed = plan.leaves, plan.watched, plan.exposed
         self.groups, self.fields, self.most_sent = plan.groups, plan.fields, plan.most_sent
         self.mask_bits, self.share_bits = plan.mask_bits, plan.share_bits
@@ -98,7 +109,14 @@ class LaneKernel:
         return resized(self.builder, value, width)
 
     def _absolute(self, run: Any) -> Any:
-        return self.builder.add(splat(self.builder, self.first_run, self.lanes), self._sized(run, 64))
+        """The runs' own numbers; any for those that are not asked for."""
+        builder, first, place = self.builder, splat(self.builder, self.first_run, self.lanes), self._sized(run, 64)
+        if not self.listed:
+            return builder.add(first, place)
+        at = builder.add(first, builder.shl(place, constant(place.type, 3)))
+        there = builder.inttoptr(at, lanes_of(POINTER, self.lanes))
+        given = [there, constant(I32, 8), self._is_asked_for(run), constant(place.type, 0)]
+        return intrinsic(builder, "llvm.masked.gather", place.type, given, place.type, f"v{self.lanes}p0")
 
     def _emitter(self, leaf: Any, outputs: Sequence[Any]) -> Emitter:
         return Emitter(self.builder, self.lanes, self.narrowest, leaf, outputs, False)

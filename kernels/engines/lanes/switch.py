@@ -5,6 +5,7 @@ beside it, and each that is faster than what there is takes over between two chu
 both and compared.
 """
 
+import contextlib
 import math
 import threading
 import time
@@ -37,9 +38,9 @@ _GAIN = 2.0
 """How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
 _FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
 """Operations of a step up to which twice as many lanes are tried, and beyond which queues are."""
-_ASKING = 1 / 64
-"""Share of runs that lose data or stand exposed from which on a kernel tells the time; below it they are run again to
-tell it."""
+_FEW_ASK, _MANY_ASK = 1 / 256, 1 / 16
+"""Shares of runs that lose data or stand exposed, which is told with its time. Up to the first one the generic engine
+runs them again, between them lanes of their own do, and beyond the second one a kernel tells the time of all runs."""
 _TOO_MANY = 1 / 8
 """Share of runs to be repeated from which on a kernel is given up."""
 
@@ -85,7 +86,10 @@ class Switch:
         """Why there will be no kernel."""
         self.num_repeated = 0
         """Runs that kernels left to the generic engine."""
-        self._checked: Kernel | None = None
+        self._checked: tuple[Kernel | None, Kernel | None] = (None, None)
+        """The kernel and the teller whose results were compared."""
+        self._teller: Kernel | None = None
+        """Runs again those of which a kernel that does not tell the time does not tell all."""
         self._begun = False
         self._spent_s = 0.0
         self._seen = np.zeros(2, np.int64)
@@ -100,8 +104,9 @@ class Switch:
             tally = self._generic(seed, job)
             self._consider(tally, time.thread_time() - start, job.num_runs, left)
             return tally
-        if kernel is not self._checked:
-            return self._check(kernel, seed, job)
+        both = kernel, self._teller
+        if both != self._checked:
+            return self._check(both, seed, job)
         return self.by_kernel(kernel, seed, job)[0]
 
     def tally_all(self, seed: int, job: Job) -> np.ndarray:
@@ -112,7 +117,7 @@ class Switch:
     def record(self, seed: int, job: Job) -> np.ndarray:
         """Records of a job, by a kernel that tells the time where there is one whose results were compared."""
         kernel = self.kernel
-        if kernel is None or kernel is not self._checked or not kernel.timed:
+        if kernel is None or kernel is not self._checked[0] or not kernel.timed:
             return numba_engine.record(self.model, self.points, job._replace(point=self.point), seed)
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
@@ -121,9 +126,9 @@ class Switch:
 
         `worth_s` says how many seconds the generic engine would take for the runs that are to come.
         """
-        if timed is None:
-            tally = self._generic(0, Job(self.point, 0, _TRIAL_RUNS))
-            timed = self._needs_time(self._asking(tally) / _TRIAL_RUNS)
+        if not timed and not self._seen[0]:
+            self._seen += (_TRIAL_RUNS, self._asking(self._generic(0, Job(self.point, 0, _TRIAL_RUNS))))
+        timed = self._needs_time() if timed is None else timed
         if shape is None:
             self._get_faster(timed, worth_s)
             return
@@ -131,13 +136,30 @@ class Switch:
             self.kernel = self._with(timed, shape)
         except Unsupported as reason:
             self._give_up(str(reason))
+        else:
+            self._get_teller(timed, self.kernel.operations, worth_s)
+
+    def _get_teller(self, timed: bool, operations: int, worth_s: float) -> None:
+        """Has lanes run again what kernels that are not `timed` do not tell all of, if there is enough of it."""
+        if timed or not shapes() or self._share_asking() <= _FEW_ASK:
+            return
+        wide, *_, narrow = shapes()
+        shape = (wide if operations > _MANY_OPERATIONS else narrow)._replace(listed=True)
+        if worth_s >= WORTH_COMPILING_S or is_kept(*self._point, True, shape):
+            with contextlib.suppress(Unsupported):
+                self._teller = self._with(True, shape)
 
     def _asking(self, tally: np.ndarray) -> int:
         """How many runs ask for the time, or at least as many."""
         return int(tally[LOST] + sum(tally[BROKEN + place] for place in exposures(self.model)))
 
-    def _needs_time(self, asking: float) -> bool:
-        return bool(math.isfinite(self.points.horizons[self.point]) or asking > _ASKING)
+    def _share_asking(self) -> float:
+        runs, asking = self._seen.tolist()
+        return asking / runs if runs else 0.0
+
+    def _needs_time(self) -> bool:
+        most = _MANY_ASK if shapes() else _FEW_ASK
+        return bool(math.isfinite(self.points.horizons[self.point]) or self._share_asking() > most)
 
     def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
         """Begins to get a kernel if it is worth that: going by what is left, or by what was spent so far."""
@@ -149,7 +171,7 @@ class Switch:
             worth_s = max(self._spent_s, left / runs * seconds)
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
-            timed = self._needs_time(self._seen[1] / self._seen[0])
+            timed = self._needs_time()
             at_hand = self._is_kept(timed)
             if not at_hand and not timed and worth_s < WORTH_COMPILING_S:  # one that tells the time will do
                 timed = at_hand = self._is_kept(True)
@@ -160,7 +182,7 @@ class Switch:
 
     def _is_kept(self, timed: bool) -> bool:
         first, *_ = *reversed(shapes()), SCALAR
-        return is_kept(self.model, self.points, self.point, self.params, timed, first)
+        return is_kept(*self._point, timed, first)
 
     def _prepare_beside(self, timed: bool, worth_s: float) -> None:
         """Does what `prepare` does, while runs go on."""
@@ -182,6 +204,7 @@ class Switch:
         """
         first, *others = *reversed(shapes()), SCALAR  # the one that is the fastest of most models, first
         best = self._better(_Best(partial(self._generic, 0)), timed, first)
+        self._get_teller(timed, best.operations, worth_s)
         if others and worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
             for shape in [QUEUED] if best.operations > _MANY_OPERATIONS else others[:-1]:
                 best = self._better(best, timed, shape)
@@ -210,8 +233,12 @@ class Switch:
                 self.kernel = kernel
         return _Best(step, kernel, gain * best.gain, kernel.operations)
 
+    @property
+    def _point(self) -> tuple[Model, Points, int, Any]:
+        return self.model, self.points, self.point, self.params
+
     def _with(self, timed: bool, shape: Shape) -> Kernel:
-        return build(self.model, self.points, self.point, self.params, timed, shape)
+        return build(*self._point, timed, shape)
 
     def _times_as_fast(self, new: Callable[[Job], object], old: Callable[[Job], object], trial_s: float) -> float:
         """How many times as fast one way to make runs is as another; they take turns, as a machine's speed varies."""
@@ -225,12 +252,12 @@ class Switch:
                 least[way] = min(least[way], time.thread_time() - start)
         return least[1] / least[0]
 
-    def _check(self, kernel: Kernel, seed: int, job: Job) -> np.ndarray:
-        """A chunk run both ways."""
+    def _check(self, both: tuple[Kernel, Kernel | None], seed: int, job: Job) -> np.ndarray:
+        """A chunk run by the generic engine, and by the kernel with its teller."""
         tally = self._generic(seed, job)
-        found, _ = self.by_kernel(kernel, seed, job)
+        found, _ = self.by_kernel(both[0], seed, job)
         if np.array_equal(tally, found):
-            self._checked = kernel
+            self._checked = both
         else:
             self._give_up("its results differ from the generic engine's")
             warnings.warn(
@@ -248,13 +275,24 @@ class Switch:
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
         """(first run, rows) of parts of a job. Whatever rows this thread gets next overwrite them."""
         batch = _batch_runs(kernel)
-        loss, words = int(self.points.losses[self.point]), batch * kernel.row_words
-        memory = _memory.get(words + kernel.scratch_words)
-        rows, scratch = memory[:words].reshape(batch, kernel.row_words), memory[words:]
+        loss = int(self.points.losses[self.point])
+        rows, scratch = self._memory_of(kernel)
         for start in range(job.first_run, job.first_run + job.num_runs, batch):
             num = min(batch, job.first_run + job.num_runs - start)
             kernel.run(seed, loss, start, num, scratch.ctypes.data, rows.ctypes.data)
             yield start, rows[:num]
+
+    def _memory_of(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """This thread's memory for a batch of rows, and for what a kernel keeps besides."""
+        batch = _batch_runs(kernel)
+        words = batch * kernel.row_words
+        memory = _memory.get(words + kernel.scratch_words)
+        return memory[:words].reshape(batch, kernel.row_words), memory[words:]
+
+    def _told(self, kernel: Kernel) -> tuple[Any, ...]:
+        """What `add_rows` has to know of a kernel's rows."""
+        columns = np.array(kernel.columns, np.int64)
+        return kernel.timed, self.points.time_units[self.point], model_shape(self.model), columns
 
     def by_kernel(self, kernel: Kernel, seed: int, job: Job, recording: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Tally and records of a job by a kernel; the generic engine repeats what that leaves open."""
@@ -272,19 +310,34 @@ class Switch:
         tally = np.zeros(num_columns(self.model), np.int64)
         records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
         redo, again = np.empty(_batch_runs(kernel), np.int64), [np.empty(0, np.int64)]
-        times = kernel.timed, self.points.time_units[self.point]
-        told = *times, model_shape(self.model), np.array(kernel.columns, np.int64)
+        told = self._told(kernel)
         for start, rows in self._rows(kernel, seed, job):
             there = records[start - job.first_run :][: len(rows)]
             num_redo = add_rows(recording)(rows, rows.view(np.float64), *told, tally, there, redo)
             again.append(start + redo[:num_redo])
         runs = np.concatenate(again)
+        if len(runs) and self._teller and not kernel.timed:
+            runs = self._add_told(self._teller, seed, runs, tally)
         if len(runs):
             more, found = numba_engine.tally_of_runs(self.model, self.points, seed, self.point, runs, recording)
             tally += more
             if recording:
                 records[runs - job.first_run] = found
         return tally, records, len(runs)
+
+    def _add_told(self, kernel: Kernel, seed: int, runs: np.ndarray, tally: np.ndarray) -> np.ndarray:
+        """Adds these runs to a tally, with their times; returns those of which even this kernel does not tell all."""
+        loss, batch, left = int(self.points.losses[self.point]), _batch_runs(kernel), [np.empty(0, np.int64)]
+        rows, scratch = self._memory_of(kernel)
+        redo, records = np.empty(batch, np.int64), np.empty((0, len(RECORD)), np.int64)
+        told = self._told(kernel)
+        for start in range(0, len(runs), batch):
+            some = np.ascontiguousarray(runs[start : start + batch])
+            kernel.run(seed, loss, some.ctypes.data, len(some), scratch.ctypes.data, rows.ctypes.data)
+            there = rows[: len(some)]
+            num_redo = add_rows(False)(there, there.view(np.float64), *told, tally, records, redo)
+            left.append(some[redo[:num_redo]])
+        return np.concatenate(left)
 
     def _give_up(self, why: str) -> None:
         """No kernel is used any more, for the first of the reasons given."""

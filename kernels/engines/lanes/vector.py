@@ -26,10 +26,11 @@ from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_le
 class VectorKernel(LaneKernel):
     """See `LaneKernel`; all that is known of the runs goes from step to step in registers."""
 
-    def __init__(self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int) -> None:
-        super().__init__(
-            model, traced, limits, lanes, narrowest, plan(model, traced, limits, narrowest), step_bits=narrowest
-        )
+    def __init__(
+        self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int, listed: bool
+    ) -> None:
+        planned = plan(model, traced, limits, narrowest)
+        super().__init__(model, traced, limits, lanes, narrowest, planned, step_bits=narrowest, listed=listed)
 
     def text(self) -> str:
         """The module's IR."""

@@ -11,7 +11,7 @@ import pytest
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, switch
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape, shapes
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.model import LOST
@@ -199,7 +199,7 @@ def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypa
     found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
     monkeypatch.setattr(Switch, "_prepare_beside", lambda self, timed, worth_s: asked.append(timed))
     monkeypatch.setattr(Switch, "_is_kept", lambda self, timed: timed)
-    monkeypatch.setattr(Switch, "_needs_time", lambda self, asking: False)
+    monkeypatch.setattr(Switch, "_needs_time", lambda self: False)
     nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
     found._consider(nothing, 1.0, 1000, 0)
     found._begun = False
@@ -244,6 +244,47 @@ def test_why_there_is_no_kernel(monkeypatch):
     assert why() == "compaction cannot be traced: a branch on a traced value"
 
 
+@pytest.fixture
+def telling(monkeypatch):
+    """A kernel that tells no time, and lanes that run again those that lose data, of a list in several parts."""
+    monkeypatch.setattr(switch, "_MANY_ASK", 1.0)
+    monkeypatch.setattr(switch, "BATCH_RUNS", 100)
+    model, point = losing()
+    found = Switch(model, pack(model, [point]), 0)
+    found.prepare(shape=Shape(16, 32))
+    assert found.kernel is not None
+    assert not found.kernel.timed
+    return found
+
+
+@pytest.mark.skipif(not shapes(), reason="no lanes here")
+@pytest.mark.parametrize("first", [0, (1 << 32) - 70, 1 << 41])
+def test_lanes_of_their_own_run_again_what_is_told_with_its_time(telling, monkeypatch, first):
+    job = Job(0, first, RUNS)
+    sums, _ = telling.by_kernel(telling.kernel, 3, job)
+    assert sums[LOST] > 100
+    assert np.array_equal(sums, numba_engine.tally_of(telling.model, telling.points, 3, job))
+    assert telling.num_repeated == 0
+    monkeypatch.setattr(telling, "_teller", None)
+    assert np.array_equal(sums, telling.by_kernel(telling.kernel, 3, job)[0])
+    assert telling.num_repeated == sums[LOST]
+
+
+@pytest.mark.skipif(not shapes(), reason="no lanes here")
+def test_what_is_run_again_is_compared_too(telling, monkeypatch):
+    """Also if the lanes for that come later than the kernel."""
+    teller, job = telling._teller, Job(0, 0, RUNS)
+    telling._teller = None
+    telling.tally(0, job, 0)
+    monkeypatch.setattr(Switch, "_add_told", lambda self, kernel, seed, runs, tally: runs[1:])
+    assert telling.kernel is not None
+    telling._teller = teller
+    with pytest.warns(RuntimeWarning, match="differ from the generic engine's"):
+        found = telling.tally(0, job, 0)
+    assert np.array_equal(found, numba_engine.tally_of(telling.model, telling.points, 0, job))
+    assert telling.kernel is None
+
+
 def test_losing_runs_are_timed_where_there_are_many():
     model, point = losing()
     found = Switch(model, pack(model, [point]), 0)
@@ -251,5 +292,5 @@ def test_losing_runs_are_timed_where_there_are_many():
     assert found.kernel is not None
     assert found.kernel.timed
     tally = numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, RUNS))
-    assert tally[LOST] > RUNS / 64
+    assert tally[LOST] > RUNS / 16
     assert math.isinf(found.points.horizons[0])
