@@ -271,6 +271,22 @@ def test_lanes_of_their_own_run_again_what_is_told_with_its_time(telling, monkey
 
 
 @pytest.mark.skipif(not shapes(), reason="no lanes here")
+def test_what_such_lanes_leave_open_is_left_to_the_generic_engine(monkeypatch):
+    """Two runs are observed for two steps, so that most others are not as these."""
+    monkeypatch.setattr(switch, "_MANY_ASK", 1.0)
+    monkeypatch.setattr(switch, "BATCH_RUNS", 100)
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
+    model, point = losing()
+    found, job = Switch(model, pack(model, [point]), 0), Job(0, 0, RUNS)
+    found.prepare(shape=Shape(16, 32))
+    assert found._teller is not None
+    assert found.kernel is not None
+    assert np.array_equal(found.by_kernel(found.kernel, 3, job)[0], numba_engine.tally_of(model, found.points, 3, job))
+    assert found.num_repeated > RUNS / 4
+
+
+@pytest.mark.skipif(not shapes(), reason="no lanes here")
 def test_what_is_run_again_is_compared_too(telling, monkeypatch):
     """Also if the lanes for that come later than the kernel."""
     teller, job = telling._teller, Job(0, 0, RUNS)
