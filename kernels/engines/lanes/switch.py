@@ -38,9 +38,10 @@ _GAIN = 2.0
 """How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
 _FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
 """Operations of a step up to which twice as many lanes are tried, and beyond which queues are."""
-_FEW_ASK, _MANY_ASK = 1 / 256, 1 / 16
-"""Shares of runs that lose data or stand exposed, which is told with its time. Up to the first one the generic engine
-runs them again, between them lanes of their own do, and beyond the second one a kernel tells the time of all runs."""
+_FEW_ASK, _SOME_ASK, _MANY_ASK = 1 / 256, 1 / 64, 1 / 16
+"""Shares of runs that lose data or stand exposed, which is told with its time. Up to the first share the generic engine
+runs them again, up to the last one lanes of their own do, and beyond it a kernel tells the time of all runs. Too few
+runs are not worth lanes of their own: the second share alone decides then."""
 _TOO_MANY = 1 / 8
 """Share of runs to be repeated from which on a kernel is given up."""
 
@@ -128,7 +129,7 @@ class Switch:
         """
         if not timed and not self._seen[0]:
             self._seen += (_TRIAL_RUNS, self._asking(self._generic(0, Job(self.point, 0, _TRIAL_RUNS))))
-        timed = self._needs_time() if timed is None else timed
+        timed = self._needs_time(worth_s) if timed is None else timed
         if shape is None:
             self._get_faster(timed, worth_s)
             return
@@ -141,13 +142,12 @@ class Switch:
 
     def _get_teller(self, timed: bool, operations: int, worth_s: float) -> None:
         """Has lanes run again what kernels that are not `timed` do not tell all of, if there is enough of it."""
-        if timed or not shapes() or self._share_asking() <= _FEW_ASK:
+        if timed or not self._may_list(worth_s) or self._share_asking() <= _FEW_ASK:
             return
         wide, *_, narrow = shapes()
-        shape = (wide if operations > _MANY_OPERATIONS else narrow)._replace(listed=True)
-        if worth_s >= WORTH_COMPILING_S or is_kept(*self._point, True, shape):
-            with contextlib.suppress(Unsupported):
-                self._teller = self._with(True, shape)
+        shape = wide if operations > _MANY_OPERATIONS else narrow
+        with contextlib.suppress(Unsupported):
+            self._teller = self._with(True, shape._replace(listed=True))
 
     def _asking(self, tally: np.ndarray) -> int:
         """How many runs ask for the time, or at least as many."""
@@ -157,8 +157,13 @@ class Switch:
         runs, asking = self._seen.tolist()
         return asking / runs if runs else 0.0
 
-    def _needs_time(self) -> bool:
-        most = _MANY_ASK if shapes() else _FEW_ASK
+    @staticmethod
+    def _may_list(worth_s: float) -> bool:
+        """Whether lanes are to be had, and worth it, for runs of a list."""
+        return bool(shapes()) and worth_s >= WORTH_COMPARING_S
+
+    def _needs_time(self, worth_s: float) -> bool:
+        most = _MANY_ASK if self._may_list(worth_s) else _SOME_ASK
         return bool(math.isfinite(self.points.horizons[self.point]) or self._share_asking() > most)
 
     def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
@@ -171,7 +176,7 @@ class Switch:
             worth_s = max(self._spent_s, left / runs * seconds)
             if self._begun or worth_s < WORTH_LOADING_S:
                 return
-            timed = self._needs_time()
+            timed = self._needs_time(worth_s)
             at_hand = self._is_kept(timed)
             if not at_hand and not timed and worth_s < WORTH_COMPILING_S:  # one that tells the time will do
                 timed = at_hand = self._is_kept(True)

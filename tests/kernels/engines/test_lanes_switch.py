@@ -199,7 +199,7 @@ def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypa
     found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
     monkeypatch.setattr(Switch, "_prepare_beside", lambda self, timed, worth_s: asked.append(timed))
     monkeypatch.setattr(Switch, "_is_kept", lambda self, timed: timed)
-    monkeypatch.setattr(Switch, "_needs_time", lambda self: False)
+    monkeypatch.setattr(Switch, "_needs_time", lambda self, worth_s: False)
     nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
     found._consider(nothing, 1.0, 1000, 0)
     found._begun = False
@@ -299,6 +299,19 @@ def test_what_is_run_again_is_compared_too(telling, monkeypatch):
         found = telling.tally(0, job, 0)
     assert np.array_equal(found, numba_engine.tally_of(telling.model, telling.points, 0, job))
     assert telling.kernel is None
+
+
+@pytest.mark.skipif(not shapes(), reason="no lanes here")
+def test_short_runs_are_not_worth_lanes_of_their_own(telling, monkeypatch):
+    monkeypatch.setattr(switch, "_SOME_ASK", 1.0)
+    for worth_s, is_told in ((switch.WORTH_COMPARING_S - 1, False), (switch.WORTH_COMPARING_S, True)):
+        telling._teller = None
+        telling.prepare(shape=Shape(16, 32), worth_s=worth_s)
+        assert not telling.kernel.timed
+        assert (telling._teller is not None) == is_told
+    monkeypatch.setattr(switch, "_SOME_ASK", 0.001)
+    telling.prepare(shape=Shape(16, 32), worth_s=switch.WORTH_COMPARING_S - 1)
+    assert telling.kernel.timed
 
 
 def test_losing_runs_are_timed_where_there_are_many():
