@@ -158,9 +158,7 @@ def estimate(
         stopped=stopped,
         data_loss=risk_of(DATA_LOSS, tally, run, parts.get(DATA_LOSS)),
         invariants={
-            name: risk_of(name, tally, run, parts.get(name))
-            if found is None or name in losing
-            else _counted(name, counted, run, parts[name])
+            name: risk_of(name, tally if name in losing else counted, run, parts.get(name), name in losing)
             for name in tally.broken
         },
         data_loss_invariants=losing,
@@ -205,22 +203,18 @@ def _exposure(invariant: str, tally: Tally) -> Exposure:
     return Exposure(runs, tally.exposed_ticks[invariant] * TIME_TICK / runs if runs else None)
 
 
-def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None) -> Risk:
-    """Returns the risk of an invariant, or DATA_LOSS, by a tally of runs: with a `part`, runs from a head's exits."""
+def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None, from_exits: bool = True) -> Risk:
+    """Returns the risk of an invariant, or DATA_LOSS, by a tally of runs: with a `part`, runs from a head's exits, or
+    else from the beginning, within what the head bounds.
+    """
     losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     estimator = estimator_of(run)
-    if part:
+    if part and from_exits:
         p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
+    elif part:
+        p, low, high = part.counted(estimator, losses, tally.runs, hidden)
     else:
         p, (low, high) = losses / tally.runs, estimator.interval(losses, tally.runs, hidden)
-    return Risk(losses, p, low, high, estimator.far_apart(low, high))
-
-
-def _counted(invariant: str, tally: Tally, run: RunSettings, part: rare.Part) -> Risk:
-    """The risk of an invariant that runs from a head's exits do not tell of, by a tally of runs from the beginning."""
-    losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
-    estimator = estimator_of(run)
-    p, low, high = part.counted(estimator, losses, tally.runs, hidden)
     return Risk(losses, p, low, high, estimator.far_apart(low, high))
 
 
