@@ -18,7 +18,7 @@ from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.tally import TIME_TICK, Tally, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, Model
-from quorisk.plots.quantities import say_rate, say_time
+from quorisk.say.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
 """A mean of fewer ticks is not given: each time is rounded down to a whole number of them."""

@@ -28,7 +28,7 @@ from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
-from quorisk.plots.quantities import say_time
+from quorisk.say.quantities import say_time
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time

@@ -12,7 +12,7 @@ from quorisk.analysis.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots.quantities import YEAR_S
+from quorisk.say.quantities import YEAR_S
 
 Result = TypeVar("Result", Estimate, ExactResult)
 

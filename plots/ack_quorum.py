@@ -6,9 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quorisk.plots import numbers
 from quorisk.plots.canvas import framed, given_or_current, log_ticks
-from quorisk.plots.style import INK, quorisk_style, style_of
+from quorisk.plots.style import quorisk_style, style_of
+from quorisk.say import numbers
+from quorisk.say.colours import INK
 
 INDEPENDENT, CORRELATED, PROTOCOL = "disks one by one", "disks together", "messages lost"
 TERMS = (INDEPENDENT, CORRELATED, PROTOCOL)

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from quorisk.plots import choose, text
+from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.plots.canvas import framed, legend_columns
-from quorisk.plots.designs import Design, designs, estimate
-from quorisk.plots.style import INK, MOST_ROWS, quorisk_style
+from quorisk.plots.style import MOST_ROWS, quorisk_style
+from quorisk.say import choose, text
+from quorisk.say.colours import INK
 
 _LOOKS = (
     ("#0072b2", ""), ("#e69f00", "////"), ("#9fb4c4", "...."), ("#d55e00", "xxxx"),

@@ -13,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from quorisk.plots import numbers
+from quorisk.say import numbers
 
 _LINE_IN, _CHARACTERS_IN = 0.16, 18
 """Of the caption: inches a line, characters an inch."""

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from quorisk.plots import choose, text
 from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks
 from quorisk.plots.looks import Looks
 from quorisk.plots.style import MOST_LINES, Style, quorisk_style
+from quorisk.say import choose, text
 
 MESSAGES, STEPS = "messages", "steps"
 """What runs cost: columns of a result frame."""

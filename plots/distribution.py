@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks
 from quorisk.plots.looks import Looks
 from quorisk.plots.style import MOST_LINES, quorisk_style
+from quorisk.say import choose, numbers, text
 
 STEPS, TIME_TO_LOSS = "steps", "time to loss"
 """Quantities that there are histograms of (`analysis.tidy.histograms`)."""

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from quorisk.plots import canvas, text, years
+from quorisk.analysis.decision import years
+from quorisk.plots import canvas
 from quorisk.plots.budget import budget_figure
 from quorisk.plots.cost import cost_figure
 from quorisk.plots.distribution import distribution_figure
@@ -16,6 +17,7 @@ from quorisk.plots.frontier import frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.outcomes import outcomes_figure
+from quorisk.say import text
 
 FIGURES = ("frontier", "budget", "loss", "heat_map", "cost", "outcomes", "distribution")
 """The kinds of figures, in their order."""

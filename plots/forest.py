@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import framed, given_or_current
-from quorisk.plots.style import FAINT, INK, quorisk_style, style_of
+from quorisk.plots.style import quorisk_style, style_of
+from quorisk.say import choose, numbers, text
+from quorisk.say.colours import FAINT, INK
 
 NO_DIFFERENCE = "no difference seen"
 """Group id of the marks for pairs of which no run differed."""

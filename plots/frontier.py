@@ -8,11 +8,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quorisk.plots import choose, numbers, text
+from quorisk.analysis.decision.designs import Design, designs
 from quorisk.plots.canvas import framed, given_or_current, log_ticks
-from quorisk.plots.designs import Design, designs
 from quorisk.plots.looks import Looks
-from quorisk.plots.style import FAINT, INK, MOST_LINES, Style, quorisk_style
+from quorisk.plots.style import MOST_LINES, Style, quorisk_style
+from quorisk.say import choose, numbers, text
+from quorisk.say.colours import FAINT, INK
 
 LATENCY, STORED = "write_p99_ms", "stored"
 UPPER_BOUND, PROVED, FRONTIER = "upper bound", "proved", "frontier"

@@ -14,9 +14,10 @@ from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import columns_of, framed, given_or_current, log_ticks
-from quorisk.plots.style import FAINT, INK, quorisk_style
+from quorisk.plots.style import quorisk_style
+from quorisk.say import choose, numbers, text
+from quorisk.say.colours import FAINT, INK
 
 BOUND, MISSING = "upper bound", "no such configuration"
 """Group ids of the cells without losses, and of those that the grid leaves out."""

@@ -5,8 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from quorisk.plots import numbers
-from quorisk.plots.designs import Design, place
+from quorisk.analysis.decision.designs import Design, place
+from quorisk.say import numbers
 
 _PART = ("per_year", "p", "low", "high", "losses")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from quorisk.plots import choose, text
 from quorisk.plots.style import Style, style_of
+from quorisk.say import choose, text
 
 
 class Looks:

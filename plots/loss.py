@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
-from quorisk.plots import choose, numbers, text
 from quorisk.plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks, width_beside
 from quorisk.plots.looks import Looks
-from quorisk.plots.style import FAINT, MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
+from quorisk.plots.style import MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
+from quorisk.say import choose, numbers, text
+from quorisk.say.colours import FAINT
 
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""

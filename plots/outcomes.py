@@ -5,10 +5,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quorisk.plots import choose, text
 from quorisk.plots.canvas import framed, given_or_current, width_beside
-from quorisk.plots.style import INK, MOST_ROWS, quorisk_style
+from quorisk.plots.style import MOST_ROWS, quorisk_style
 from quorisk.plots.tables import OUTCOMES
+from quorisk.say import choose, text
+from quorisk.say.colours import INK
 
 _LOOKS = {
     "completed": ("white", ""),

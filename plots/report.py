@@ -12,11 +12,13 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from quorisk.plots import choose, interactive, judging, numbers, tables, text, verdict
-from quorisk.plots.designs import Design, designs, estimate
-from quorisk.plots.judging import UNDECIDED
-from quorisk.plots.recommend import recommend
-from quorisk.plots.scope import Scope
+from quorisk.analysis.decision import judging, verdict
+from quorisk.analysis.decision.advice import recommend
+from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.judging import UNDECIDED
+from quorisk.plots import interactive, tables
+from quorisk.say import choose, numbers, text
+from quorisk.say.scope import Scope
 
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from matplotlib import rcParams, style
 from matplotlib.figure import Figure
 
-INK, FAINT = "#1f2933", "#cbd2d9"
+from quorisk.say.colours import FAINT, INK
+
 _SETTINGS = {
     "axes.axisbelow": True,
     "axes.edgecolor": INK,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.plots import choose, numbers, text
+from quorisk.say import choose, numbers, text
 
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 

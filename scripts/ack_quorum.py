@@ -17,10 +17,10 @@ import typer
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.command import show
-from quorisk.plots import numbers
 from quorisk.plots.ack_quorum import TERMS, ack_quorum_figure
-from quorisk.plots.quantities import say_rate
 from quorisk.plots.style import save
+from quorisk.say import numbers
+from quorisk.say.quantities import say_rate
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "configs" / "pulsar.toml"

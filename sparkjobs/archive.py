@@ -9,7 +9,7 @@ from quorisk.kernels.protocols import registry
 
 UNPACKED = "quorisk"
 """The folder that Spark unpacks the archive to, on Python's path there."""
-_PACKAGES = ("kernels", "analysis", "sparkjobs", "plots")
+_PACKAGES = ("kernels", "analysis", "sparkjobs", "plots", "say")
 _ABOUT = "quorisk-0.dist-info"
 """Where Python looks for the version and for entry points, in the archive."""
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pandas as pd
 
-from quorisk.analysis.decision import breakeven
+from quorisk.analysis.decision import breakeven, verdict
+from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.levers import untold
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.protocols.registry import foreign_roots
-from quorisk.plots import choose, text, verdict
-from quorisk.plots.designs import designs
-from quorisk.plots.numbers import counted
+from quorisk.say import choose, text
+from quorisk.say.numbers import counted
 from quorisk.sparkjobs import files, folder
 
 MEMORY = 64 << 20

@@ -14,10 +14,11 @@ from quorisk.analysis import tidy
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
-from quorisk.plots import canvas, text
+from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
+from quorisk.say import text
 from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
 

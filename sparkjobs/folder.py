@@ -15,8 +15,8 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
 from quorisk.analysis.written import reason
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
-from quorisk.plots.numbers import counted
-from quorisk.plots.quantities import say_rate
+from quorisk.say.numbers import counted
+from quorisk.say.quantities import say_rate
 from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import sweep_up, writing
 from quorisk.sparkjobs.remote import refusal

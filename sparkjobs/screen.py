@@ -53,7 +53,7 @@ class Bar:
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     """Returns the costliest points of a plan, the first MOST_LINES."""
-    from quorisk.plots import text
+    from quorisk.say import text
 
     by_point = table.group_by("point").aggregate(
         [("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")]
@@ -75,7 +75,8 @@ def summary(frame: "pd.DataFrame", width: int) -> Table:
 
     Data loss always has a column; what else breaks has one while the table is no wider than `width` characters.
     """
-    from quorisk.plots import numbers, tables, text  # here, since pandas takes its time to load
+    from quorisk.plots import tables  # here, since pandas takes its time to load
+    from quorisk.say import numbers, text  # here, since pandas takes its time to load
 
     lines, keys = tables.lines(frame, MOST_LINES, numbers.plain), text.varied(frame)
     columns = [[text.name(key), *(line.settings[i] for line in lines)] for i, key in enumerate(keys)]

@@ -23,7 +23,7 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
-from quorisk.plots.numbers import counted
+from quorisk.say.numbers import counted
 from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge

@@ -12,7 +12,7 @@ import pytest
 from quorisk.sparkjobs.archive import packed
 from tests.support import ROOT, SMALL_FILE
 
-FOLDERS = ("kernels", "analysis", "sparkjobs", "plots", "tests")
+FOLDERS = ("kernels", "analysis", "sparkjobs", "plots", "say", "tests")
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.flips import MOST, NARROW, flip
 from quorisk.analysis.decision.levers import PER_YEAR, Lever, scaled
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import OutOfTime, Weigher
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.points import RateError
-from quorisk.plots import verdict
-from quorisk.plots.designs import Design, designs
-from quorisk.plots.flips import MOST, NARROW, flip
 
 if TYPE_CHECKING:
     import pandas as pd

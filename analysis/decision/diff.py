@@ -13,7 +13,7 @@ from quorisk.analysis import tidy
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
-from quorisk.plots.text import TIME_UNIT
+from quorisk.say.text import TIME_UNIT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from quorisk.analysis.experiment import settings, units
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots import numbers, text
-from quorisk.plots.quantities import say_time
+from quorisk.say import numbers, text
+from quorisk.say.quantities import say_time
 
 PER_YEAR, LOSS, LIFETIME = "per_year", "faults.message_loss", "run.lifetime"
 
@@ -91,7 +91,7 @@ def levers(experiment: Experiment) -> list[Lever]:
 
 
 def untold(experiment: Experiment) -> list[Lever]:
-    """Returns those figures whose break-even points results alone do not tell (`plots.flips`)."""
+    """Returns those figures whose break-even points results alone do not tell (`decision.flips`)."""
     return [lever for lever in levers(experiment) if lever.own[1] != PER_YEAR]
 
 

@@ -9,7 +9,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import Promise
-from quorisk.plots import text
+from quorisk.say import text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,17 +4,16 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from quorisk.analysis.decision import breakeven
+from quorisk.analysis.decision import breakeven, verdict
+from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.breakeven import BreakEven, Search
+from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.plots import verdict
-from quorisk.plots.designs import Design, designs
-from quorisk.plots.judging import MEETS
-from quorisk.plots.recommend import Recommendation, recommend
-from quorisk.plots.scope import Scope
+from quorisk.say.scope import Scope
 
 
 class Advice(NamedTuple):

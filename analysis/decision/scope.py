@@ -3,7 +3,7 @@
 from quorisk.analysis.decision.latency import LEFT_OUT
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.protocols import registry
-from quorisk.plots.scope import Scope, Told
+from quorisk.say.scope import Scope, Told
 
 
 def scope_of(experiment: Experiment) -> Scope:

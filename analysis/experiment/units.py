@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots.quantities import YEAR_S, digits, say_rate, say_time
+from quorisk.say.quantities import YEAR_S, digits, say_rate, say_time
 
 _SECONDS: Mapping[str, Fraction] = {
     "us": Fraction(1, 10**6),

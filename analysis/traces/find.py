@@ -20,7 +20,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import paths, search
 from quorisk.kernels.states.rerun import rerun
-from quorisk.plots.numbers import counted
+from quorisk.say.numbers import counted
 
 Tell = Callable[[str], None]
 _BATCH = 1 << 14

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
 from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.telling import Function, Message, Set, Told
-from quorisk.plots.numbers import counted
-from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
+from quorisk.say.numbers import counted
 
 _LATE_STEPS = 5
 """A message that took longer says when it was sent."""

@@ -11,7 +11,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path, Step
-from quorisk.plots.numbers import counted
+from quorisk.say.numbers import counted
 
 Cut = Callable[[Path], Path | None]
 

@@ -13,7 +13,7 @@ from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path
 from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.telling import Told
-from quorisk.plots.numbers import counted
+from quorisk.say.numbers import counted
 
 Kind = Literal["shortest", "minimised", "run"]
 """How a trace came about: the exhaustive search's shortest, a random run of which no step can be left out, or a random

@@ -1,5 +1,5 @@
 // Targets that a reader drags and scenarios that are switched on and off: designs rank, and are judged, at once.
-// The rules are those of plots/designs.py and plots/verdict.py; the tests hold the two against each other.
+// The rules are those of analysis/decision/designs.py and analysis/decision/verdict.py; the tests hold the two against each other.
 const designsTable = document.getElementById("designs");
 const controls = document.getElementById("controls");
 if (designsTable && controls) {
@@ -8,7 +8,7 @@ if (designsTable && controls) {
   const rows = [...designsTable.tBodies[0].rows];
   const input = (name) => controls.elements.namedItem(name);
   const digits = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
-  // As in plots/numbers.py: the power of ten of the last digit that is written, a number, and an end of an interval, which
+  // As in say/numbers.py: the power of ten of the last digit that is written, a number, and an end of an interval, which
   // is rounded away from what it holds.
   const lastPlace = (value) => {
     if (value > 0.995 && value < 1) return Math.floor(Math.log10(1 - value)) - 1;

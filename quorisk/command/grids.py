@@ -10,7 +10,7 @@ import typer
 
 from quorisk.command.app import File, Json, Overrides, app, load, print_json
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots.numbers import counted
+from quorisk.say.numbers import counted
 
 if TYPE_CHECKING:
     from quorisk.sparkjobs.sweep import Summary

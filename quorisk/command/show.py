@@ -22,8 +22,8 @@ from quorisk.analysis.rare import HeadPart
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
 from quorisk.kernels.states.search import Search
-from quorisk.plots import numbers
-from quorisk.plots.quantities import say_time
+from quorisk.say import numbers
+from quorisk.say.quantities import say_time
 
 PIPED_WIDTH = 120
 _MOST_RATES = 300

@@ -6,12 +6,12 @@ from typing import Literal
 from rich.markup import escape
 from rich.table import Table
 
+from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.diff import NOT_SHOWN, Diff, Side
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
-from quorisk.plots import numbers, text
-from quorisk.plots.designs import Design
+from quorisk.say import numbers, text
 
 MOST_LINES = 40
 DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"

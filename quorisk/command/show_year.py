@@ -14,8 +14,8 @@ from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import METHOD, Losses
 from quorisk.analysis.year import Year
 from quorisk.command import show
-from quorisk.plots import numbers
-from quorisk.plots.quantities import YEAR_S, say_time
+from quorisk.say import numbers
+from quorisk.say.quantities import YEAR_S, say_time
 
 
 def year(result: Year[Any], out: Console) -> None:

@@ -18,7 +18,7 @@ This page says what Quorisk was compared with, whose figures those are, and how 
 section says when it was made, with which versions and by which command. None of the figures was typed in by hand.
 """
 _SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)\n<!-- /\1 -->\n", re.DOTALL)
-CODE = ("quorisk", "kernels", "analysis", "sparkjobs", "plots")
+CODE = ("quorisk", "kernels", "analysis", "sparkjobs", "plots", "say")
 """Where what is checked lies."""
 PACKAGES = ("quorisk", "numpy", "numba", "jax", "scipy", "stormpy", "pyspark", "pyarrow")
 

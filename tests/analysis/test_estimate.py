@@ -23,7 +23,7 @@ from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, TIME_TICK, ticks
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.protocols import registry
-from quorisk.plots import numbers
+from quorisk.say import numbers
 from tests.support import ROOT
 
 CONFIGS = ROOT / "configs"

@@ -14,7 +14,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.command import show_decision
 from quorisk.command.decide import STARTERS
-from quorisk.plots.quantities import YEAR_S
+from quorisk.say.quantities import YEAR_S
 from tests.plots import tables
 
 PROTOCOLS = ("bookkeeper", "kafka", "kraft", "compaction")

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from quorisk.plots import canvas, choose, verdict
-from quorisk.plots.designs import designs
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.designs import designs
+from quorisk.plots import canvas
 from quorisk.plots.figures import figures
 from quorisk.plots.report import Counterexample, Picture, Provenance, report
 from quorisk.plots.style import save
+from quorisk.say import choose
 from tests.plots.tables import HOSTILE, sweep
 
 GRID = {"model__keys": [10, 9], "variant__retain_null_key": [True, False], "faults__message_loss": [0.1, 0.2]}

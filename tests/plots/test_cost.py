@@ -5,7 +5,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETDOWNBASE
 
-from quorisk.plots import choose, cost
+from quorisk.plots import cost
+from quorisk.say import choose
 from tests.plots.drawn import all_axes, xy
 from tests.plots.tables import QUORUMS, RUNS, frame
 

@@ -13,11 +13,12 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE
 from matplotlib.typing import ColorType
 
-from quorisk.plots import canvas, choose, cost, distribution, heat_map, loss, numbers, outcomes, text
+from quorisk.plots import canvas, cost, distribution, heat_map, loss, outcomes
 from quorisk.plots.figures import Wish, figures
 from quorisk.plots.looks import Looks
 from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
 from quorisk.plots.style import KINDS, MOST_LINES, save, style_of
+from quorisk.say import choose, numbers, text
 from tests.plots.drawn import all_axes, words, xy
 from tests.plots.tables import HOSTILE, QUORUMS, RUNS, frame, sweep
 

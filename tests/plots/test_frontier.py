@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quorisk.plots import choose, text, years
+from quorisk.analysis.decision import years
+from quorisk.analysis.decision.designs import designs
 from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults, by_scenario
-from quorisk.plots.designs import designs
 from quorisk.plots.figures import figures
 from quorisk.plots.frontier import FRONTIER, LATENCY, PROVED, UPPER_BOUND, frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
+from quorisk.say import choose, text
 from tests.plots import tables
 from tests.plots.drawn import all_axes, xy
 

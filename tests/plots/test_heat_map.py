@@ -8,8 +8,9 @@ from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from quorisk.plots import choose, heat_map, numbers
+from quorisk.plots import heat_map
 from quorisk.plots.style import save
+from quorisk.say import choose, numbers
 from tests.plots.drawn import all_axes, words
 from tests.plots.tables import QUORUMS, frame
 

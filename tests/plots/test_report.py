@@ -10,11 +10,11 @@ import pytest
 from quorisk.analysis.experiment import config
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.kernels.protocols import registry
-from quorisk.plots import choose, numbers, text
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
-from quorisk.plots.scope import Scope, Told
 from quorisk.plots.style import save
+from quorisk.say import choose, numbers, text
+from quorisk.say.scope import Scope, Told
 from quorisk.sparkjobs import screen
 from quorisk.sparkjobs.draw import draw
 from tests.plots.tables import HOSTILE, frame, table

@@ -5,10 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from quorisk.plots import canvas, choose
+from quorisk.plots import canvas
 from quorisk.plots.figures import figures
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.style import MOST_ROWS, MOST_VALUES, save
+from quorisk.say import choose
 from tests.plots.drawn import all_axes, xy
 from tests.plots.tables import frame, sweep
 

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from quorisk.plots import text
+from quorisk.say import text
 from quorisk.sparkjobs import screen
 from tests.plots.tables import frame
 

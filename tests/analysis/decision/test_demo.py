@@ -3,12 +3,12 @@
 import pandas as pd
 import pytest
 
+from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.verdict import choice
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.tidy import described
-from quorisk.plots.designs import designs
-from quorisk.plots.verdict import choice
 from tests.support import ROOT
 
 

@@ -5,16 +5,15 @@ import math
 
 import pytest
 
-from quorisk.analysis.decision import breakeven
+from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.breakeven import break_even, can_be_chosen
+from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.levers import Lever, levers, scaled
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
-from quorisk.plots import verdict
-from quorisk.plots.designs import designs
 
 FILE = """
 protocol = "bookkeeper"

@@ -5,7 +5,7 @@ import pytest
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import load
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots import numbers
+from quorisk.say import numbers
 from tests.support import ROOT
 
 FILE = """

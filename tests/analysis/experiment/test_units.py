@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import ConfigError
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.plots import quantities
+from quorisk.say import quantities
 from tests.analysis.experiment.files import BOOKKEEPER
 
 YEAR = Fraction("365.25") * 24 * 3600

@@ -7,13 +7,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from quorisk.analysis.traces import formats, trace
+from quorisk.analysis.traces import formats, sequence, trace
+from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.telling import Function, Message, Set
-from quorisk.plots import sequence
-from quorisk.plots.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
 from scripts.counterexamples import SHOWCASES
 from tests.analysis.traces.showcases import showcase
 from tests.support import ROOT, params_of, random_walks

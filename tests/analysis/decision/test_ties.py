@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from quorisk.plots import choose, verdict
-from quorisk.plots.designs import designs
-from quorisk.plots.recommend import recommend
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.advice import recommend
+from quorisk.analysis.decision.designs import designs
+from quorisk.say import choose
 from tests.plots.tables import frame
 from tests.plots.test_verdict import chosen, designs_of
 

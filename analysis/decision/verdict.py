@@ -3,8 +3,8 @@
 import math
 from typing import NamedTuple
 
-from quorisk.plots.designs import Design
-from quorisk.plots.judging import FAILS, MEETS, UNDECIDED
+from quorisk.analysis.decision.designs import Design
+from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED
 
 _MOST_DECADES = 10
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from quorisk.plots import text
+from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
 SUMMED = ("p", "low", "high")

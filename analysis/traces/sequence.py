@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from quorisk.plots.style import FAINT, INK
+from quorisk.say.colours import FAINT, INK
 
 ARRIVED, LOST, UNDELIVERED = "arrived", "lost", "undelivered"
 """What became of a message. Lost ones are dashed and crossed, undelivered ones dashed with an open head."""

@@ -9,15 +9,16 @@ from hypothesis import given as given_values
 from hypothesis import settings as given_examples
 from hypothesis import strategies as st
 
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.advice import recommend
+from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, judge, runs_to_settle, tail
+from quorisk.analysis.decision.verdict import decades
 from quorisk.analysis.frame import frame as frame_of
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.sequential import confidence_sequence
-from quorisk.plots import choose, numbers, text, verdict
-from quorisk.plots.designs import Design, designs
-from quorisk.plots.judging import FAILS, MEETS, UNDECIDED, judge, runs_to_settle, tail
-from quorisk.plots.recommend import recommend
 from quorisk.plots.report import Provenance, report
-from quorisk.plots.verdict import decades
+from quorisk.say import choose, numbers, text
 from tests.plots.tables import RUNS, frame, table
 
 FAULTS = {"faults__message_loss": [0.1, 0.2]}

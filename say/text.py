@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from quorisk.plots import numbers, quantities
+from quorisk.say import numbers, quantities
 
 MESSAGE_LOSS, SCENARIO = "faults.message_loss", "run.scenario"
 ANY_LOSS = "data loss"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorisk.plots import numbers
+from quorisk.say import numbers
 
 
 @pytest.mark.parametrize(

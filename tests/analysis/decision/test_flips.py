@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from quorisk.plots import choose, flips, numbers, text
-from quorisk.plots.designs import designs
-from quorisk.plots.flips import MOST, NARROW, STEP, flip
-from quorisk.plots.recommend import recommend
-from quorisk.plots.verdict import choice
+from quorisk.analysis.decision import flips
+from quorisk.analysis.decision.advice import recommend
+from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.flips import MOST, NARROW, STEP, flip
+from quorisk.analysis.decision.verdict import choice
+from quorisk.say import choose, numbers, text
 from tests.plots.tables import frame
 from tests.plots.test_frontier import year
 

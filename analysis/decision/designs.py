@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.plots import choose, numbers, text, years
-from quorisk.plots.judging import FAILS, UNDECIDED, judge, runs_to_settle
+from quorisk.analysis.decision import years
+from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_settle
+from quorisk.say import choose, numbers, text
 
 _TOLD = (
     "point_id", "method", "sequential", "per_year", text.SCENARIO,

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.plots import choose, flips, numbers, text, verdict
-from quorisk.plots.designs import Design, designs, estimate
-from quorisk.plots.judging import FAILS, MEETS, UNDECIDED, tail
+from quorisk.analysis.decision import flips, verdict
+from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
+from quorisk.say import choose, numbers, text
 
 _MOST_NAMED = 4
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from quorisk.plots import text
+from quorisk.say import text
 
 FULL_TABLE = "all of them are in results.parquet"
 _LONGEST = 100

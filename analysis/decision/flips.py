@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.plots import choose, numbers, text, verdict
-from quorisk.plots.designs import Design, designs
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.designs import Design, designs
+from quorisk.say import choose, numbers, text
 
 STEP, MOST = 10.0**0.5, 100.0
 """By how much a figure is scaled from one try to the next, and at the most, up and down."""

@@ -1,0 +1,1 @@
+"""Words and numbers that people read: how figures, times, rates and settings are said. Knows tables, and no kernel."""
