@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from quorisk.analysis.estimate import only_point
+from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states import search

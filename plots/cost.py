@@ -25,7 +25,7 @@ _ARROW = 0.6
 
 
 def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure | None:
-    """Returns the figure for one invariant of a result frame (`analysis.frame.frame`): a column of panels for each
+    """Returns the figure for one invariant of a result frame (`results.frame`): a column of panels for each
     setting of the faults, the first, middle and last of many, since faults are not a choice. None if there is only one
     design, or no run succeeds.
     """

@@ -16,14 +16,14 @@ from quorisk.plots.style import MOST_LINES, quorisk_style
 from quorisk.say import choose, numbers, text
 
 STEPS, TIME_TO_LOSS = "steps", "time to loss"
-"""Quantities that there are histograms of (`analysis.tidy.histograms`)."""
+"""Quantities that there are histograms of (`results.sweeps.histograms`)."""
 _WIDTH_IN = 7.5
 _MOST_TICKS = 8
 _TITLES = {STEPS: "Steps of a run", TIME_TO_LOSS: "Model time until data is lost"}
 
 
 def distribution_figure(frame: pd.DataFrame, histograms: pd.DataFrame) -> Figure:
-    """Returns the figure of a result frame (`analysis.frame.frame`) and its histograms (`analysis.tidy.histograms`)."""
+    """Returns the figure of a result frame (`results.frame`) and its histograms (`results.sweeps.histograms`)."""
     rows = choose.of(frame, text.ANY_LOSS)
     shown = _lines(rows)
     timed = histograms[(histograms["quantity"] == TIME_TO_LOSS) & np.isfinite(histograms["bin_high"])]

@@ -22,7 +22,7 @@ _DECADES = 4
 
 
 def forest_figure(frame: pd.DataFrame) -> Figure:
-    """Returns the figure of a comparison's frame (`analysis.compare.rows`): a panel for any data loss, and one for each
+    """Returns the figure of a comparison's frame (`compare.rows`): a panel for any data loss, and one for each
     invariant that broke, unless it alone is that data loss.
     """
     panels = list(_shown(frame))

@@ -61,7 +61,7 @@ def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None)
 def heat_map_figure(
     frame: pd.DataFrame, invariant: str = text.ANY_LOSS, x: str | None = None, hue: str | None = None
 ) -> Figure | None:
-    """Returns the figure for one invariant of a result frame (`analysis.frame.frame`): a panel for each setting of the
+    """Returns the figure for one invariant of a result frame (`results.frame`): a panel for each setting of the
     parameters that are not its axes, `x` across and `hue` down. None if the grid varies fewer than two parameters.
     """
     rows = choose.of(frame, invariant)

@@ -27,7 +27,7 @@ _DODGE = 0.03
 def loss_figure(
     frame: pd.DataFrame, invariant: str = text.ANY_LOSS, x: str | None = None, hue: str | None = None
 ) -> Figure:
-    """Returns the figure for one invariant of a result frame (`analysis.frame.frame`).
+    """Returns the figure for one invariant of a result frame (`results.frame`).
 
     Lines against the parameter `x`, if one is given; else against message loss if the grid varies it, else against a
     varied rate, else a row for each configuration. `hue` is a parameter that tells lines apart, in the place of those

@@ -24,7 +24,7 @@ _ALWAYS = ("lost", "unfinished")
 
 
 def outcomes_figure(frame: pd.DataFrame) -> Figure:
-    """Returns the figure of a result frame (`analysis.frame.frame`): at most its MOST_ROWS worst configurations."""
+    """Returns the figure of a result frame (`results.frame`): at most its MOST_ROWS worst configurations."""
     rows = choose.of(frame, text.ANY_LOSS)
     num_shown = min(len(rows), MOST_ROWS)
     left_out = choose.left_out(num_shown, len(rows))

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
-from quorisk.analysis import compare as comparing
 from quorisk.analysis import explore as exploring
-from quorisk.analysis import year
-from quorisk.analysis.estimate import Estimate
+from quorisk.analysis.compare import compare as comparing
+from quorisk.analysis.estimate import year
+from quorisk.analysis.estimate.estimate import Estimate
+from quorisk.analysis.estimate.year import Year
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.plain import plain
-from quorisk.analysis.tidy import Sweep as Tables
+from quorisk.analysis.results.plain import plain
+from quorisk.analysis.results.sweeps import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.analysis.year import Year
 from quorisk.command import show, show_year
 from quorisk.kernels.states.search import Search
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorisk.analysis import compare as comparing
-from quorisk.analysis import estimate as estimating
 from quorisk.analysis import explore as exploring
-from quorisk.analysis import year as years
+from quorisk.analysis.compare import compare as comparing
+from quorisk.analysis.estimate import estimate as estimating
+from quorisk.analysis.estimate import year as years
 from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
@@ -219,9 +219,9 @@ def load(path: str | Path) -> Sweep:
 
     Example: `load("results/demo").frame()`
     """
-    from quorisk.analysis import tidy
+    from quorisk.analysis.results import sweeps
 
-    return Sweep(Path(path), tidy.load(path))
+    return Sweep(Path(path), sweeps.load(path))
 
 
 def _as_settings(overrides: Overrides) -> list[str]:

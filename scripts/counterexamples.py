@@ -6,7 +6,7 @@ The same pictures, byte for byte, each time.
 import sys
 from pathlib import Path
 
-from quorisk.analysis.estimate import only_point
+from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find
 from quorisk.analysis.traces.formats import picture

@@ -17,13 +17,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from quorisk.analysis import rare
-from quorisk.analysis.estimate import Estimate, estimate, num_cores
+from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.estimate import Estimate, estimate, num_cores
+from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import ConfigError, Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.judge import estimator_of
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import Point, pack

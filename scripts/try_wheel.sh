@@ -34,7 +34,7 @@ test -s results/report.html
 import quorisk
 
 assert "venv" in quorisk.__file__, quorisk.__file__
-from quorisk.analysis.tidy import load
+from quorisk.analysis.results.sweeps import load
 
 print(f"{len(load('results').frame)} rows, read by {quorisk.__file__}")
 SCRIPT

@@ -15,7 +15,7 @@ from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.levers import untold
 from quorisk.analysis.decision.weigh import Weigher
-from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.protocols.registry import foreign_roots
 from quorisk.say import choose, text

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from quorisk.analysis import tidy
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.results import sweeps
 from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
 from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
@@ -42,7 +42,7 @@ def draw(
     `tell` is told of them.
     """
     experiment = experiments[0]
-    sweep = tidy.tidy(table, experiment)
+    sweep = sweeps.tidy(table, experiment)
     pictures = []
     for name, figure in figures(sweep.frame, sweep.histograms, losses_by_faults=sweep.losses_by_faults):
         whole = save(figure, "svg")
@@ -86,7 +86,7 @@ def plot(
         if kind not in KINDS:
             raise ConfigError(f" {kind}: one of {', '.join(KINDS)}", "format")
     try:
-        sweep = tidy.load(path)
+        sweep = sweeps.load(path)
     except ResultError as error:
         raise ConfigError(str(error)) from None
     wish = _checked(wish, sweep.frame)
@@ -97,7 +97,7 @@ def plot(
     folder.create(out)
     try:
         written = _drawn(sweep, out, list(kinds or KINDS), wish, tell)
-    except tidy.NOT_OURS as error:
+    except sweeps.NOT_OURS as error:
         if isinstance(error, QuoriskError):
             raise
         raise ConfigError(f"{path}: cannot be drawn: {error!r}") from None
@@ -107,7 +107,7 @@ def plot(
 
 
 def _drawn(
-    sweep: tidy.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
+    sweep: sweeps.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     written = []
     for name, figure in figures(sweep.frame, sweep.histograms, wish, sweep.losses_by_faults):

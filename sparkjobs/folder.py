@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorisk.analysis import kept, results, stored, tidy
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
-from quorisk.analysis.written import reason
+from quorisk.analysis.results import provenance, schema, sealed, sweeps
+from quorisk.analysis.results.files import reason
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.say.numbers import counted
 from quorisk.say.quantities import say_rate
@@ -21,7 +21,7 @@ from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import sweep_up, writing
 from quorisk.sparkjobs.remote import refusal
 
-PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", tidy.TASKS, tidy.RESULTS, tidy.EXPERIMENT
+PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", sweeps.TASKS, sweeps.RESULTS, sweeps.EXPERIMENT
 BREAK_EVEN = "break_even.json"
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 _SAME_RESULTS = ("run.engine", "run.target")
@@ -89,7 +89,7 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
         raise ConfigError(f" {out}: holds results of an unknown experiment; choose another folder", "out")
     if _is_merged(out):
         raise ConfigError(f" {out}: holds merged results; choose another folder", "out")
-    before, runs = kept.load(out), experiment.run.runs
+    before, runs = provenance.load(out), experiment.run.runs
     if resume and runs > before.run.runs:  # those that are there are the first of them
         before = before._replace(run=before.run._replace(runs=runs))
     different = differences(before, experiment)
@@ -107,7 +107,7 @@ def check(out: Path, experiment: Experiment, resume: bool) -> None:
 
 
 def _is_merged(out: Path) -> bool:
-    return kept.is_merged(kept.text(out))
+    return provenance.is_merged(provenance.text(out))
 
 
 def check_free(out: Path) -> None:
@@ -118,7 +118,7 @@ def check_free(out: Path) -> None:
 
 
 def _has_results(out: Path) -> bool:
-    return (out / RESULTS).exists() or bool(tidy.task_files(out))
+    return (out / RESULTS).exists() or bool(sweeps.task_files(out))
 
 
 def _check_writable(out: Path) -> None:
@@ -138,8 +138,8 @@ def as_run(experiment: Experiment) -> str:
 
     A file from another sweep's folder begins with such comments itself, which an empty line keeps apart.
     """
-    overrides = "".join(f"{kept.OVERRIDE}{' '.join(override.split())}\n" for override in experiment.overrides)
-    apart = "\n" if experiment.source.startswith(kept.OVERRIDE) else ""
+    overrides = "".join(f"{provenance.OVERRIDE}{' '.join(override.split())}\n" for override in experiment.overrides)
+    apart = "\n" if experiment.source.startswith(provenance.OVERRIDE) else ""
     return f"{overrides}{apart}{experiment.source}"
 
 
@@ -154,7 +154,9 @@ def keep(out: Path, experiment: Experiment, text: str) -> None:
 def merged(sources: Sequence[Path]) -> str:
     """Returns the experiment's file of a folder with results from others: the first one's."""
     names = (" ".join(str(source).split()) for source in sources)
-    return "".join([kept.text(sources[0]).rstrip("\n"), "\n", *(f"{kept.MERGED}{name}\n" for name in names)])
+    return "".join(
+        [provenance.text(sources[0]).rstrip("\n"), "\n", *(f"{provenance.MERGED}{name}\n" for name in names)]
+    )
 
 
 def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:
@@ -192,14 +194,14 @@ def _show(described: Mapping[str, Any], key: str) -> str:
 
 def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Adds a file with these rows to the tasks, all of it or nothing. Raises RunError."""
-    number = 1 + max((int(path.stem) for path in tidy.task_files(out)), default=0)
-    write_table(out / TASKS / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema=tidy.TASK_SCHEMA))
+    number = 1 + max((int(path.stem) for path in sweeps.task_files(out)), default=0)
+    write_table(out / TASKS / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema=sweeps.TASK_SCHEMA))
 
 
 def tasks(out: Path) -> pa.Table:
     """Returns the rows of all jobs that have ended, of `tidy.TASK_SCHEMA`. Raises RunError."""
     try:
-        return tidy.tasks(out)
+        return sweeps.tasks(out)
     except ResultError as error:
         raise RunError(f"{error}; {_instead(out)}") from None
 
@@ -207,7 +209,7 @@ def tasks(out: Path) -> pa.Table:
 def result_rows(out: Path) -> pa.Table:
     """Returns the rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
     try:
-        return tidy.result_rows(out)
+        return sweeps.result_rows(out)
     except ResultError as error:
         raise RunError(f"{error}; {_instead(out)}") from None
 
@@ -223,10 +225,10 @@ def _instead(out: Path) -> str:
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a table as Parquet, all of it or nothing. Raises RunError."""
     with writing(path) as file:
-        stored.write(table, file)
+        sealed.write(table, file)
 
 
 def write_results(out: Path, table: pa.Table) -> None:
     """Writes a table of `results.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
     with writing(out / RESULTS) as file:
-        results.write(table, file)
+        schema.write(table, file)

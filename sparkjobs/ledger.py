@@ -6,7 +6,7 @@ looked at after the numbers of runs of `sequential.looks`, in their order, and t
 enough is where the point stops, however far the round went. So what a point reports is what `quorisk estimate` reports,
 and depends on nothing but the experiment.
 
-A point that may be too rare to count (`analysis.method`) has its pilot's runs first. If it is, it waits for its head.
+A point that may be too rare to count (`estimate.method`) has its pilot's runs first. If it is, it waits for its head.
 Then runs from the head's exits follow, if they are needed, of which all that was said above holds; or the point goes on
 to be counted, where a head knows no more.
 """
@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from quorisk.analysis import heads, results
+from quorisk.analysis.estimate.method import counts, is_rare, most_transitions
+from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
 from quorisk.analysis.experiment.config import RunSettings
-from quorisk.analysis.judge import estimator_of, is_precise, rule_of
-from quorisk.analysis.method import counts, is_rare, most_transitions
+from quorisk.analysis.results import heads, schema
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError
@@ -50,7 +50,7 @@ class Stop(NamedTuple):
     why: str
     """As in the column `stopped` of results; empty if it goes on."""
     head: Mapping[str, Any] | None = None
-    """The head that counts (`analysis.heads`), without its runs; None if all losses are counted."""
+    """The head that counts (`analysis.results.heads`), without its runs; None if all losses are counted."""
     tail_runs: int = 0
     """The number of runs from its exits."""
 
@@ -151,9 +151,9 @@ class Ledger:
         if precise:
             here.why = "precision"
         elif here.head and here.head["exits"] == 0:
-            here.why = results.CERTAIN
+            here.why = schema.CERTAIN
         elif runs == self._run.runs and not here.waits:
-            here.why = SPENT if self._rule else results.BY_RUNS
+            here.why = SPENT if self._rule else schema.BY_RUNS
         self.num_stopped += here.why != ""
 
     def stops(self) -> list[Stop]:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import SparkContext
 
-from quorisk.analysis import results
+from quorisk.analysis.results import schema
 
 ROWS_A_BATCH = 2048
 
@@ -19,7 +19,7 @@ def merge(context: SparkContext, rows: pa.Table) -> pa.Table:
     batches = [_serialized(batch) for batch in rows.to_batches(max_chunksize=ROWS_A_BATCH)]
     num_tasks = max(1, min(len(batches), 4 * context.defaultParallelism))
     by_point = context.parallelize(batches, num_tasks).flatMap(_by_point).groupByKey(num_tasks)
-    return pa.Table.from_pylist(by_point.mapValues(results.merge_rows).values().collect(), schema=results.SCHEMA)
+    return pa.Table.from_pylist(by_point.mapValues(schema.merge_rows).values().collect(), schema=schema.SCHEMA)
 
 
 def _serialized(batch: pa.RecordBatch) -> bytes:

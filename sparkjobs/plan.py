@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.estimate.estimate import num_cores
+from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.experiment.config import RunSettings
-from quorisk.analysis.judge import rule_of
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose

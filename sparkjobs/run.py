@@ -22,9 +22,10 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
-from quorisk.analysis import method, results
+from quorisk.analysis.estimate import method
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
-from quorisk.analysis.sums import run_sums
+from quorisk.analysis.results import schema
+from quorisk.analysis.results.sums import run_sums
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, kin
 from quorisk.kernels.engines.registry import Engine, choose
@@ -75,7 +76,7 @@ class Done(NamedTuple):
     versions: list[str]
     wall_s: float
     head: dict[str, Any] | None = None
-    """Of runs from the exits of a head: it, and what they add up to; see `analysis.heads`."""
+    """Of runs from the exits of a head: it, and what they add up to; see `analysis.results.heads`."""
 
 
 class Rows(AccumulatorParam[list[Done]]):
@@ -186,7 +187,7 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
             start = time.perf_counter()
             sums = run_sums(engine, model, work.points, piece.job, work.seed, later=piece.later)
         wall_s = time.perf_counter() - start
-    host, versions = socket.gethostname(), results.versions(engine.NAME)
+    host, versions = socket.gethostname(), schema.versions(engine.NAME)
     return Done(piece.job, sums, attempt, host, engine.NAME, versions, wall_s, head)
 
 

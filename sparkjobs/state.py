@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorisk.analysis import heads, results
+from quorisk.analysis.estimate.method import counts, judged, pilot_runs
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import canonical_parameters
-from quorisk.analysis.method import counts, judged, pilot_runs
+from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
@@ -68,7 +68,7 @@ class State:
             if each.head:  # whose runs have numbers of their own
                 first_run = self._experiment.run.first_run
             tally = read(model, each.sums)
-            row = results.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s, each.head)
+            row = schema.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s, each.head)
             row |= {"versions": each.versions, "attempt": each.attempt, "host": each.host}
             self._waiting.append(row)
             self._note(point, row)
@@ -102,11 +102,11 @@ class State:
         return there == [(identity.point_id, end.num_runs, [end.why], end.tail_runs) for identity, end in ends]
 
 
-def identities(experiment: Experiment) -> list[results.Identity]:
+def identities(experiment: Experiment) -> list[schema.Identity]:
     """Returns what the rows of each point agree in."""
     model = experiment.model
     return [
-        results.Identity(
+        schema.Identity(
             point_id=each.point_id,
             protocol=experiment.protocol,
             model_version=model.version,

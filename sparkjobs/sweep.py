@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from rich.console import Console
 
-from quorisk.analysis import heads, results
-from quorisk.analysis.estimate import num_cores
+from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
@@ -230,7 +230,7 @@ def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Tabl
         head is None or _counts(head, ends[point_id], first_run)
         for point_id, head in zip(rows["point_id"].to_pylist(), rows["head"].to_pylist(), strict=True)
     ]
-    return rows.filter(pc.and_(within, pa.array(of_heads, pa.bool_()))).select(results.SCHEMA.names)
+    return rows.filter(pc.and_(within, pa.array(of_heads, pa.bool_()))).select(schema.SCHEMA.names)
 
 
 def _counts(head: Mapping[str, Any], end: Stop, first_run: int) -> bool:
@@ -247,7 +247,7 @@ def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
     table = table.take(pc.sort_indices(pc.index_in(table["point_id"], pa.array(ends))))
     stopped = pa.array([[ends[point_id].why] for point_id in table["point_id"].to_pylist()])
     place = table.schema.get_field_index("stopped")
-    return table.set_column(place, results.SCHEMA.field("stopped"), stopped)
+    return table.set_column(place, schema.SCHEMA.field("stopped"), stopped)
 
 
 def _show(experiment: Experiment, out: Path, console: Console, deadline: float) -> Summary:

@@ -15,9 +15,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from quorisk.analysis import heads, method
+from quorisk.analysis.estimate import method
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
-from quorisk.analysis.sums import run_sums
+from quorisk.analysis.results import heads
+from quorisk.analysis.results.sums import run_sums
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.engines.registry import Engine
@@ -34,7 +35,7 @@ class Tail(NamedTuple):
     """A head, and where the runs from its exits start."""
 
     head: dict[str, Any]
-    """See `analysis.heads`; without runs."""
+    """See `analysis.results.heads`; without runs."""
     points: Points | None
     """The point alone, whose runs start at the exits; None if there is nothing to sample."""
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from quorisk.analysis import kept
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.results import provenance
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.draw import draw
@@ -53,7 +53,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
         with console.status("drawing"):
-            texts = "\n".join(f"# {source}\n{kept.text(source)}" for source in sources)
+            texts = "\n".join(f"# {source}\n{provenance.text(source)}" for source in sources)
             frame = draw(table, experiments, texts, out, command)
     console.print(screen.summary(frame, console.width))
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
@@ -74,12 +74,12 @@ def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment
 def _experiment(source: Path) -> Experiment:
     if not (source / folder.RESULTS).exists():
         raise ConfigError(f"{source}: has no results; `quorisk run --resume` finishes the sweep")
-    return kept.load(source)
+    return provenance.load(source)
 
 
 def _rows(source: Path, experiment: Experiment) -> pa.Table:
     table = folder.result_rows(source)
-    kept.check(experiment, table, source / folder.RESULTS)
+    provenance.check(experiment, table, source / folder.RESULTS)
     return table.append_column("source", pa.array([str(source)] * table.num_rows))
 
 

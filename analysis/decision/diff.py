@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quorisk.analysis import tidy
 from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.results import sweeps
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.say.text import TIME_UNIT
@@ -84,7 +84,7 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
 
 def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
     try:
-        frame = tidy.load(path, confidence).frame
+        frame = sweeps.load(path, confidence).frame
     except ResultError as error:
         raise ConfigError(str(error)) from None
     known = list(frame["invariant"].unique())

@@ -5,14 +5,15 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis import heads, rare, tidy
 from quorisk.analysis.decision.pace import Pace
-from quorisk.analysis.estimate import Estimate, estimate
+from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.estimate import Estimate, estimate
+from quorisk.analysis.estimate.method import unknown_outcomes
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.method import unknown_outcomes
+from quorisk.analysis.results import heads, sweeps
 from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
@@ -67,7 +68,7 @@ class Weigher:
             known = self._weighed(experiment, point, number, num_points)
             rows.append(_row(experiment, point) | known | {"together": together})
             pace.took()
-        return tidy.described(pd.DataFrame(rows), experiment)
+        return sweeps.described(pd.DataFrame(rows), experiment)
 
     def renewed(
         self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from quorisk.analysis import written
-from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
+from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.explore import too_much
+from quorisk.analysis.results import files
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import absorption
@@ -164,7 +164,7 @@ def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]
     A dtmc counts steps; a ctmc has the rates at which states are left as well.
     """
     write = _writer(path)
-    with written.whole(path, "export") as part:
+    with files.whole(path, "export") as part:
         write(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.estimate import only_point
+from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS, MAX_RUNS
 from quorisk.analysis.explore import too_much

@@ -63,7 +63,7 @@ def tell_notes(*experiments: "Experiment") -> None:
 
 def as_text(value: Any) -> str:
     """Returns what --json prints; named tuples become objects."""
-    from quorisk.analysis.plain import plain
+    from quorisk.analysis.results.plain import plain
 
     return f"{json.dumps(plain(value), indent=2)}\n"
 

@@ -21,7 +21,7 @@ from quorisk.command.app import (
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
-    from quorisk.analysis.compare import Plan
+    from quorisk.analysis.compare.compare import Plan
     from quorisk.analysis.experiment.config import Experiment
 
 
@@ -43,7 +43,8 @@ def estimate_verb(
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
     experiment = load_one(file, overrides)
-    from quorisk.analysis import estimate, explore, year
+    from quorisk.analysis import explore
+    from quorisk.analysis.estimate import estimate, year
     from quorisk.command import show, show_year
 
     memory_bytes = explore.parse_memory(memory)
@@ -125,7 +126,8 @@ def exact_verb(
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
     experiment = load_one(file, overrides)
-    from quorisk.analysis import explore, year
+    from quorisk.analysis import explore
+    from quorisk.analysis.estimate import year
     from quorisk.analysis.exact import exact
     from quorisk.command import show, show_year
 
@@ -182,7 +184,8 @@ def compare_verb(
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
     _check_comparison(vary, ablation, all_pairs, plot)
-    from quorisk.analysis import compare, compare_years, estimate
+    from quorisk.analysis.compare import by_year, compare
+    from quorisk.analysis.estimate import estimate
     from quorisk.analysis.experiment import config
     from quorisk.command import show
 
@@ -194,7 +197,7 @@ def compare_verb(
 
     cores = threads or estimate.num_cores()
     repairs = compare.repairs_on(changed()) if ablation else []
-    if plans := compare_years.plans(changed, planned, [compare.axis(option)[1] for option in vary]):
+    if plans := by_year.plans(changed, planned, [compare.axis(option)[1] for option in vary]):
         tell_notes(*(plan.experiment for plan in plans.values()))
         if plot:
             raise ConfigError("--plot: needs one scenario; pick it with --set scenario=NAME")
@@ -222,12 +225,12 @@ def _check_comparison(vary: Sequence[str], ablation: bool, all_pairs: bool, plot
 
 
 def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:
-    from quorisk.analysis import compare, compare_years
+    from quorisk.analysis.compare import by_year, compare
     from quorisk.command import show, show_year
 
     with show.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
-        years = compare_years.compare_years(plans, confidence, cores, progress, solving)
-    print_json(compare_years.as_json(years)) if as_json else show_year.differences(years, show.console())
+        years = by_year.compare_years(plans, confidence, cores, progress, solving)
+    print_json(by_year.as_json(years)) if as_json else show_year.differences(years, show.console())
 
 
 @app.command("trace")
@@ -264,7 +267,8 @@ def trace_verb(
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
     experiment = load_one(file, overrides)
-    from quorisk.analysis import explore, written
+    from quorisk.analysis import explore
+    from quorisk.analysis.results import files
     from quorisk.analysis.traces import find, formats, json_file, trace
     from quorisk.command import show
 
@@ -276,7 +280,7 @@ def trace_verb(
     if found.trace and replayed:
         text = as_text(answer) if chosen == "json" else formats.FORMATS[chosen](found.trace, replayed)
         if out:
-            written.write(out, text.encode(), "out")
+            files.write(out, text.encode(), "out")
         elif not as_json:
             typer.echo(text, nl=False)
     if as_json:
@@ -288,8 +292,8 @@ def trace_verb(
 def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     import pandas as pd
 
-    from quorisk.analysis import written
+    from quorisk.analysis.results import files
     from quorisk.plots.forest import forest_figure
     from quorisk.plots.style import save
 
-    written.write(path, save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")), "plot")
+    files.write(path, save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")), "plot")

@@ -43,11 +43,11 @@ def init_verb(
     if not (out or as_json or sys.stdout.isatty()):
         typer.echo(starter, nl=False)
         return
-    from quorisk.analysis import written
+    from quorisk.analysis.results import files
 
     if os.path.lexists(path):
         raise ConfigError(f"--out {path}: exists already; choose another name")
-    written.write(path, starter.encode(), "out")
+    files.write(path, starter.encode(), "out")
     if as_json:
         print_json({"file": str(path)})
     else:
@@ -85,9 +85,10 @@ def recommend_verb(
     Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
     """
     experiment = load(file, overrides)
-    from quorisk.analysis import estimate, explore
+    from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
+    from quorisk.analysis.estimate import estimate
     from quorisk.command import show, show_decision
 
     memory_bytes = explore.parse_memory(memory)

@@ -60,7 +60,8 @@ def bench_verb(
 
     Example: quorisk bench --threads 2 --json
     """
-    from quorisk.analysis import bench, estimate
+    from quorisk.analysis import bench
+    from quorisk.analysis.estimate import estimate
     from quorisk.command import show
 
     with show.status() as tell:

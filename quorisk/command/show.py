@@ -13,12 +13,12 @@ from rich.table import Table
 
 from quorisk.analysis.bench import Speed
 from quorisk.analysis.calibrate import Result as Calibrated
-from quorisk.analysis.compare import Result
-from quorisk.analysis.estimate import Estimate, MetFaults, Risk
+from quorisk.analysis.compare.compare import Result
+from quorisk.analysis.estimate.estimate import Estimate, MetFaults, Risk
+from quorisk.analysis.estimate.rare import HeadPart
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.explore import NOTE
-from quorisk.analysis.rare import HeadPart
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
 from quorisk.kernels.states.search import Search

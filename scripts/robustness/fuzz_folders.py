@@ -30,7 +30,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quorisk.analysis import stored, tidy
+from quorisk.analysis.results import sealed, sweeps
 from quorisk.command.main import main as quorisk
 from quorisk.kernels.errors import QuoriskError
 from quorisk.sparkjobs.folder import PLAN, REPORT
@@ -121,7 +121,7 @@ def rewritten(path: Path, chance: random.Random) -> str:
             rows[one][name] = chance.choice([0, 1, -1, rows[one][name] + 1, 2**53, 2**63 - 1])
             how = f"{name} is {rows[one][name]}"
     with path.open("wb") as file:
-        stored.write(pa.Table.from_pylist(rows, schema=schema), file)
+        sealed.write(pa.Table.from_pylist(rows, schema=schema), file)
     return how
 
 
@@ -133,7 +133,7 @@ def change(folder: Path, others: Sequence[Path], chance: random.Random) -> str:
     name = str(path.relative_to(folder))
     if path.suffix == ".parquet" and chance.random() < 0.5:
         return f"{name}: {rewritten(path, chance)}"
-    if path.name == tidy.EXPERIMENT and chance.random() < 0.6:
+    if path.name == sweeps.EXPERIMENT and chance.random() < 0.6:
         path.write_bytes(damaged(path.read_text("utf-8"), chance))
         return f"{name}: lines changed"
     return f"{name}: {raw(path, [other / name for other in others if (other / name).is_file()] or files, chance)}"
@@ -141,9 +141,9 @@ def change(folder: Path, others: Sequence[Path], chance: random.Random) -> str:
 
 def half_finished(folder: Path, chance: random.Random) -> None:
     """Leaves of a folder what a killed sweep does."""
-    for name in (tidy.RESULTS, REPORT):
+    for name in (sweeps.RESULTS, REPORT):
         (folder / name).unlink()
-    tasks = tidy.task_files(folder)
+    tasks = sweeps.task_files(folder)
     for path in tasks[1:]:
         if chance.random() < 0.5:
             path.unlink()
@@ -151,7 +151,7 @@ def half_finished(folder: Path, chance: random.Random) -> None:
 
 def told(folder: Path) -> dict[tuple[Any, ...], int]:
     """How often a folder says each row of numbers. Raises QuoriskError."""
-    frame = tidy.load(folder).frame
+    frame = sweeps.load(folder).frame
     return Counter(tuple(map(str, row)) for row in frame[[name for name in TOLD if name in frame]].itertuples(False))
 
 
@@ -193,7 +193,7 @@ def trial(sources: Sequence[Path], place: Path, chance: random.Random, spark: bo
         "diff": ["diff", *map(str, chance.sample([folder, source], 2))],
     }
     if spark:
-        asked = ["run", str(source / tidy.EXPERIMENT), "--out", str(folder), "--resume"]
+        asked = ["run", str(source / sweeps.EXPERIMENT), "--out", str(folder), "--resume"]
         commands = {"resume": asked} if half or chance.random() < 0.5 else {}
         other = chance.choice(others)
         commands |= (

@@ -22,8 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quorisk.analysis import results, stored, tidy
 from quorisk.analysis.experiment.identity import id_of
+from quorisk.analysis.results import schema, sealed, sweeps
 from quorisk.kernels.errors import QuoriskError
 from quorisk.plots.figures import Wish
 from quorisk.sparkjobs.draw import plot
@@ -74,19 +74,19 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     """The rows, under the ids that their parameters have."""
     for row in rows:
         row["point_id"] = id_of(row["protocol"], row["model_version"], row["parameters"])
-    return pa.Table.from_pylist(rows, schema=results.SCHEMA)
+    return pa.Table.from_pylist(rows, schema=schema.SCHEMA)
 
 
 def flipped(rows: list[dict[str, Any]], chance: random.Random) -> bytes:
     """A file of the rows with one to three flipped bits, half of them in what describes the pages, and a right seal."""
     buffer = BytesIO()
-    pq.write_table(table(rows).select(results.REPRODUCIBLE), buffer, compression="zstd")
+    pq.write_table(table(rows).select(schema.REPRODUCIBLE), buffer, compression="zstd")
     whole = bytearray(buffer.getvalue())
     described_at = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     first = chance.choice([0, described_at])
     for _ in range(chance.randint(1, 3)):
         whole[chance.randrange(first, len(whole) - 8)] ^= 1 << chance.randrange(8)
-    return stored.sealed(bytes(whole))
+    return sealed.sealed(bytes(whole))
 
 
 def outcome(path: Path) -> str:
@@ -110,10 +110,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # of what NumPy cannot divide
-    source = results.read(given.results / tidy.RESULTS).to_pylist()
+    source = schema.read(given.results / sweeps.RESULTS).to_pylist()
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as temporary:
-        path = Path(temporary, tidy.RESULTS)
+        path = Path(temporary, sweeps.RESULTS)
         for number in range(given.count):
             chance = random.Random(f"{given.seed} {number}")
             rows = json.loads(json.dumps(chance.sample(source, min(len(source), 6)), default=int))
@@ -123,7 +123,7 @@ def main() -> None:
                 for _ in range(chance.randint(1, 2)):
                     crafted(chance.choice(rows), chance)
                 try:
-                    results.write(table(rows), path)
+                    schema.write(table(rows), path)
                 except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError, ValueError):
                     counts["not a table"] += 1
                     continue

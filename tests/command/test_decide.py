@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import results, year
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.estimate import year
 from quorisk.analysis.experiment import config
-from quorisk.analysis.frame import frame as frame_of
+from quorisk.analysis.results import schema
+from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.command import show_decision
 from quorisk.command.decide import STARTERS
 from quorisk.say.quantities import YEAR_S
@@ -166,7 +167,7 @@ def test_diff_compares_a_scenario_whose_rates_were_changed(quorisk, tmp_path):
                 [3, 400], model__keys=[1, 2], run__scenario=[scenario], faults__message_loss=[loss]
             ).to_pylist()
         ]
-        tables.write(pa.Table.from_pylist(rows, schema=results.SCHEMA), tmp_path / f"{name}.parquet")
+        tables.write(pa.Table.from_pylist(rows, schema=schema.SCHEMA), tmp_path / f"{name}.parquet")
     found = json.loads(quorisk("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"), "--json")[1])
     assert found["settings"] == {"scenarios.storm.faults.message_loss": [0.5, 0.6]}
     assert (len(found["changes"]), found["only_before"], found["only_after"]) == (4, 0, 0)
@@ -181,7 +182,7 @@ def test_diff_takes_no_configuration_for_another(quorisk, sweeps, tmp_path):
         assert (code, out) == (2, "")
         assert err.endswith("its configurations differ in model.brokers, which the other sweep does not have\n")
     rows = tables.table([7], model__keys=[1]).to_pylist()
-    other = pa.Table.from_pylist([row | {"protocol": "raft"} for row in rows], schema=results.SCHEMA)
+    other = pa.Table.from_pylist([row | {"protocol": "raft"} for row in rows], schema=schema.SCHEMA)
     tables.write(other, tmp_path / "raft.parquet")
     code, _, err = quorisk("diff", sweeps[0], str(tmp_path / "raft.parquet"))
     assert (code, err.endswith("the two sweeps are of compaction and raft: give two of one protocol\n")) == (2, True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import kept, results, tidy
 from quorisk.analysis.experiment import config
+from quorisk.analysis.results import provenance, schema, sweeps
 from quorisk.command import main, show
 from quorisk.kernels.errors import ConfigError
 from quorisk.plots.figures import Wish
@@ -160,7 +160,8 @@ def test_a_comparison_says_where_its_figure_is(quorisk, file, tmp_path):
 
 def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     """Six runs lost under one alone, none under the other: p = 0.031, and 95% bounds of the difference that hold 0."""
-    from quorisk.analysis import compare, estimate
+    from quorisk.analysis.compare import compare
+    from quorisk.analysis.estimate import estimate
     from quorisk.analysis.statistics import paired
 
     plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"], False)
@@ -219,7 +220,7 @@ def test_a_profile_can_be_set_on_the_command_line_and_a_sweep_s_folder_keeps_it(
     out.mkdir()
     folder.keep(out, experiment, folder.as_run(experiment))
     (tmp_path / "profiles" / "shaky.toml").unlink()
-    assert kept.load(out).points == experiment.points
+    assert provenance.load(out).points == experiment.points
     with pytest.raises(ConfigError, match='profile = "steady": one of '):
         config.load(tmp_path / "small.toml", ["profile=shaky", "profile=steady"])
 
@@ -235,7 +236,7 @@ def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp
     folder.check(out, experiment, False)
     folder.keep(out, experiment, folder.as_run(experiment))
     (tmp_path / "ms.csv").rename(tmp_path.parent / "ms.csv")
-    assert kept.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
+    assert provenance.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
     path.write_text(path.read_text().replace("ms.csv", "../ms.csv"))
     with pytest.raises(ConfigError, match=r"small\.toml: \.\./ms\.csv: a sweep keeps a copy of it; put it beside"):
         folder.check(out, config.load(path), False)
@@ -244,12 +245,12 @@ def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp
 def test_seconds_come_back_with_results(tmp_path):
     made = table([3, 4], model__keys=[1, 2])
     write(made, tmp_path / "results.parquet")
-    rows = results.read(tmp_path / "results.parquet").to_pylist()
-    assert tidy.load(tmp_path).frame["wall_s"].isna().all()
+    rows = schema.read(tmp_path / "results.parquet").to_pylist()
+    assert sweeps.load(tmp_path).frame["wall_s"].isna().all()
     (tmp_path / "tasks").mkdir()
     folder.append(tmp_path, [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
     folder.append(tmp_path, [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
-    seconds = tidy.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
+    seconds = sweeps.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
     assert seconds.to_dict() == {1: 3.5, 2: 2.0}
 
 
@@ -320,11 +321,11 @@ def test_what_overrode_the_file_of_another_sweep_does_not_override_its_copy(tmp_
         where.mkdir()
     experiment = config.load(tmp_path / "small.toml", ["run.confidence=0.5"])
     folder.keep(first, experiment, folder.as_run(experiment))
-    copy.write_text(kept.text(first))
+    copy.write_text(provenance.text(first))
     for overrides in ([], ["run.seed=3"]):
         experiment = config.load(copy, overrides)
         folder.keep(out, experiment, folder.as_run(experiment))
-        assert (kept.load(out).run, kept.load(out).run.confidence) == (experiment.run, 0.95)
+        assert (provenance.load(out).run, provenance.load(out).run.confidence) == (experiment.run, 0.95)
 
 
 @pytest.mark.parametrize("last", ["", "\n"])
@@ -335,7 +336,7 @@ def test_names_of_merged_folders_are_comments_whatever_they_are(tmp_path, last):
     text = folder.merged([source])
     assert text == f"{SMALL_FILE.rstrip()}\n# merged from {tmp_path}/a [model] keys = 2\n"
     (tmp_path / "experiment.toml").write_text(text)
-    assert kept.is_merged(text)
+    assert provenance.is_merged(text)
 
 
 def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_path, monkeypatch):
@@ -354,4 +355,4 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
     monkeypatch.setattr(settings, "check", meanwhile)
     with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
         sweep.sweep(config.load(path), out, sweep.Options(), Console())
-    assert kept.load(out).run.seed == 9
+    assert provenance.load(out).run.seed == 9

@@ -59,7 +59,7 @@ def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch)
     assert quorisk("bench") == (130, "", "interrupted\n")
 
 
-@pytest.mark.parametrize("where", ["quorisk.command.main", "quorisk.analysis.estimate"])
+@pytest.mark.parametrize("where", ["quorisk.command.main", "quorisk.analysis.estimate.estimate"])
 @pytest.mark.parametrize("how", ["raise KeyboardInterrupt", "exec('raise KeyboardInterrupt')"])
 def test_an_interrupt_while_modules_load_ends_with_130_and_one_line(file, tmp_path, where, how):
     """`python -m` kills itself with SIGINT if the interrupt hit a text that was being executed, as named tuples are."""
@@ -115,5 +115,5 @@ def test_memory_that_runs_out_is_told_in_a_line(quorisk, file, monkeypatch):
     def large(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("quorisk.analysis.estimate.estimate", large)
+    monkeypatch.setattr("quorisk.analysis.estimate.estimate.estimate", large)
     assert quorisk("estimate", str(file)) == (1, "", "error: out of memory\n")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from quorisk.analysis.estimate import only_point
+from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import formats, trace
 from quorisk.kernels.engines import numba_engine, points

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from quorisk.analysis import results, tidy
 from quorisk.analysis.experiment.identity import canonical_parameters, id_of
+from quorisk.analysis.results import schema, sweeps
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.tally import (
     LOSS_TIME_LOW,
@@ -46,15 +46,15 @@ def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied
         point = Point(values_of(MODEL), {}, 0.0, 1000, float("inf"))
         parameters = json.loads(canonical_parameters(MODEL, point))
         parameters |= {key.replace("__", "."): value for key, value in values.items()}
-        identity = results.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
+        identity = schema.Identity(f"id{number}", "compaction", 1, json.dumps(parameters), 1)
         sums = [RUNS - num_lost - unfinished - horizon, 0, num_lost, horizon, unfinished]
         sums += [0] * (num_columns(MODEL) - len(sums))
         sums[STEPS], sums[MESSAGES], sums[LOSS_TIME_LOW] = (8 + number) * RUNS, 2 * number * RUNS, num_lost << 30
         sums[STEP_HISTOGRAM + (8 + number).bit_length()] = RUNS
         sums[TIME_HISTOGRAM + 31], sums[TIME_HISTOGRAM + 32] = num_lost // 2, num_lost - num_lost // 2
         sums[first_met(MODEL)] = num_lost
-        rows.append(results.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
-    return pa.Table.from_pylist(rows, schema=results.SCHEMA)
+        rows.append(schema.row(identity, MODEL, 0, read(MODEL, sums), "numba", 1.0))
+    return pa.Table.from_pylist(rows, schema=schema.SCHEMA)
 
 
 def write(made_up: pa.Table, path: Path) -> None:
@@ -64,7 +64,7 @@ def write(made_up: pa.Table, path: Path) -> None:
         with suppress(RecursionError, ValueError):  # of parameters that no sweep writes
             row["parameters"] = json.dumps(json.loads(row["parameters"]), sort_keys=True, separators=(",", ":"))
         row["point_id"] = id_of(row["protocol"], row["model_version"], row["parameters"])
-    results.write(pa.Table.from_pylist(rows, schema=results.SCHEMA), path)
+    schema.write(pa.Table.from_pylist(rows, schema=schema.SCHEMA), path)
 
 
 def frame(losses: Sequence[int], **given: Any) -> pd.DataFrame:
@@ -81,5 +81,5 @@ class Frames(NamedTuple):
 
 def sweep(losses: Sequence[int], target: Any = math.inf, **given: Any) -> Frames:
     """The frames of `table`, held to a target."""
-    found = tidy.tidy(table(losses, **given), None)
+    found = sweeps.tidy(table(losses, **given), None)
     return Frames(found.frame.assign(target=target), found.histograms)

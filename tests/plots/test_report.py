@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.experiment import config
-from quorisk.analysis.frame import frame as frame_of
+from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.protocols import registry
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report

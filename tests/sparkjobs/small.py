@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from quorisk.analysis import results
+from quorisk.analysis.results import schema
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
@@ -28,7 +28,7 @@ def directly(experiment, threads=1):
     jobs = [Job(point, experiment.run.first_run, num_runs) for point in range(len(experiment.points))]
     tallies = simulate(experiment.model, work.points, jobs, work.seed, threads)
     rows = [
-        results.row(identity, experiment.model, experiment.run.first_run, read(experiment.model, sums), AUTO, 0.0)
+        schema.row(identity, experiment.model, experiment.run.first_run, read(experiment.model, sums), AUTO, 0.0)
         for identity, sums in zip(identities(experiment), tallies.tolist(), strict=True)
     ]
-    return pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=results.SCHEMA)
+    return pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)

@@ -8,11 +8,11 @@ import re
 import pyarrow as pa
 import pytest
 
-from quorisk.analysis import results
 from quorisk.analysis.decision import breakeven
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
+from quorisk.analysis.results import schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
@@ -34,10 +34,10 @@ def first_page(tmp_path):
         jobs = [Job(point, 0, experiment.run.runs) for point in range(len(experiment.points))]
         found = simulate(experiment.model, work_of(experiment).points, jobs, 1).tolist()
         rows = [
-            results.row(each, experiment.model, 0, read(experiment.model, sums), "numba", 1.0)
+            schema.row(each, experiment.model, 0, read(experiment.model, sums), "numba", 1.0)
             for each, sums in zip(identities(experiment), found, strict=True)
         ]
-        table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=results.SCHEMA)
+        table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)
         draw(table, [experiment], "", tmp_path, None, within_s)
         [page] = re.findall('<ul id="flips">(.*?)</ul>', (tmp_path / "report.html").read_text(), re.DOTALL)
         return [html.unescape(each) for each in re.findall("<li>(.*?)</li>", page)]

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import estimate, heads, method, rare, results, tidy
+from quorisk.analysis.estimate import estimate, method, rare
+from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.experiment import config
-from quorisk.analysis.judge import estimator_of
+from quorisk.analysis.results import heads, schema, sweeps
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.sparkjobs import folder, plan
@@ -126,7 +127,7 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
     sweep(given, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     assert agrees(out, given) == [0] * 3
-    frame = tidy.load(out).frame
+    frame = sweeps.load(out).frame
     assert (frame["runs"] == 2000).all()
     assert (frame["stopped"] == "certain").all()
     last = sorted((out / folder.TASKS).glob("*.parquet"))[-1]
@@ -134,12 +135,12 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
     (out / folder.RESULTS).unlink()
     sweep(given, out, Options(resume=True), console)
     assert (out / folder.RESULTS).read_bytes() == whole
-    assert pa.types.is_struct(results.read(out / folder.RESULTS).schema.field("head").type)
+    assert pa.types.is_struct(schema.read(out / folder.RESULTS).schema.field("head").type)
 
 
 def agrees(out, experiment):
     """Holds a sweep's results against estimates of each point alone; how many runs from exits each point has."""
-    frame, table = tidy.load(out).frame, folder.result_rows(out)
+    frame, table = sweeps.load(out).frame, folder.result_rows(out)
     for point in range(len(experiment.points)):
         found = alone(experiment, point)
         rows = frame[frame["point_id"] == found.point_id].set_index("invariant")

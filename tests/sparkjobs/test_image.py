@@ -8,7 +8,8 @@ from tests.support import ROOT
 
 COME_ALONG = {"llvmlite": "numba", "py4j": "pyspark"}
 PROGRAM = """
-import sys, quorisk.sparkjobs.run, quorisk.analysis.method, quorisk.analysis.heads, quorisk.kernels.engines.lanes
+import sys, quorisk.sparkjobs.run, quorisk.kernels.engines.lanes
+import quorisk.analysis.estimate.method, quorisk.analysis.results.heads
 from importlib.metadata import packages_distributions
 print(*{name.partition(".")[0] for name in sys.modules} & set(packages_distributions()))
 """

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from quorisk.analysis import estimate
+from quorisk.analysis.estimate import estimate
+from quorisk.analysis.estimate.method import judged
 from quorisk.analysis.experiment import config
-from quorisk.analysis.method import judged
 from quorisk.analysis.statistics.sequential import confidence_sequence, looks
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from quorisk.analysis import results
 from quorisk.analysis.experiment import config
+from quorisk.analysis.results import schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
@@ -60,21 +60,21 @@ def leave(tmp_path, monkeypatch):
         jobs = [Job(point, experiment.run.first_run, experiment.run.runs) for point in range(len(experiment.points))]
         found = zip(identities(experiment), simulate(experiment.model, work.points, jobs, seed).tolist(), strict=True)
         rows = [
-            results.row(each, experiment.model, experiment.run.first_run, read(experiment.model, sums), "numba", 1.0)
+            schema.row(each, experiment.model, experiment.run.first_run, read(experiment.model, sums), "numba", 1.0)
             for each, sums in found
         ]
         rows = [row | {"stopped": ["runs"], "attempt": 0, "host": ""} for row in rows]
         out.mkdir()
         files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
         folder.append(out, rows)
-        folder.write_results(out, pa.Table.from_pylist(rows, schema=results.SCHEMA))
+        folder.write_results(out, pa.Table.from_pylist(rows, schema=schema.SCHEMA))
         return out
 
     return leave
 
 
 def rows(out):
-    return folder.result_rows(out).select(results.REPRODUCIBLE).to_pylist()
+    return folder.result_rows(out).select(schema.REPRODUCIBLE).to_pylist()
 
 
 def test_parts_of_a_job_merge_to_what_the_job_itself_gives(run, quorisk):
@@ -107,10 +107,10 @@ def test_points_of_several_grids_come_together_and_merged_results_merge_again(no
 def test_engines_may_differ(no_figures, leave, quorisk, tmp_path):
     leave("a", PART)
     other = leave("b", PART, REST)
-    table = results.read(other / folder.RESULTS)
+    table = schema.read(other / folder.RESULTS)
     place = table.schema.get_field_index("engines")
     other_engine = table.set_column(place, table.schema.field(place), [[["jax"]] * table.num_rows])
-    results.write(other_engine, other / folder.RESULTS)
+    schema.write(other_engine, other / folder.RESULTS)
     assert quorisk("merge", "a", "b", "--out", "both")[0] == 0
     assert {tuple(row["engines"]) for row in rows(tmp_path / "both")} == {("jax", "numba")}
 
@@ -167,8 +167,8 @@ def test_years_in_which_scenarios_happen_another_number_of_times_are_refused(
 def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     leave("a", PART)
     other = leave("b", PART, "--set=rates.broker_crash=2.0")
-    older = [row | {"model_version": 0} for row in results.read(other / folder.RESULTS).to_pylist()]
-    write(pa.Table.from_pylist(older, schema=results.SCHEMA), other / folder.RESULTS)
+    older = [row | {"model_version": 0} for row in schema.read(other / folder.RESULTS).to_pylist()]
+    write(pa.Table.from_pylist(older, schema=schema.SCHEMA), other / folder.RESULTS)
     assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 2 in a and 0 here\n")
 
 

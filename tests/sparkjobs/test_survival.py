@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from quorisk.analysis.experiment import config
-from quorisk.analysis.frame import frame as frame_of
+from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.errors import RunError
 from quorisk.sparkjobs import folder

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import kept, results, stored, tidy
-from quorisk.analysis.estimate import estimate
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
-from quorisk.analysis.frame import frame as frame_of
+from quorisk.analysis.results import provenance, schema, sealed, sweeps
+from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.errors import ConfigError, RunError
@@ -40,7 +40,7 @@ def console():
 
 def reproducible(table):
     """Rows without what differs between two runs of the same."""
-    return table.select(results.REPRODUCIBLE).sort_by("point_id").to_pylist()
+    return table.select(schema.REPRODUCIBLE).sort_by("point_id").to_pylist()
 
 
 def on_spark(spark, experiment, cores):
@@ -63,8 +63,8 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
         for point, row in enumerate(expected.to_pylist()):
             sums = [each.sums for each in done if each.job.point == point]
             tally = read(experiment.model, [sum(column) for column in zip(*sums, strict=True)])
-            again = results.row(results.identity(row), experiment.model, 0, tally, AUTO, 0.0)
-            assert pa.Table.from_pylist([again | {"stopped": ["runs"]}], schema=results.SCHEMA).to_pylist() == [row]
+            again = schema.row(schema.identity(row), experiment.model, 0, tally, AUTO, 0.0)
+            assert pa.Table.from_pylist([again | {"stopped": ["runs"]}], schema=schema.SCHEMA).to_pylist() == [row]
         assert {each.attempt for each in done} == {0}
 
 
@@ -147,8 +147,8 @@ def test_resuming_runs_what_is_missing(spark, no_figures, load, console, tmp_pat
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).unlink()
     [file] = (out / folder.TASKS).iterdir()
-    rows = stored.read(file, tidy.TASK_SCHEMA)
-    stored.write(rows.filter(pa.array([i % 3 != 1 for i in range(rows.num_rows)])), file)
+    rows = sealed.read(file, sweeps.TASK_SCHEMA)
+    sealed.write(rows.filter(pa.array([i % 3 != 1 for i in range(rows.num_rows)])), file)
     assert sweep(experiment, out, RESUMED, console).runs == 4 * RUNS
     assert (out / folder.RESULTS).read_bytes() == whole
     assert sum(folder.tasks(out)["num_runs"].to_pylist()) == 4 * RUNS
@@ -163,7 +163,7 @@ def test_another_target_is_judged_without_running_again(spark, no_figures, load,
     monkeypatch.setattr("quorisk.sparkjobs.sweep._compute", None)
     sweep(load("run.target=0.99"), out, RESUMED, console)
     assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
-    assert kept.load(out).run.target == 0.99
+    assert provenance.load(out).run.target == 0.99
 
 
 @pytest.mark.parametrize("rule", [(), ("run.relative_precision=0.05",)])
@@ -178,7 +178,7 @@ def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, no_fi
     assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) >= summary.runs
     if not rule:  # none is made twice
         assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) == summary.runs == 8 * RUNS
-    assert kept.load(little_by_little).run.runs == 2 * RUNS
+    assert provenance.load(little_by_little).run.runs == 2 * RUNS
 
 
 def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, console, tmp_path):

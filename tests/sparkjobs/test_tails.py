@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from quorisk.analysis import method
+from quorisk.analysis.estimate import method
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job

@@ -7,8 +7,8 @@ from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.verdict import choice
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.results.sweeps import described
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.analysis.tidy import described
 from tests.support import ROOT
 
 

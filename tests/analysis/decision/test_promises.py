@@ -5,7 +5,7 @@ import pytest
 
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.promises import changed, with_promises
-from quorisk.analysis.estimate import estimate
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment.config import build, load
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.errors import ConfigError

@@ -6,8 +6,8 @@ from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import designs
 from quorisk.say import choose
+from tests.analysis.decision.test_verdict import chosen, designs_of
 from tests.plots.tables import frame
-from tests.plots.test_verdict import chosen, designs_of
 
 
 def tied(low=2.54, high=2.55, **columns):

@@ -14,7 +14,7 @@ from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import Design, designs
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, judge, runs_to_settle, tail
 from quorisk.analysis.decision.verdict import decades
-from quorisk.analysis.frame import frame as frame_of
+from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.sequential import confidence_sequence
 from quorisk.plots.report import Provenance, report

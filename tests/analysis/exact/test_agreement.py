@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.stats import beta
 
 from quorisk.analysis.exact import exact, storm
-from quorisk.analysis.plain import plain
+from quorisk.analysis.results.plain import plain
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, UNFINISHED
 from quorisk.kernels.states import absorption, paths

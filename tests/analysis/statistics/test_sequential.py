@@ -6,10 +6,10 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import beta
 
-from quorisk.analysis import estimate
+from quorisk.analysis.estimate import estimate
+from quorisk.analysis.estimate.stopping import fixed_runs
 from quorisk.analysis.experiment.config import ConfigError, build
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.judge import fixed_runs
 from quorisk.analysis.statistics.intervals import METHOD, clopper_pearson
 from quorisk.analysis.statistics.sequential import METHOD as SEQUENTIAL
 from quorisk.analysis.statistics.sequential import (

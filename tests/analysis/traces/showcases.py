@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from quorisk.analysis.estimate import only_point
+from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find
 from scripts.counterexamples import SHOWCASES

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from quorisk.analysis.estimate import only_point
+from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find, formats, minimise, trace
 from quorisk.kernels.engines import numba_engine, points

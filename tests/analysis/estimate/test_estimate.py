@@ -10,8 +10,9 @@ from rich.console import Console
 from scipy.special import betainc, betaincc
 from scipy.stats import binom, binomtest
 
-from quorisk.analysis import bench, estimate
-from quorisk.analysis.estimate import Exposure, MetFaults
+from quorisk.analysis import bench
+from quorisk.analysis.estimate import estimate
+from quorisk.analysis.estimate.estimate import Exposure, MetFaults
 from quorisk.analysis.experiment.config import ConfigError, build, load
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.command import show

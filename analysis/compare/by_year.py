@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from quorisk.analysis import compare
-from quorisk.analysis.compare import Changed, Plan, Result
+from quorisk.analysis.compare import compare
+from quorisk.analysis.compare.compare import Changed, Plan, Result
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.experiment.scenarios import SCENARIO
-from quorisk.analysis.plain import plain
+from quorisk.analysis.results.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.paired import Comparison
 

@@ -9,11 +9,12 @@ under the same random numbers, tell more: v - b = F (q_v - q_b).
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from quorisk.analysis import method, pairing, rare
-from quorisk.analysis.estimate import Risk, method_of, risk_of
+from quorisk.analysis.compare import common_random_numbers
+from quorisk.analysis.estimate import method, rare
+from quorisk.analysis.estimate.estimate import Risk, method_of, risk_of
+from quorisk.analysis.estimate.method import Known, Rare, Where
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.method import Known, Rare, Where
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison, apart, beyond, holm
 from quorisk.analysis.statistics.paired import compare as compare_pairs
@@ -109,6 +110,6 @@ def _tail(
     part, run = rare.parts(experiment.model, *known)[DATA_LOSS], experiment.run
     first_run = method.TAIL + run.first_run
     starts = method.from_exits(pack(experiment.model, points), known.exits)
-    counted = pairing.count(experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads)
+    counted = common_random_numbers.count(experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads)
     [tail] = compare_pairs(counted.by_event[0], run.confidence)
     return tail, (part.leaves, part.slack)

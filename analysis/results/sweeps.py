@@ -2,7 +2,7 @@
 
 Example:
 
-    from quorisk.analysis.tidy import load
+    from quorisk.analysis.results.sweeps import load
     from quorisk.plots.loss import loss
 
     sweep = load("results/demo")
@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorisk.analysis import kept, results, stored, sums
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
-from quorisk.analysis.frame import estimator_of
-from quorisk.analysis.frame import frame as frame_of
+from quorisk.analysis.results import provenance, schema, sealed, sums
+from quorisk.analysis.results.frame import estimator_of
+from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
@@ -33,10 +33,10 @@ from quorisk.say.quantities import say_time
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
 
-RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", kept.EXPERIMENT
+RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", provenance.EXPERIMENT
 """In a sweep's folder: its table, the folder with what each task found, and the experiment file."""
 TASK_SCHEMA = (
-    results.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
+    schema.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
     .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
 )  # fmt: skip
 """Of the files in TASKS: a row is a job, which is a range of runs of one point."""
@@ -66,12 +66,12 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
     table_path = path / RESULTS if path.is_dir() else path
     if not table_path.is_file():
         raise ResultError(f"{path}: has no results; `quorisk run FILE --out DIR` writes them to a folder")
-    experiment = kept.load(table_path.parent) if os.path.lexists(table_path.with_name(EXPERIMENT)) else None
-    table = result_rows(path) if path.is_dir() else results.read(table_path)
+    experiment = provenance.load(table_path.parent) if os.path.lexists(table_path.with_name(EXPERIMENT)) else None
+    table = result_rows(path) if path.is_dir() else schema.read(table_path)
     if table.num_rows == 0:
         raise ResultError(f"{table_path}: no rows")
     if experiment:
-        kept.check(experiment, table, table_path)
+        provenance.check(experiment, table, table_path)
     if experiment and confidence is not None:
         experiment = experiment._replace(run=experiment.run._replace(confidence=confidence, simultaneous=False))
     try:
@@ -84,8 +84,8 @@ def tasks(folder: Path) -> pa.Table:
     """Returns the rows of all jobs of a sweep that have ended, of TASK_SCHEMA. Raises ResultError."""
     tables = [TASK_SCHEMA.empty_table()]
     for path in task_files(folder):
-        tables.append(stored.read(path, TASK_SCHEMA))
-        results.check(tables[-1], path)
+        tables.append(sealed.read(path, TASK_SCHEMA))
+        schema.check(tables[-1], path)
     return pa.concat_tables(tables)
 
 
@@ -96,11 +96,11 @@ def task_files(folder: Path) -> list[Path]:
 
 def result_rows(folder: Path) -> pa.Table:
     """Returns the rows of a sweep's table, and the seconds that they took: `results.SCHEMA`. Raises ResultError."""
-    table = results.read(folder / RESULTS)
+    table = schema.read(folder / RESULTS)
     seconds = tasks(folder).group_by("point_id").aggregate([("wall_s", "sum")])
     at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
     place = table.schema.get_field_index("wall_s")
-    return table.set_column(place, results.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
+    return table.set_column(place, schema.SCHEMA.field("wall_s"), seconds["wall_s_sum"].take(at))
 
 
 def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.95) -> Sweep:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from matplotlib import pyplot
 
-from quorisk.analysis import results, tidy
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.results import schema, sweeps
+from quorisk.analysis.results.sweeps import described
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.analysis.tidy import described
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS
 from quorisk.kernels.errors import ConfigError, ResultError
 from tests.plots.tables import RUNS, table, write
@@ -40,13 +40,13 @@ keys = [1, 2]
 
 @pytest.fixture
 def folder(tmp_path):
-    write(table([3, 0], model__keys=[1, 2]), tmp_path / tidy.RESULTS)
-    (tmp_path / tidy.EXPERIMENT).write_text(FILE)
+    write(table([3, 0], model__keys=[1, 2]), tmp_path / sweeps.RESULTS)
+    (tmp_path / sweeps.EXPERIMENT).write_text(FILE)
     return tmp_path
 
 
 def test_a_folder_is_judged_as_its_experiment_was(folder):
-    frame, histograms, by_faults = tidy.load(folder)
+    frame, histograms, by_faults = sweeps.load(folder)
     assert frame.columns[0] == "model.keys"
     assert set(frame["confidence"]) == {0.9}
     assert set(frame["method"]) == {"simultaneous Clopper-Pearson"}
@@ -60,19 +60,19 @@ def test_a_folder_is_judged_as_its_experiment_was(folder):
 
 
 def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_any_time(folder):
-    write(table([3, 0], horizon=40, model__keys=[1, 2], run__horizon=[5.0]), folder / tidy.RESULTS)
-    (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5"))
-    by_then = tidy.load(folder).frame
-    (folder / tidy.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
-    at_any_time = tidy.load(folder).frame
+    write(table([3, 0], horizon=40, model__keys=[1, 2], run__horizon=[5.0]), folder / sweeps.RESULTS)
+    (folder / sweeps.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5"))
+    by_then = sweeps.load(folder).frame
+    (folder / sweeps.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
+    at_any_time = sweeps.load(folder).frame
     assert (set(by_then["hidden"]), set(at_any_time["hidden"])) == ({0}, {40})
     assert (at_any_time["high"] > by_then["high"]).all()
 
 
 def test_a_table_alone_has_95_percent_intervals(folder):
-    (folder / tidy.EXPERIMENT).unlink()
-    for path in (folder, str(folder), folder / tidy.RESULTS):
-        frame = tidy.load(path).frame
+    (folder / sweeps.EXPERIMENT).unlink()
+    for path in (folder, str(folder), folder / sweeps.RESULTS):
+        frame = sweeps.load(path).frame
         assert (set(frame["confidence"]), set(frame["method"])) == ({0.95}, {"Clopper-Pearson"})
 
 
@@ -80,7 +80,7 @@ def test_bins_are_where_they_say():
     counted = table([3, 0], model__keys=[1, 2]).to_pylist()
     for bins, column in ((STEP_BINS, "step_histogram"), (TIME_BINS, "loss_time_histogram")):
         counted[0][column] = list(range(1, bins + 1))
-    found = tidy.histograms(pa.Table.from_pylist(counted, results.SCHEMA))
+    found = sweeps.histograms(pa.Table.from_pylist(counted, schema.SCHEMA))
     steps = found[(found["point_id"] == "id0") & (found["quantity"] == "steps")]
     assert list(steps["bin_low"])[:5] == [0, 1, 2, 4, 8]
     assert list(steps["bin_high"])[:5] == [0, 1, 3, 7, 15]
@@ -109,26 +109,26 @@ def test_bins_are_where_they_say():
 )
 def test_rows_that_no_sweep_wrote_are_refused_in_a_line(tmp_path, broken):
     [row] = table([3]).to_pylist()
-    path = tmp_path / tidy.RESULTS
-    write(pa.Table.from_pylist([row | broken], results.SCHEMA), path)
+    path = tmp_path / sweeps.RESULTS
+    write(pa.Table.from_pylist([row | broken], schema.SCHEMA), path)
     with pytest.raises(ResultError, match=r"results\.parquet: not what a sweep writes: ") as raised:
-        tidy.load(tmp_path)
+        sweeps.load(tmp_path)
     assert "\n" not in str(raised.value)
 
 
 def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     with pytest.raises(ResultError, match="has no results"):
-        tidy.load(tmp_path)
-    (tmp_path / tidy.RESULTS).write_bytes(b"PAR1")
+        sweeps.load(tmp_path)
+    (tmp_path / sweeps.RESULTS).write_bytes(b"PAR1")
     with pytest.raises(ResultError, match="damaged, or not written by"):
-        tidy.load(tmp_path)
-    results.write(results.SCHEMA.empty_table(), tmp_path / tidy.RESULTS)
+        sweeps.load(tmp_path)
+    schema.write(schema.SCHEMA.empty_table(), tmp_path / sweeps.RESULTS)
     with pytest.raises(ResultError, match="no rows"):
-        tidy.load(tmp_path)
-    write(table([1]), tmp_path / tidy.RESULTS)
-    (tmp_path / tidy.EXPERIMENT).write_text("protocol = 3")
+        sweeps.load(tmp_path)
+    write(table([1]), tmp_path / sweeps.RESULTS)
+    (tmp_path / sweeps.EXPERIMENT).write_text("protocol = 3")
     with pytest.raises(ConfigError):
-        tidy.load(tmp_path)
+        sweeps.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -144,42 +144,42 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     ],
 )
 def test_an_experiment_that_is_not_that_of_the_results_is_refused(folder, change, said):
-    path = folder / tidy.EXPERIMENT
+    path = folder / sweeps.EXPERIMENT
     path.write_text(FILE.replace(*change))
     with pytest.raises(ConfigError) as raised:
-        tidy.load(folder)
+        sweeps.load(folder)
     assert str(raised.value).startswith(f"{path}: ")
-    assert said.format(folder / tidy.RESULTS) in str(raised.value)
+    assert said.format(folder / sweeps.RESULTS) in str(raised.value)
 
 
 def test_results_of_another_protocol_are_named(folder):
     starter = ROOT.joinpath("configs", "starters", "kafka.toml").read_text("utf-8")
-    (folder / tidy.EXPERIMENT).write_text(f"# --set run.seed=1\n{starter}")
+    (folder / sweeps.EXPERIMENT).write_text(f"# --set run.seed=1\n{starter}")
     with pytest.raises(ConfigError, match=r'results\.parquet, which is of protocol = "compaction"$'):
-        tidy.load(folder)
+        sweeps.load(folder)
 
 
 def test_merged_results_are_judged_by_the_first_folder_s_experiment_whatever_else_they_have(folder):
-    write(table([3, 0, 9], model__keys=[1, 2, 3]), folder / tidy.RESULTS)
-    (folder / tidy.EXPERIMENT).write_text(f"{FILE}# merged from a\n# merged from b\n")
-    assert set(tidy.load(folder).frame["confidence"]) == {0.9}
-    write(table([3, 0, 9], model__keys=[3, 1, 2]), folder / tidy.RESULTS)
+    write(table([3, 0, 9], model__keys=[1, 2, 3]), folder / sweeps.RESULTS)
+    (folder / sweeps.EXPERIMENT).write_text(f"{FILE}# merged from a\n# merged from b\n")
+    assert set(sweeps.load(folder).frame["confidence"]) == {0.9}
+    write(table([3, 0, 9], model__keys=[3, 1, 2]), folder / sweeps.RESULTS)
     with pytest.raises(ConfigError, match=r"which has a point with model\.keys = 3$"):
-        tidy.load(folder)
+        sweeps.load(folder)
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
 def test_what_is_no_file_beside_results_is_neither_waited_for_nor_left_aside(folder, put):
-    (folder / tidy.EXPERIMENT).unlink()
-    put(folder / tidy.EXPERIMENT)
+    (folder / sweeps.EXPERIMENT).unlink()
+    put(folder / sweeps.EXPERIMENT)
     with pytest.raises(ConfigError, match=r"experiment\.toml: not a file$"):
-        tidy.load(folder)
+        sweeps.load(folder)
 
 
 def test_a_point_that_is_there_twice_is_not_counted_twice(folder):
-    write(pa.concat_tables([table([3, 0], model__keys=[1, 2])] * 2), folder / tidy.RESULTS)
+    write(pa.concat_tables([table([3, 0], model__keys=[1, 2])] * 2), folder / sweeps.RESULTS)
     with pytest.raises(ResultError, match=r"not what a sweep writes: point [0-9a-f]{12} is there twice$"):
-        tidy.load(folder)
+        sweeps.load(folder)
 
 
 @pytest.mark.filterwarnings("error")
@@ -195,7 +195,7 @@ def test_the_example_for_notebooks_runs(tmp_path, monkeypatch):
         "variant__fence_recovery_reads": [True, False],
         "faults__message_loss": [0.1, 0.2],
     }
-    write(table(range(16), **grid), tmp_path / "results" / "demo" / tidy.RESULTS)
+    write(table(range(16), **grid), tmp_path / "results" / "demo" / sweeps.RESULTS)
     names: dict[str, Any] = {}
     exec(example, names)
     assert pyplot.gca().get_ylabel() == "probability in a run"

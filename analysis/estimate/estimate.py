@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from quorisk.analysis import method, rare
+from quorisk.analysis.estimate import method, rare
+from quorisk.analysis.estimate.method import Rare, Where
+from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.judge import estimator_of
-from quorisk.analysis.method import Rare, Where
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quorisk.analysis import results, stored
 from quorisk.analysis.experiment.identity import canonical_parameters, point_id
-from quorisk.analysis.frame import frame as frame_of
-from quorisk.analysis.results import Identity
+from quorisk.analysis.results import schema, sealed
+from quorisk.analysis.results.frame import frame as frame_of
+from quorisk.analysis.results.schema import Identity
+from quorisk.analysis.results.sums import losses_by_faults
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.analysis.sums import losses_by_faults
 from quorisk.kernels.engines.tally import first_exposed, first_met, num_columns, read
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import LOST, fault_kinds
@@ -34,11 +34,11 @@ def row(first_run=0, num_runs=10, wall_s=0.5, **identity):
     """A row whose columns all differ: num_runs completed runs, and numbers made up for the rest."""
     sums = [100 * first_run + 3 * column for column in range(num_columns(MODEL))]
     sums[:5] = [num_runs, 0, 0, 0, 0]
-    return results.row(IDENTITY._replace(**identity), MODEL, first_run, read(MODEL, sums), "numba", wall_s)
+    return schema.row(IDENTITY._replace(**identity), MODEL, first_run, read(MODEL, sums), "numba", wall_s)
 
 
 def table(*rows):
-    return pa.Table.from_pylist(list(rows), schema=results.SCHEMA)
+    return pa.Table.from_pylist(list(rows), schema=schema.SCHEMA)
 
 
 def merged_table(*rows):
@@ -47,7 +47,7 @@ def merged_table(*rows):
     by_point = [
         [each for each in given if each["point_id"] == one] for one in dict.fromkeys(r["point_id"] for r in given)
     ]
-    return table(*map(results.merge_rows, by_point))
+    return table(*map(schema.merge_rows, by_point))
 
 
 def merged(*rows):
@@ -55,8 +55,8 @@ def merged(*rows):
 
 
 def test_every_column_of_a_row_is_in_the_schema_and_documented():
-    assert list(row()) == results.SCHEMA.names
-    assert all(field.metadata[b"doc"] for field in results.SCHEMA)
+    assert list(row()) == schema.SCHEMA.names
+    assert all(field.metadata[b"doc"] for field in schema.SCHEMA)
 
 
 def test_merging_adds_up_whatever_the_order():
@@ -86,7 +86,7 @@ def test_what_losses_met_and_how_long_exposures_lasted_add_up():
         for place, value in enumerate(exposed):
             sums[first_exposed(BOOKKEEPER) + place] = value
         identity = IDENTITY._replace(protocol="bookkeeper")
-        return results.row(identity, BOOKKEEPER, first_run, read(BOOKKEEPER, sums), "numba", 0.5)
+        return schema.row(identity, BOOKKEEPER, first_run, read(BOOKKEEPER, sums), "numba", 0.5)
 
     kinds = fault_kinds(BOOKKEEPER)
     lost = 1 << kinds.index("lost bookie")
@@ -123,14 +123,14 @@ def test_rows_of_different_points_stay_apart():
 def test_engines_and_versions_merge_to_those_that_took_part():
     older = row(0, 10) | {"versions": ["numba 0.1"], "engines": ["another"]}
     [one] = merged(older, row(10, 10))
-    assert one["versions"] == sorted(["numba 0.1", *results.versions("numba")])
+    assert one["versions"] == sorted(["numba 0.1", *schema.versions("numba")])
     assert one["engines"] == ["another", "numba"]
 
 
 def test_an_overlap_names_where_its_rows_are_from():
     first, second = row(0, 10) | {"source": "a"}, row(7, 9) | {"source": "b"}
     with pytest.raises(ResultError, match="runs 7 to 9 are both in a and in b"):
-        results.merge_rows([second, first])
+        schema.merge_rows([second, first])
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_sums_of_more_digits_than_64_bits_or_python_decimals_have_are_exact():
 def test_parquet_keeps_everything(tmp_path):
     path = tmp_path / "results.parquet"
     write(made_up([3, 0], model__keys=[1, 2]), path)
-    given = results.read(path)
-    results.write(given, path)
-    again = results.read(path)
-    assert again.schema.equals(results.SCHEMA, check_metadata=True)
-    assert again.select(results.REPRODUCIBLE).equals(given.select(results.REPRODUCIBLE))
+    given = schema.read(path)
+    schema.write(given, path)
+    again = schema.read(path)
+    assert again.schema.equals(schema.SCHEMA, check_metadata=True)
+    assert again.select(schema.REPRODUCIBLE).equals(given.select(schema.REPRODUCIBLE))
     assert again["wall_s"].to_pylist() == [None, None]  # no part of a table that is to be the same everywhere
 
 
@@ -200,10 +200,10 @@ def exposed(ticks):
 def test_rows_that_contradict_themselves_are_refused(tmp_path, changed, said):
     path = tmp_path / "results.parquet"
     write(made_up([3]), path)
-    [row] = results.read(path).to_pylist()
-    results.write(pa.Table.from_pylist([row | changed], schema=results.SCHEMA), path)
+    [row] = schema.read(path).to_pylist()
+    schema.write(pa.Table.from_pylist([row | changed], schema=schema.SCHEMA), path)
     with pytest.raises(ResultError, match=rf"results\.parquet: not what a sweep writes: row 1: .*{said}"):
-        results.read(path)
+        schema.read(path)
 
 
 def test_no_bit_of_a_file_flips_unnoticed(tmp_path):
@@ -217,20 +217,20 @@ def test_no_bit_of_a_file_flips_unnoticed(tmp_path):
         flipped[at // 8] ^= 1 << at % 8
         path.write_bytes(flipped)
         with pytest.raises(ResultError, match=r"results\.parquet: "):
-            results.read(path)
+            schema.read(path)
 
 
 def test_a_sealed_file_that_parquet_cannot_decode_is_refused(tmp_path):
     path, buffer, chance = tmp_path / "results.parquet", BytesIO(), random.Random(1)
-    pq.write_table(made_up([3, 0], model__keys=[1, 2]).select(results.REPRODUCIBLE), buffer)
+    pq.write_table(made_up([3, 0], model__keys=[1, 2]).select(schema.REPRODUCIBLE), buffer)
     whole, refused = buffer.getvalue(), 0
     described = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     for _ in range(300):
         flipped = bytearray(whole)
         flipped[chance.randrange(described, len(whole) - 8)] ^= 1 << chance.randrange(8)
-        path.write_bytes(stored.sealed(bytes(flipped)))
+        path.write_bytes(sealed.sealed(bytes(flipped)))
         with suppress(ResultError):  # and nothing else
-            results.read(path)  # as some bits mean nothing
+            schema.read(path)  # as some bits mean nothing
             continue
         refused += 1
     assert refused > 100
@@ -240,10 +240,10 @@ def test_other_files_are_no_results(tmp_path):
     path = tmp_path / "results.parquet"
     path.write_text("not Parquet")
     with pytest.raises(ResultError, match="damaged, or not written by"):
-        results.read(path)
-    stored.write(pa.table({"point_id": ["x"]}), path)
+        schema.read(path)
+    sealed.write(pa.table({"point_id": ["x"]}), path)
     with pytest.raises(ResultError, match="not a table of Quorisk results"):
-        results.read(path)
+        schema.read(path)
 
 
 def test_a_frame_has_a_row_for_each_invariant_and_for_any_loss():

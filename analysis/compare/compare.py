@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from quorisk.analysis import compare_rare, pairing, rare
-from quorisk.analysis.estimate import assumptions, data_loss_invariants, only_point
+from quorisk.analysis.compare import common_random_numbers, separately
+from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
+from quorisk.analysis.estimate.stopping import fixed_runs
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
 from quorisk.analysis.experiment.settings import is_text
-from quorisk.analysis.judge import fixed_runs
 from quorisk.analysis.statistics.paired import METHOD, Comparison
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.kernels.engines.points import Point, pack
@@ -78,7 +79,7 @@ class Result(NamedTuple):
     pairs: list[Pair]
     data_loss_invariants: list[str]
     assumptions: list[str]
-    alone: dict[str, compare_rare.Alone]
+    alone: dict[str, separately.Alone]
     """The probability of data loss of each variant, by label, if some are too small to be seen in the runs that were
     compared (`compare_rare`); empty if none are. The comparisons of data loss follow from them."""
 
@@ -173,13 +174,13 @@ def compare(
     runs = fixed_runs(experiment)
     points = pack(model, [variant.point for variant in plan.variants])
     events = [DATA_LOSS, *(invariant.name for invariant in model.invariants)]
-    counted = pairing.count(
+    counted = common_random_numbers.count(
         experiment, points, plan.pairs, range(run.first_run, run.first_run + runs), threads, progress
     )
     compared = [compare_pairs(of_event, run.confidence) for of_event in counted.by_event]
     labels = [variant.label for variant in plan.variants]
     named = [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)]
-    alone, compared[0] = compare_rare.compared(experiment, _seen(plan, counted), named, threads, solving)
+    alone, compared[0] = separately.compared(experiment, _seen(plan, counted), named, threads, solving)
     by_pair = zip(plan.pairs, zip(*compared, strict=True), strict=True)
     return Result(
         protocol=experiment.protocol,
@@ -198,13 +199,13 @@ def compare(
     )
 
 
-def _seen(plan: Plan, counted: pairing.Counted) -> dict[str, compare_rare.Seen]:
+def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:
     """What the runs say of each variant, of its pairs' tables of any data loss."""
     losses: dict[int, int] = {}
     for (variant, baseline), (table, *_) in zip(plan.pairs, counted.by_event[0], strict=True):
         losses |= {variant: table.both + table.only_variant, baseline: table.both + table.only_baseline}
     return {
-        each.label: compare_rare.Seen(each.point, losses[place], counted.cut_off[place])
+        each.label: separately.Seen(each.point, losses[place], counted.cut_off[place])
         for place, each in enumerate(plan.variants)
     }
 

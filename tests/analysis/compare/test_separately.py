@@ -8,11 +8,12 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from quorisk.analysis import compare, method, rare
+from quorisk.analysis.compare import compare
+from quorisk.analysis.estimate import method, rare
+from quorisk.analysis.estimate.method import PILOT_RUNS
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.method import PILOT_RUNS
 from quorisk.analysis.statistics.paired import Counts, Table, apart, beyond
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.command import show

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from quorisk.analysis.estimate import Estimate, estimate
+from quorisk.analysis.estimate.estimate import Estimate, estimate
+from quorisk.analysis.estimate.method import HEAD_BYTES
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
-from quorisk.analysis.method import HEAD_BYTES
-from quorisk.analysis.plain import plain
+from quorisk.analysis.results.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.kernels.errors import ConfigError

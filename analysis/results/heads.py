@@ -13,8 +13,8 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.errors import ResultError
 
 if TYPE_CHECKING:
-    from quorisk.analysis.method import Known
-    from quorisk.analysis.rare import Part
+    from quorisk.analysis.estimate.method import Known
+    from quorisk.analysis.estimate.rare import Part
     from quorisk.analysis.statistics.estimator import Estimator
     from quorisk.kernels.engines.tally import Tally
     from quorisk.kernels.model import Model
@@ -38,7 +38,7 @@ TYPE = pa.struct(
     }
 )
 """`digest`: empty if the point is counted after all, as a head knows no more. `cost`, `states`, `transitions`, `exits`,
-`left_out`: see `analysis.rare.HeadPart`. `most_transitions`: at which it would have stopped growing; once merged, no
+`left_out`: see `estimate.rare.HeadPart`. `most_transitions`: at which it would have stopped growing; once merged, no
 more than a head without exits has, as it is the same with room for more. `runs`: those from the exits, numbered from
 the experiment's first run on, and how many of them are `unfinished`. By invariant, any data loss first: the probability
 of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of it, and in how many of them
@@ -54,7 +54,7 @@ _NOTHING: Mapping[str, Any] = {
 
 def record(model: "Model", found: "Known | None", most_transitions: int) -> dict[str, Any]:
     """Returns what a table keeps of a head, before any run starts from its exits."""
-    from quorisk.analysis import rare  # here, since what reads tables solves nothing
+    from quorisk.analysis.estimate import rare  # here, since what reads tables solves nothing
 
     if found is None:
         return {**_NOTHING, "most_transitions": most_transitions}
@@ -136,7 +136,7 @@ def num_runs(head: Mapping[str, Any]) -> int:
 
 def part(head: Mapping[str, Any], invariant: str) -> "Part":
     """Returns what is known for certain of an invariant, or DATA_LOSS."""
-    from quorisk.analysis import rare
+    from quorisk.analysis.estimate import rare
 
     of = _of(head, invariant)
     return rare.Part(of["inside"], of["leaves"], head["left_out"], head["exits"], of["sampled"])
@@ -153,7 +153,7 @@ def _of(head: Mapping[str, Any], invariant: str) -> Any:
 
 def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> tuple[float, float, float, str]:
     """Returns estimate, interval and method of an invariant, or DATA_LOSS."""
-    from quorisk.analysis import rare
+    from quorisk.analysis.estimate import rare
 
     known, losses, runs = part(head, invariant), broken(head, invariant), num_runs(head)
     low, high = known.interval(estimator, losses, runs, head["unfinished"])
@@ -165,7 +165,7 @@ def counted(
     head: Mapping[str, Any], invariant: str, estimator: "Estimator", losses: int, runs: int, hidden: int
 ) -> tuple[float, float, float, str]:
     """Returns what `answer` does for an invariant that its exits' runs do not tell of, by runs from the beginning."""
-    from quorisk.analysis import rare
+    from quorisk.analysis.estimate import rare
 
     known = part(head, invariant)
     if not known.leaves:

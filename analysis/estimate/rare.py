@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from quorisk.analysis.estimate.stopping import estimator_of, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.judge import estimator_of, rule_of
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.starts import UNIT

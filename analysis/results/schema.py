@@ -16,8 +16,8 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
-from quorisk.analysis import heads, stored
 from quorisk.analysis.experiment.identity import id_of
+from quorisk.analysis.results import heads, sealed
 from quorisk.kernels.engines.tally import MOST_TICKS, Tally
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import EXPOSURE, OUTCOMES, Model
@@ -95,7 +95,7 @@ COLUMNS = (
         heads.TYPE,
         HEAD,
         "of losses too rare to count: the likeliest paths solved, and the runs that leave them; the other columns are "
-        "of the pilot then, the runs from the beginning; none if all was counted. See analysis.heads",
+        "of the pilot then, the runs from the beginning; none if all was counted. See analysis.results.heads",
     ),
     Column("engines", pa.list_(pa.string()), UNION, "what stepped the runs; all engines give the same bits"),
     Column("versions", pa.list_(pa.string()), UNION, "what computed it, each as 'name version'"),
@@ -249,12 +249,12 @@ _MERGES: Mapping[str, Any] = {
 
 def write(table: pa.Table, file: Path | IO[bytes]) -> None:
     """Writes the reproducible columns of a table of SCHEMA as Parquet. Raises OSError."""
-    stored.write(table.select(REPRODUCIBLE), file)
+    sealed.write(table.select(REPRODUCIBLE), file)
 
 
 def read(path: Path) -> pa.Table:
     """Returns a table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if it holds anything else."""
-    table = stored.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
+    table = sealed.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
     table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
     check(table, path)
     ids = table["point_id"].to_pylist()

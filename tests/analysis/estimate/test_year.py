@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 import quorisk
-from quorisk.analysis import compare, compare_years, method, year
-from quorisk.analysis.estimate import estimate
+from quorisk.analysis.compare import by_year, compare
+from quorisk.analysis.estimate import method, year
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
 from quorisk.analysis.statistics.yearly import confidence_of_each
@@ -99,10 +100,10 @@ def test_variants_are_compared_in_losses_a_year():
     def changed(*more: str):
         return load("grid.persist_cursor_before_delete=[true]", "run.runs=5000", *more)
 
-    plans = compare_years.plans(changed, lambda there: compare.vary(there, ["persist_cursor_before_delete=true,false"]))
+    plans = by_year.plans(changed, lambda there: compare.vary(there, ["persist_cursor_before_delete=true,false"]))
     assert list(plans) == ["calm", "storm"]
     assert {plan.experiment.run.confidence for plan in plans.values()} == {confidence_of_each(0.9, 2)}
-    found = compare_years.compare_years(plans, 0.9, 1)
+    found = by_year.compare_years(plans, 0.9, 1)
     truth = year.exact_year(load(), 1 << 28).losses.p
     [pair] = found.pairs
     assert pair.of_baseline == 0.0
@@ -111,7 +112,7 @@ def test_variants_are_compared_in_losses_a_year():
     assert pair.difference == pytest.approx(
         1000 * calm.events["data loss"].difference + 3 * storm.events["data loss"].difference
     )
-    assert json.loads(json.dumps(compare_years.as_json(found)))["losses_per_year"][0]["high"] == pair.high
+    assert json.loads(json.dumps(by_year.as_json(found)))["losses_per_year"][0]["high"] == pair.high
 
 
 def test_what_makes_a_scenario_is_not_varied_along_with_the_others(tmp_path):
@@ -119,7 +120,7 @@ def test_what_makes_a_scenario_is_not_varied_along_with_the_others(tmp_path):
         def changed(*more: str):
             return load(*overrides, *more)
 
-        return compare_years.plans(changed, lambda there: compare.vary(there, [vary]), [compare.axis(vary)[1]])
+        return by_year.plans(changed, lambda there: compare.vary(there, [vary]), [compare.axis(vary)[1]])
 
     with pytest.raises(ConfigError, match=r"^x.toml: grid.rates.broker_crash: scenario calm has its own"):
         planned("broker_crash=0.1,0.2")
@@ -143,7 +144,7 @@ def test_an_ablation_turns_switches_and_repairs_off_in_scenarios_that_have_their
 
     repairs = compare.repairs_on(changed())
     assert [p.name for p in repairs] == ["auto_recovery"]
-    plans = compare_years.plans(changed, lambda there: compare.ablation(there, repairs))
+    plans = by_year.plans(changed, lambda there: compare.ablation(there, repairs))
     labels = [[variant.label for variant in plan.variants] for plan in plans.values()]
     assert labels[0] == labels[1]
     assert "auto_recovery off" in labels[0]
@@ -152,7 +153,7 @@ def test_an_ablation_turns_switches_and_repairs_off_in_scenarios_that_have_their
         assert not off["fence_unknown_ledger off"]["fence_unknown_ledger"]
         assert not off["auto_recovery off"]["auto_recovery"]
         assert plan.experiment.notes == ()
-    years = compare_years.compare_years({n: p._replace(experiment=_few(p)) for n, p in plans.items()}, 0.95, 1)
+    years = by_year.compare_years({n: p._replace(experiment=_few(p)) for n, p in plans.items()}, 0.95, 1)
     assert [pair.variant for pair in years.pairs] == labels[0][1:]
 
 
@@ -161,7 +162,7 @@ def _few(plan):
 
 
 def test_one_scenario_alone_is_compared_in_probabilities():
-    assert compare_years.plans(lambda *more: load("scenario=calm", *more), lambda there: pytest.fail("one")) == {}
+    assert by_year.plans(lambda *more: load("scenario=calm", *more), lambda there: pytest.fail("one")) == {}
 
 
 def test_a_year_is_a_function_too():

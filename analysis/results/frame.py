@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from quorisk.analysis import heads, results
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.tally import TIME_TICK
 from quorisk.kernels.model import OUTCOMES
 
@@ -54,7 +54,7 @@ def frame(
     rows = []
     estimator = estimator_of(table, confidence, table.num_rows if simultaneous else num_scenarios)
     for each in table.to_pylist():
-        shared = {name: each[name] for name in results.IDENTITY_COLUMNS if name != "parameters"}
+        shared = {name: each[name] for name in schema.IDENTITY_COLUMNS if name != "parameters"}
         shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
         shared |= {key: math.inf for key in ("run.horizon", "run.lifetime") if shared[key] is None}
         shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
@@ -72,7 +72,7 @@ def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Esti
     """Returns how a table's intervals are made: by the confidence sequence unless all numbers of runs were fixed."""
     from quorisk.analysis.statistics.estimator import Estimator
 
-    fixed = all(set(reasons) <= {results.BY_RUNS, results.CERTAIN} for reasons in table["stopped"].to_pylist())
+    fixed = all(set(reasons) <= {schema.BY_RUNS, schema.CERTAIN} for reasons in table["stopped"].to_pylist())
     return Estimator(confidence, together, not fixed)
 
 

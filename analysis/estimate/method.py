@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from quorisk.analysis import rare
+from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.stopping import is_precise, rule_of
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.judge import is_precise, rule_of
+from quorisk.analysis.results.sums import run_sums
 from quorisk.analysis.statistics import sequential
-from quorisk.analysis.sums import run_sums
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points
 from quorisk.kernels.engines.registry import Engine

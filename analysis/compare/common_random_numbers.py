@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from quorisk.analysis.estimate.method import unknown_outcomes
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.method import unknown_outcomes
 from quorisk.analysis.statistics.paired import Counts, Table
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Points

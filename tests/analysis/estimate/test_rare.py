@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from quorisk.analysis import estimate, method, rare
+from quorisk.analysis.estimate import estimate, method, rare
+from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
-from quorisk.analysis.judge import estimator_of
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate

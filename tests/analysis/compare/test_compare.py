@@ -14,7 +14,8 @@ from rich.console import Console
 from scipy.special import betainc
 from scipy.stats import binomtest, multinomial
 
-from quorisk.analysis import compare, estimate, pairing
+from quorisk.analysis.compare import common_random_numbers, compare
+from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment.config import load
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import paired
@@ -48,7 +49,7 @@ def alone(file: Path, *overrides: str) -> estimate.Estimate:
 
 @pytest.mark.parametrize("limit", ["max_steps=100000", "max_steps=14", "horizon=3"])
 def test_margins_are_those_of_separate_estimates(file, limit, monkeypatch):
-    monkeypatch.setattr(pairing, "CHUNK_RUNS", 3000)  # the last one is shorter
+    monkeypatch.setattr(common_random_numbers, "CHUNK_RUNS", 3000)  # the last one is shorter
     plan = compare.vary(load(file, [limit]).changed, [f"{key}=true,false" for key in ORDERINGS], all_pairs=True)
     result = compare.compare(plan, 2)
     assert (result.runs, len(result.variants), len(result.pairs)) == (20_000, 4, 6)
@@ -86,7 +87,7 @@ def test_a_comparison_does_not_depend_on_threads_or_chunks(file, monkeypatch):
     plan = compare.vary(load(file).changed, ["keys=1,2"])
     ended: list[int] = []
     whole = compare.compare(plan, 1, ended.append)
-    monkeypatch.setattr(pairing, "CHUNK_RUNS", 777)
+    monkeypatch.setattr(common_random_numbers, "CHUNK_RUNS", 777)
     assert compare.compare(plan, 3, ended.append) == whole
     assert sum(ended) == 2 * 2 * 20_000
 
@@ -160,8 +161,8 @@ def test_an_ablation_turns_off_the_repairs_that_a_file_has(tmp_path):
 def cut_off_counts(seen: np.ndarray) -> Counts:
     """Of runs with (variant, baseline) each 0, 1, or 2 for unknown."""
     variant, baseline = seen.T
-    arguments = [np.where(mask, pairing._EVERYTHING, 0) for mask in (variant == 2, baseline == 2)]
-    counted = pairing._tables(variant & 1, arguments[0], baseline & 1, arguments[1], 0)
+    arguments = [np.where(mask, common_random_numbers._EVERYTHING, 0) for mask in (variant == 2, baseline == 2)]
+    counted = common_random_numbers._tables(variant & 1, arguments[0], baseline & 1, arguments[1], 0)
     return Counts(*(Table(*table) for table in counted))
 
 
