@@ -48,7 +48,7 @@ def test_a_script_works_beside_packages_of_our_folders_names(elsewhere):
     script.write_text(
         """
 from pathlib import Path
-from quorisk.analysis import estimate
+from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment import config
 
 print(estimate.estimate(config.load(Path("topic.toml")), 1).runs)
