@@ -13,6 +13,7 @@ from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.keys import Key, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
+from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.engines.points import Point, RateError, scale_rates
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
@@ -96,6 +97,11 @@ class Experiment(NamedTuple):
     """What the file and its overrides say in the tables of `tables.READERS`."""
     document: Mapping[str, Any]
     """The parsed file, before anything overrode it."""
+    known: Mapping[str, Known]
+    """What the file says that is known of its figures, by the names that it has for them: rates.KEY, faults.KEY,
+    scenarios.NAME.rates.KEY, scenarios.NAME.per_year. Each is one unknown, wherever it is used."""
+    known_in_grid: Mapping[tuple[str, Any], Known]
+    """What it says of the figures that its grid lists, by key and value."""
     notes: tuple[str, ...]
     """Lines for whoever gave the overrides: what these do not change though it may have been meant."""
     source: str = ""
@@ -108,8 +114,8 @@ class Experiment(NamedTuple):
 
     def side_files(self) -> list[Path]:
         """Returns the files that it was read from besides its own and built-in profiles, as seen from its folder."""
-        profile = [Path(profiles.FOLDER, f"{self.profile.name}.toml")] if self.profile else []
-        beside = [path for path in profile if (Path(self.path).parent / path).is_file()]
+        own = [Path(profiles.FOLDER, f"{name}.toml") for name in (self.profile.names if self.profile else ())]
+        beside = [path for path in own if (Path(self.path).parent / path).is_file()]
         changed, _ = settings.with_tables(self.document, self.overrides)
         return [*beside, *map(Path, tables.files(changed))]
 
@@ -158,7 +164,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     changed, overriding = settings.with_tables(document, overrides)
     name, overriding = settings.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
-    figures = {name: figure.value for name, figure in profile.figures.items()} if profile else {}
+    figures = {name: figure.given for name, figure in profile.figures.items()} if profile else {}
     in_file, in_place = settings.flatten(changed, keys), settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
     notes = settings.kept(read, in_place, keys)
@@ -186,6 +192,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         profile=profile,
         tables={name: tables.read(name, changed[name], folder) for name in tables.READERS if name in changed},
         document=document,
+        known=read.known,
+        known_in_grid=read.known_in_grid,
         notes=notes,
     )
     tables.check(experiment)

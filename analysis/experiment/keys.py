@@ -20,6 +20,8 @@ MAX_SEED = 2**63 - 1
 """Also where result tables keep it: Spark has no unsigned integers."""
 METHODS = ("auto", "count", "head", "exact")
 """How an estimate comes by its numbers; see docs/rare-events.md."""
+RATE, PROBABILITY, PER_YEAR = "rate", "probability", "times a year"
+"""What a figure is that a file may say more of than its value: see `analysis.experiment.known`."""
 DATA_LOSS = "data loss"
 """Stands for an invariant: the breach of any whose breach is data loss."""
 
@@ -45,6 +47,8 @@ class Key(NamedTuple):
     """Whether a run depends on it, so that [grid] may vary it."""
     timed: bool = False
     """A rate or a time: it may carry a unit. With one it is read as an exact fraction (of seconds), not as a float."""
+    figure: str = ""
+    """RATE, PROBABILITY or PER_YEAR if a file may say how well it is known."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
@@ -118,8 +122,8 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
     engine = choice(("auto", *ENGINES))
     keys = [
         *(_parameter_key(parameter) for parameter in model.parameters),
-        Key("faults.message_loss", loss, 0.0, True),
-        *(Key(f"rates.{action.name}", rate, 1.0, True, True) for action in model.actions),
+        Key("faults.message_loss", loss, 0.0, True, figure=PROBABILITY),
+        *(Key(f"rates.{action.name}", rate, 1.0, True, True, RATE) for action in model.actions),
         Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),
         Key("run.lifetime", time, math.inf, True, True),

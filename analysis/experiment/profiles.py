@@ -1,77 +1,114 @@
-"""Profiles: files of documented physical figures, each with what it is and where it comes from.
+"""Profiles: files of documented physical figures, each with what it is, how well it is known, and where it comes from.
 
     protocol = "bookkeeper"
     about = "bookies with an SSD each and a journal that is synced"
 
     [rates.bookie_is_lost]
     value = "1 % / year"
+    error_factor = 1.5
     means = "the SSD of a bookie fails for good, and everything on it is lost"
     source = "Backblaze Drive Stats, SSDs, 2022 and 2023: 0.9 to 1.05 % a year"
 
-An experiment file takes them all with `profile = "NAME"`, and overrides those that it knows better.
+An experiment file takes them all with `profile = "NAME"`, and overrides those that it knows better. So does a profile:
+one made from data (`quorisk rates`) has the figures that these tell, and all others from the profile that it names.
 """
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment.characters import check_words
 from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.known import FIELDS
 from quorisk.kernels.errors import ConfigError
 
 FOLDER = "profiles"
 BUILT_IN = Path(__file__).absolute().parents[2] / "configs" / FOLDER
 """Beside the packages, or in the one that a wheel installs."""
-_FIELDS = {"value", "means", "source"}
+_WORDS = ("means", "source")
+_OWN = ("protocol", "profile", "about", "date")
 
 
 class Figure(NamedTuple):
     """A figure of a profile."""
 
-    value: Any
-    """The value as the profile's file states it."""
+    given: Any
+    """The value as the profile's file states it, or a table that also says how well it is known."""
     means: str
     source: str
     """Where the figure comes from; "assumed" if it has no source."""
 
+    @property
+    def value(self) -> Any:
+        """The value as the file states it; None if it states only what is known."""
+        return self.given.get("value") if isinstance(self.given, Mapping) else self.given
+
 
 class Profile(NamedTuple):
-    """A profile's file."""
+    """A profile's file, with what it takes from others."""
 
-    name: str
+    names: tuple[str, ...]
+    """Its own, and those of the profiles that it takes figures from."""
+    protocol: str
     about: str
     figures: dict[str, Figure]
     """By dotted key."""
 
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
 
 def load(name: object, protocol: str, folder: Path) -> Profile:
-    """Returns the profile of that name, beside an experiment's file in `folder` or built in. Raises ConfigError."""
-    known = sorted({path.stem for place in (folder / FOLDER, BUILT_IN) for path in place.glob("*.toml")})
+    """Returns the profile of that name, beside an experiment's file in `folder` or built in. Raises ConfigError if
+    there is none, or if it is for another protocol.
+    """
+    profile = find(name, folder)
+    if profile.protocol != protocol:
+        raise ConfigError(f"profile = {show(name)}: is for {profile.protocol}, not for {protocol}")
+    return profile
+
+
+def find(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
+    """Does what `load` does, for whichever protocol. `within` are the profiles that take figures from it."""
+    places = folder / FOLDER, BUILT_IN
+    known = sorted({path.stem for place in places for path in place.glob("*.toml")} - set(within))
     if name not in known:
         raise ConfigError(f"profile = {show(name)}: one of {', '.join(known)}")
-    path = next(path for place in (folder / FOLDER, BUILT_IN) if (path := place / f"{name}.toml").is_file())
+    path = next(path for place in places if (path := place / f"{name}.toml").is_file())
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
-    if document.get("protocol") != protocol:
-        raise ConfigError(f"profile = {show(name)}: is for {document.get('protocol')}, not for {protocol}")
-    about = check_words(f"{path}: about", str(document.get("about", "")))
-    tables = {table: content for table, content in document.items() if table not in ("protocol", "about")}
     try:
-        figures = {
-            f"{table}.{key}": _figure(f"{table}.{key}", each) for table in tables for key, each in tables[table].items()
-        }
-    except AttributeError:
-        raise ConfigError(
-            f"profile = {show(name)}: {path}: may only have protocol, about and tables of figures"
-        ) from None
-    return Profile(str(name), about, figures)
+        return _read(str(name), document, folder, within)
+    except ConfigError as error:
+        raise ConfigError(f"profile = {show(name)}: {path}: {error}") from None
+
+
+def _read(name: str, document: Mapping[str, Any], folder: Path, within: tuple[str, ...]) -> Profile:
+    protocol, about = (check_words(own, str(document.get(own, ""))) for own in ("protocol", "about"))
+    if "date" in document and not isinstance(document["date"], date):
+        raise ConfigError(f"date = {show(document['date'])}: a date such as 2026-11-23, without quotes")
+    base = find(document["profile"], folder, (*within, name)) if "profile" in document else None
+    if base and base.protocol != protocol:
+        raise ConfigError(f"profile = {show(base.name)}: is for {base.protocol}, not for {protocol}")
+    tables = {table: content for table, content in document.items() if table not in _OWN}
+    if not all(isinstance(content, dict) for content in tables.values()):
+        raise ConfigError(f"may only have {', '.join(_OWN)} and tables of figures")
+    figures = dict(base.figures) if base else {}
+    for table, content in tables.items():
+        figures |= {f"{table}.{key}": _figure(f"{table}.{key}", given) for key, given in content.items()}
+    return Profile((name, *(base.names if base else ())), protocol, about, figures)
 
 
 def _figure(name: str, given: object) -> Figure:
-    if not isinstance(given, Mapping) or set(given) != _FIELDS:
-        raise ConfigError(f"{name}: each figure of a profile has {', '.join(sorted(_FIELDS))}")
-    means, source = (check_words(f"{name}.{each}", str(given[each])) for each in ("means", "source"))
-    return Figure(given["value"], means, source)
+    if not isinstance(given, Mapping) or not given.keys() <= {*_WORDS, *FIELDS} or not set(_WORDS) < given.keys():
+        raise ConfigError(
+            f"{name}: each figure of a profile has {', '.join(_WORDS)} and value, and may have {', '.join(FIELDS[1:])}"
+        )
+    means, source = (check_words(f"{name}.{each}", str(given[each])) for each in _WORDS)
+    said = {field: given[field] for field in FIELDS if field in given}
+    return Figure(said["value"] if set(said) == {"value"} else said, means, source)

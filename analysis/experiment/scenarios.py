@@ -16,13 +16,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment.characters import check_words
-from quorisk.analysis.experiment.keys import Key, find, show, show_key
+from quorisk.analysis.experiment.keys import PER_YEAR, Key, find, number, show, show_key
+from quorisk.analysis.experiment.known import Stated, stated
 from quorisk.kernels.errors import ConfigError
 
 SCENARIO = "run.scenario"
 """The key of a grid that says which scenarios there are: all of the file's, unless it or --set picks some."""
 _OWN = ("per_year", "about", "simplifications")
 MOST_PER_YEAR = 1e30
+_PER_YEAR = number("a number from 0 to 1e30, the times a year that it happens", lambda v: 0 <= v <= MOST_PER_YEAR)
 
 
 class Scenario(NamedTuple):
@@ -49,14 +51,17 @@ def names(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(tables)
 
 
-def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict[str, Any]]) -> None:
-    """Adds a value, checked, of a key such as scenarios.entry.model.clients. Raises ConfigError."""
+def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict[str, Any]]) -> tuple[str, Stated]:
+    """Adds a value, checked, of a key such as scenarios.entry.model.clients; returns the key's whole name, and what is
+    said of it. Raises ConfigError.
+    """
     _, scenario, inner = (*name.split(".", 2), "", "")[:3]
     if scenario not in into:
         raise ConfigError(f"{show_key(name)} = {show(value)}: no such scenario; there are {', '.join(into) or 'none'}")
     if inner in _OWN:
-        into[scenario][inner] = _read_own(name, inner, value)
-        return
+        said = _read_own(name, inner, value)
+        into[scenario][inner] = said.value
+        return name, said
     try:
         key = find(inner, keys)
     except ConfigError as error:
@@ -66,23 +71,23 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
     if not key.in_grid or key.name == SCENARIO:
         raise ConfigError(f"{show_key(name)} = {show(value)}: cannot differ between scenarios; set it in [run]")
     try:
-        into[scenario][key.name] = key.read(value)
+        said = stated(key, value)
     except ConfigError as error:
         raise ConfigError(f"scenarios.{scenario}.{error}") from None
+    into[scenario][key.name] = said.value
+    return f"scenarios.{scenario}.{key.name}", said
 
 
-def _read_own(name: str, inner: str, value: object) -> Any:
+def _read_own(name: str, inner: str, value: object) -> Stated:
     if inner == "per_year":
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_PER_YEAR:
-            raise ConfigError(f"{name} = {show(value)}: a number from 0 to 1e30, the times a year that it happens")
-        return float(value)
+        return stated(Key(name, _PER_YEAR, None, False, figure=PER_YEAR), value)
     if inner == "about":
         if not isinstance(value, str):
             raise ConfigError(f"{name} = {show(value)}: a string")
-        return check_words(name, value)
+        return Stated(check_words(name, value), None)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ConfigError(f"{name} = {show(value)}: a list of strings")
-    return tuple(check_words(name, each) for each in value)
+    return Stated(tuple(check_words(name, each) for each in value), None)
 
 
 def finished(taken: Mapping[str, Mapping[str, Any]]) -> dict[str, Scenario]:

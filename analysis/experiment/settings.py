@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import scenarios, where
 from quorisk.analysis.experiment.keys import Key, find, show, show_key, toml_value
+from quorisk.analysis.experiment.known import Stated, is_stated, stated
 from quorisk.analysis.experiment.tables import READERS
+from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.errors import ConfigError
 
 _QUANTITY = re.compile(r"(?!0[xob])[\d._eE+-]++ *(?:[/%]|[^\W\d_])[\w ./%()+-]*")
@@ -26,6 +28,10 @@ class Settings(NamedTuple):
     where: list[where.Condition]
     scenarios: dict[str, dict[str, Any]]
     """By name what is overlaid, and what `Scenario` has besides."""
+    known: dict[str, Known]
+    """What is known of figures, by the names that files have for them: rates.KEY, scenarios.NAME.per_year."""
+    known_in_grid: dict[tuple[str, Any], Known]
+    """What is known of the figures that [grid] lists, by key and value."""
 
 
 def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, A
 def _dotted(table: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     """Keys and values of a table, those of tables inside it as dotted keys."""
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not is_stated(value):
             yield from ((f"{key}.{inner}", v) for inner, v in _dotted(value))
         else:
             yield key, value
@@ -130,9 +136,14 @@ def check(
 
     An override counts as if it stood in the file, but that it takes the place of a key's list in the grid.
     """
-    settings = Settings({}, {}, [], {name: {} for name in scenario_names})
+    settings = Settings({}, {}, [], {name: {} for name in scenario_names}, {}, {})
+    for name, value in figures.items():
+        try:
+            settings.values[name] = _keep(settings.known, name, stated(_find(name, value, keys), value))
+        except ConfigError as error:
+            raise ConfigError(f"profile: {error}") from None
     picks_first = dict(sorted(overrides.items(), key=lambda given: not _is_pick(given[0])))
-    for source in (figures, file, picks_first):
+    for source in (file, picks_first):
         for name, value in source.items():
             if name == "grid.where":
                 settings.where[:] = [where.parse(text, keys) for text in _listed(name, value)]
@@ -140,17 +151,25 @@ def check(
                 key = _find(name, value, keys)
                 if source is file and key.name in settings.grid:
                     raise ConfigError(f"{show_key(name)} = {show(value)}: [grid] lists {key.name} already")
-                settings.grid[key.name] = _axis(key, _listed(name, value))
+                settings.grid[key.name] = _axis(key, _listed(name, value), settings.known_in_grid)
                 if source is picks_first:
                     _make_way(settings, key.name)
             elif name.startswith("scenarios."):
-                scenarios.take(name, value, keys, settings.scenarios)
+                _keep(settings.known, *scenarios.take(name, value, keys, settings.scenarios))
             else:
-                settings.values[name] = _find(name, value, keys).read(value)
+                settings.values[name] = _keep(settings.known, name, stated(_find(name, value, keys), value))
                 if source is picks_first:
                     settings.grid.pop(name, None)
     _check_apart(settings)
     return settings
+
+
+def _keep(known: dict[str, Known], name: str, said: Stated) -> Any:
+    """The value, after what is known of it: nothing any more if only a value takes the place of a figure."""
+    known.pop(name, None)
+    if said.known:
+        known[name] = said.known
+    return said.value
 
 
 def _is_pick(name: str) -> bool:
@@ -236,6 +255,8 @@ def as_floats(settings: Settings) -> Settings:
             scenario: {name: _as_float(value) for name, value in overlaid.items()}
             for scenario, overlaid in settings.scenarios.items()
         },
+        settings.known,
+        {(name, _as_float(value)): known for (name, value), known in settings.known_in_grid.items()},
     )
 
 
@@ -249,14 +270,17 @@ def _listed(name: str, value: object) -> list[Any]:
     return value
 
 
-def _axis(key: Key, items: list[Any]) -> list[Any]:
-    """The values that a grid gives to a key."""
+def _axis(key: Key, items: list[Any], known: dict[tuple[str, Any], Known]) -> list[Any]:
+    """The values that a grid gives to a key; adds what is known of them."""
     if not key.in_grid:
         raise ConfigError(f"grid.{key.name} = {show(items)}: cannot vary; set it in [run]")
-    values = [key.read(item) for item in items]
+    said = [stated(key, item) for item in items]
     seen: set[Any] = set()
-    for value in values:
-        if value in seen:
-            raise ConfigError(f"grid.{key.name} = {show(items)}: {show(value)} is listed twice")
-        seen.add(value)
-    return values
+    for each in said:
+        if each.value in seen:
+            raise ConfigError(f"grid.{key.name} = {show(items)}: {show(each.value)} is listed twice")
+        seen.add(each.value)
+    for listed in [listed for listed in known if listed[0] == key.name]:  # by a list that this one takes the place of
+        del known[listed]
+    known |= {(key.name, each.value): each.known for each in said if each.known}
+    return [each.value for each in said]

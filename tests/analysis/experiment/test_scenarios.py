@@ -220,7 +220,7 @@ def test_a_profile_gives_the_figures_that_a_file_does_not(read):
         (
             PROFILE.replace('source = "assumed"', ""),
             "",
-            "rates.client_creates_ledger: each figure of a profile has means, ",
+            'profile = "room": profiles/room.toml: rates.client_creates_ledger: each figure of a profile has means, ',
         ),
         ("x = [", "", 'profile = "room": profiles/room.toml cannot be read: '),
     ],
