@@ -1,0 +1,100 @@
+"""Draws of the figures that are not known exactly: the same for all designs and scenarios, and every time.
+
+An unknown is a name of `Experiment.known`, such as rates.bookie_is_lost. However many nodes, scenarios and designs use
+it, it is one figure: each draw gives it one level between 0 and 1, and each design takes the figure's quantile there.
+So designs are compared under the same figures, also where their grid lists other distributions for one of them.
+
+    drawn = draw(experiment, 1024)
+    for each in experiment.points:
+        values = drawn.values(unknowns(experiment, each))                # by key, an array of 1024 values
+        points = [with_values(each.point, row) for row in rows(values)]  # and `per_year` of the scenario among them
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.statistics.known import Known
+from quorisk.kernels.engines.points import Point
+
+PER_YEAR = "per_year"
+"""The key of how often a point's scenario happens, which no run depends on."""
+SEED = 1
+
+
+class Unknown(NamedTuple):
+    """A figure of a point that is not known exactly."""
+
+    name: str
+    """Points whose figures have the same name share one unknown."""
+    known: Known
+
+
+class Draws(NamedTuple):
+    """Levels of unknowns."""
+
+    names: tuple[str, ...]
+    levels: np.ndarray
+    """float64[draws, names], each between 0 and 1: low-discrepancy points, so that means of draws converge fast."""
+
+    def values(self, unknown: Mapping[str, Unknown]) -> dict[str, np.ndarray]:
+        """Returns the drawn values of a point's unknowns (`unknowns`), by key: float64[draws] each."""
+        return {key: each.known.quantile(self.levels[:, self.names.index(each.name)]) for key, each in unknown.items()}
+
+
+def unknowns(experiment: Experiment, each: GridPoint) -> dict[str, Unknown]:
+    """Returns the unknowns that a point rests on, by its key: rates.KEY, faults.KEY, PER_YEAR.
+
+    A figure that the point's scenario sets for itself is that scenario's own unknown. Figures known exactly are none,
+    and neither are those of which the file gives a value alone.
+    """
+    found: dict[str, Unknown] = {}
+    overlaid = experiment.scenarios[each.scenario].values if each.scenario else {}
+    for key in (*_keys(each), *([PER_YEAR] if each.scenario else [])):
+        name = f"scenarios.{each.scenario}.{key}" if key in overlaid or key == PER_YEAR else key
+        known = experiment.known.get(name)
+        if key in each.varied:
+            known = experiment.known_in_grid.get((key, each.varied[key]))
+        if known and known.log_sigma > 0:
+            found[key] = Unknown(name, known)
+    return found
+
+
+def _keys(each: GridPoint) -> Iterator[str]:
+    """The keys of a point that files may say more of than a value."""
+    yield "faults.message_loss"
+    yield from (f"faults.{name}" for name, value in each.point.values.items() if isinstance(value, float))
+    yield from (f"rates.{name}" for name in each.point.rates)
+
+
+def draw(experiment: Experiment, num_draws: int, seed: int = SEED) -> Draws:
+    """Returns draws of all unknowns of an experiment; powers of two are the best numbers of them.
+
+    Points of a Sobol sequence, scrambled: see A. B. Owen, "Scrambling Sobol' and Niederreiter-Xing points", Journal of
+    Complexity 14 (1998) 466-489.
+    """
+    from scipy.stats import qmc  # here, since it takes its time to load
+
+    of_points = (each.name for point in experiment.points for each in unknowns(experiment, point).values())
+    names = tuple(dict.fromkeys(of_points))
+    if not names:
+        return Draws((), np.empty((num_draws, 0)))
+    sobol = qmc.Sobol(len(names), scramble=True, rng=np.random.default_rng(seed))
+    drawn = sobol.random_base2(max(num_draws - 1, 0).bit_length())[:num_draws]
+    return Draws(names, np.clip(drawn, 2.0**-32, 1 - 2.0**-32))
+
+
+def rows(values: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
+    """Yields drawn values draw by draw."""
+    for row in zip(*(each.tolist() for each in values.values()), strict=True):
+        yield dict(zip(values, row, strict=True))
+
+
+def with_values(point: Point, values: Mapping[str, float]) -> Point:
+    """Returns a point with other figures, by key; PER_YEAR changes nothing."""
+    rates = {key.removeprefix("rates."): value for key, value in values.items() if key.startswith("rates.")}
+    others = {key.removeprefix("faults."): value for key, value in values.items() if key.startswith("faults.")}
+    loss = others.pop("message_loss", point.message_loss)
+    return point._replace(rates={**point.rates, **rates}, values={**point.values, **others}, message_loss=loss)
