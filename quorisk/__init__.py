@@ -13,6 +13,7 @@ In Python and notebooks, you can ask the same questions as on the command line, 
     quorisk.trace(experiment)                                 # how it breaks, step by step
     quorisk.sweep("configs/demo.toml", "results/demo")        # a grid, on Spark
     quorisk.load("results/demo").loss()                       # a figure of a sweep's results
+    quorisk.rates("drive_stats").write("profiles/ours.toml")  # a profile, from data
 
 Nothing heavy is imported before it is needed.
 """
@@ -20,7 +21,7 @@ Nothing heavy is imported before it is needed.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorisk.api import compare, estimate, exact, explore, load, load_experiment, sweep, trace, year
+    from quorisk.api import compare, estimate, exact, explore, load, load_experiment, rates, sweep, trace, year
     from quorisk.kernels.errors import ConfigError, EngineError, QuoriskError, ResultError, RunError
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "explore",
     "load",
     "load_experiment",
+    "rates",
     "sweep",
     "trace",
     "year",

@@ -17,12 +17,14 @@ from quorisk.analysis.estimate.year import Year
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.rates import answer, profile
+from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.results.plain import plain
 from quorisk.analysis.results.sweeps import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.command import show, show_year
+from quorisk.command import show, show_rates, show_year
 from quorisk.kernels.states.search import Search
 
 if TYPE_CHECKING:
@@ -182,6 +184,35 @@ class Counterexample(Found):
     @cached_property
     def _replayed(self) -> Replayed | None:
         return replay(self.trace) if self.trace else None
+
+
+class Rates(Answer):
+    """What data say of rates; see `Answer` for its fields, such as `result.findings`."""
+
+    __slots__ = ()
+
+    def frame(self) -> "pd.DataFrame":
+        """Returns what the figure shows: a row for each key, the profile's own figure, each model and each period."""
+        return _frame(answer.rows(self))
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `quorisk rates --json` prints."""
+        return answer.as_json(self)
+
+    def write(self, path: str | Path) -> None:
+        """Writes a profile, which experiments take with `profile = "NAME"` if it is profiles/NAME.toml beside them.
+        Raises ConfigError if nothing can be written there.
+        """
+        profile.write(self, Path(path), "quorisk.rates(...)")
+
+    def posteriors(self, key: str, ax: "Axes | None" = None) -> "Axes":
+        """Draws what the data say of a key, beside what the profile says."""
+        from quorisk.plots.posteriors import posteriors
+
+        return posteriors(self.frame(), key, ax)
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show_rates.rates(self, console))
 
 
 class Sweep(NamedTuple):

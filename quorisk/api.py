@@ -16,7 +16,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.traces import find
-from quorisk.answers import Comparison, Counterexample, Estimated, Explored, Solved, Sweep, Yearly
+from quorisk.answers import Comparison, Counterexample, Estimated, Explored, Rates, Solved, Sweep, Yearly
 from quorisk.command import show
 from quorisk.kernels.errors import ConfigError
 
@@ -209,6 +209,35 @@ def sweep(
     console.quiet = not console.is_terminal
     sweeping.sweep(experiment, Path(out), options, console)
     return load(out)
+
+
+def rates(
+    *data: str | Path,
+    profile: str = "bookkeeper_ssd",
+    of: str = "any",
+    nodes: float | None = None,
+    since: str = "",
+    until: str = "",
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Rates:
+    """Says which rates follow from files and folders of drive statistics, lists of incidents and saved range queries of
+    Prometheus, and how well they are known.
+
+    `profile` says what the data do not. `of` is whose drives the rate is to be that of: "any" (a model that is not
+    among the data's), "fleet" (these as they are) or one of their models. Lists of incidents are about so many `nodes`,
+    which were watched `since` one date or time and `until` another. Much data is read on Spark; `master` and `conf` are
+    as in `sweep`. Raises ConfigError if something given cannot be used, or if the data say nothing.
+
+    Example: `rates("drive_stats").write("profiles/ours.toml")`
+    """
+    from quorisk.sparkjobs import rates as from_data
+
+    paths = [Path(path) for path in data]
+    settings = [f"{key}={value}" for key, value in (conf or {}).items()]
+    asked = from_data.Asked(paths, profile, of, nodes, since, until, master, settings)
+    with show.run_bar(from_data.size(paths), "bytes") as progress:
+        return Rates(*from_data.rates(asked, progress))
 
 
 def load(path: str | Path) -> Sweep:

@@ -2,7 +2,8 @@
 
 Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
 points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
-the module `cases` what to try it on. It may have modules `settings` and `promises` (see docs/adding-a-protocol.md).
+the module `cases` what to try it on. It may have modules `settings`, `promises` and `evidence` (see
+docs/adding-a-protocol.md).
 """
 
 import reprlib
@@ -17,6 +18,7 @@ from typing import Any
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
+from quorisk.kernels.protocols.evidence import Evidence
 from quorisk.kernels.protocols.promises import Promises
 from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
@@ -78,6 +80,12 @@ def settings(name: str) -> tuple[Setting, ...]:
 def promises(name: str) -> Promises | None:
     """What a protocol promises of an entry; None if it promises nothing. Raises ConfigError as `load`."""
     found: Promises | None = _part(name, "promise", "promises") if _has(name, "promises") else None
+    return found
+
+
+def evidence(name: str) -> Evidence:
+    """Which key is told by what data count; empty if the protocol does not say. Raises ConfigError as `load`."""
+    found: Evidence = _part(name, "EVIDENCE", "evidence") if _has(name, "evidence") else {}
     return found
 
 

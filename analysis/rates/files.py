@@ -1,0 +1,75 @@
+"""Which of the files that somebody names are of which kind: told by what is in them, not by what they are called."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from quorisk.analysis.rates import drives, incidents
+from quorisk.analysis.rates.told import Odd, Told, tell
+from quorisk.kernels.errors import ConfigError
+
+ENDINGS = (".csv", ".parquet", ".json")
+UNKNOWN = Odd("files of no known kind", "left out")
+_KINDS = (
+    "drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, failure), lists of incidents "
+    "(CSV with kind, node, start, end, data_lost) or saved range queries of Prometheus (JSON)"
+)
+
+
+class Files(NamedTuple):
+    """Files by kind, each sorted."""
+
+    drives: tuple[Path, ...]
+    incidents: tuple[Path, ...]
+    metrics: tuple[Path, ...]
+
+
+def sorted_out(data: Sequence[Path], told: Told) -> Files:
+    """Returns the files that are named, and those in the folders that are, by kind; tells of what is of none.
+
+    Raises ConfigError if a file or folder is not there, or if none of the files is of a known kind.
+    """
+    found: dict[str, list[Path]] = {name: [] for name in Files._fields}
+    for path in _listed(data):
+        kind = _kind(path, told)
+        if kind:
+            found[kind].append(path)
+    if not any(found.values()):
+        why = f" ({told[UNKNOWN].where})" if UNKNOWN in told else ""
+        raise ConfigError(f"{', '.join(map(str, data))}: no {_KINDS}{why}")
+    return Files(*(tuple(found[name]) for name in Files._fields))
+
+
+def _listed(data: Iterable[Path]) -> Iterator[Path]:
+    for path in data:
+        if path.is_dir():
+            yield from sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
+        elif path.is_file():
+            yield path
+        else:
+            raise ConfigError(f"{path}: no such file or folder")
+
+
+def _kind(path: Path, told: Told) -> str:
+    """The kind of a file, one of the fields of Files; empty if it is of none."""
+    if path.suffix == ".json":
+        return "metrics"
+    if path.suffix == ".parquet":
+        return "drives"
+    if path.suffix != ".csv":
+        tell(told, UNKNOWN, 1, f"{path}: does not end in {', '.join(ENDINGS)}")
+        return ""
+    try:
+        with path.open("rb") as file:
+            header = file.readline(1 << 20).decode("utf-8-sig", "replace")
+    except OSError as error:
+        tell(told, UNKNOWN, 1, f"{path}: {error.strerror}")
+        return ""
+    columns = {name.strip().strip('"').lower() for name in header.split(",")}
+    missing = {"drives": set(drives.NEEDED) - columns, "incidents": set(incidents.COLUMNS) - columns}
+    nearest = min(missing, key=lambda kind: len(missing[kind]))
+    if not missing[nearest]:
+        return nearest
+    needed = drives.NEEDED if nearest == "drives" else incidents.COLUMNS
+    tell(told, UNKNOWN, 1, f"{path}: has no column {', '.join(name for name in needed if name in missing[nearest])}")
+    return ""

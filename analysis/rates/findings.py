@@ -1,0 +1,90 @@
+"""What data say of a protocol's figures: posteriors by key, beside what a profile says without these data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from quorisk.analysis.experiment.known import Stated
+from quorisk.analysis.rates.fleet import Drives, Fleet, total
+from quorisk.analysis.rates.observed import DAY_S, Observed, as_date
+from quorisk.analysis.statistics.known import Known
+from quorisk.analysis.statistics.pooling import Pooled
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.protocols import evidence
+from quorisk.kernels.protocols.evidence import Evidence
+
+ANY, FLEET = "any", "fleet"
+"""Whose failure rate a profile is to have: that of a model not among these drives, or of all of them together."""
+
+
+class Finding(NamedTuple):
+    """What data say of a kind, and of the key that it tells."""
+
+    observed: Observed
+    key: str
+    """Empty if no key of the protocol follows from it."""
+    known: Known
+    """The rate a second, or the probability."""
+    default: Stated | None
+    """What the profile says of the key without these data."""
+    why: str
+    """How it was found, or why no key follows: for people."""
+
+
+def findings(
+    observed: Sequence[Observed], fleet: Fleet | None, of: str, told_by: Evidence, defaults: Mapping[str, Stated | None]
+) -> list[Finding]:
+    """Returns what data say, by kind. `defaults` has what is said without them of each figure of the protocol.
+
+    Where two kinds tell the same key, `told_by` names the better one first, and the other tells none. Raises
+    ConfigError if `of` is neither ANY nor FLEET nor one of the fleet's models.
+    """
+    each: list[tuple[Observed, Known, str]] = [(one, one.known, "all counts together") for one in observed]
+    each += list(_of_drives(fleet, of)) if fleet and fleet.groups else []
+    order = list(told_by)
+    each.sort(key=lambda it: order.index(it[0].kind) if it[0].kind in order else len(order))
+    taken: dict[str, str] = {}
+    found = []
+    for one, known, why in each:
+        key = told_by.get(one.kind, "")
+        if unused := _unused(key, defaults, taken):
+            found.append(Finding(one, "", known, None, unused))
+        else:
+            taken[key] = one.kind.name
+            found.append(Finding(one, key, known, defaults[key], why))
+    return found
+
+
+def _unused(key: str, defaults: Mapping[str, Stated | None], taken: Mapping[str, str]) -> str:
+    """Why a kind's key is not told by it; empty if it is."""
+    if not key:
+        return "no figure of this protocol follows"
+    if key not in defaults:
+        return f"{key} would follow, which this protocol does not have"
+    return f"{taken[key]} tell {key} better" if key in taken else ""
+
+
+def _of_drives(fleet: Fleet, of: str) -> Iterator[tuple[Observed, Known, str]]:
+    """Drive failures, and whose rate it is that they tell."""
+    groups = fleet.groups if of in (ANY, FLEET) else _of_model(fleet.groups, of)
+    days = total(groups)
+    last_day = days.first_day + len(days.events) - 1
+    source = f"drive statistics of {as_date(days.first_day)} to {as_date(last_day)}"
+    observed = Observed(evidence.DRIVE_FAILURES, days.scaled(DAY_S), source)
+    if of == ANY and len(groups) > 1:
+        yield observed, pooled(groups).another(), f"a model that is not among these {len(groups)}"
+    else:
+        yield observed, observed.known, "all drives" if of in (ANY, FLEET) else f"drives of model {of}"
+
+
+def _of_model(groups: Sequence[Drives], of: str) -> list[Drives]:
+    found = [group for group in groups if group.model == of]
+    if not found:
+        models = dict.fromkeys(group.model for group in groups)
+        raise ConfigError(f" {of}: {ANY}, {FLEET}, or one of the models {', '.join(models)}", "of")
+    return found
+
+
+def pooled(groups: Sequence[Drives]) -> Pooled:
+    """Returns the posterior of models' failure rates a second."""
+    series = [group.series for group in groups]
+    return Pooled([each.events.sum() for each in series], [each.exposure.sum() * DAY_S for each in series])

@@ -1,0 +1,149 @@
+"""A list of incidents: CSV with the columns kind, node, start, end and data_lost, a line for each node that one hit.
+
+A list says what happened, but not to how many nodes it could have, nor for how long nothing did: that is `Watched`.
+Times are ISO 8601, UTC unless they say otherwise; an empty end is an incident that is not over.
+"""
+
+import csv
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
+from quorisk.analysis.rates.told import Odd, Told, tell
+from quorisk.kernels.protocols import evidence
+from quorisk.kernels.protocols.evidence import Kind
+
+COLUMNS = ("kind", "node", "start", "end", "data_lost")
+NODE, REPAIR, OUTAGE = ("node", "drive"), "repair", "outage"
+"""Kinds of incidents: a node or its drive is gone, with its data or for a while; its copies are made again; all nodes
+lose power, with a line for each node that it hit."""
+ONE_OUTAGE_S = 3600.0
+UNREADABLE = Odd("incidents that cannot be read", "left out")
+BACKWARDS = Odd("incidents that end before they start, as of a clock that was set", "left out")
+OUTSIDE = Odd("incidents that start before the time watched, or after it", "left out")
+OTHER = Odd("incidents of other kinds", "counted for nothing")
+OVERLAPPING = Odd("incidents of a node that begin before its last one is over", "counted as one with that")
+_SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
+
+
+class Watched(NamedTuple):
+    """What was watched, whether or not anything happened."""
+
+    nodes: float
+    """How many nodes, on average."""
+    since_s: float
+    """Unix time; so is `until_s`, when watching ended."""
+    until_s: float
+
+
+class Incident(NamedTuple):
+    """A line of the list."""
+
+    kind: str
+    node: str
+    start_s: float
+    end_s: float
+    """When it was over, or watching ended if it was not."""
+    is_over: bool
+    data_lost: bool
+
+
+def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
+    """Returns what lists of incidents count, and tells what was odd in them. Raises OSError if one cannot be read."""
+    found = [incident for path in paths for incident in _lines(path, watched, told)]
+    nodes = _merged([each for each in found if each.kind in NODE], told)
+    lost, stopped = ([each for each in nodes if each.data_lost is lost] for lost in (True, False))
+    repairs = _merged([each for each in found if each.kind == REPAIR], told)
+    outages = _outages([each for each in found if each.kind == OUTAGE])
+    known = (*NODE, REPAIR, OUTAGE)
+    for each in found:
+        if each.kind not in known:
+            tell(told, OTHER, 1, f'"{each.kind}", where {", ".join(known)} are known')
+    source = "a list of incidents"
+    observed = []
+    if nodes or not found:
+        observed += [
+            _in_time(evidence.NODE_LOSSES, lost, watched, watched.nodes, source),
+            _in_time(evidence.NODE_STOPS, stopped, watched, watched.nodes, source),
+            _durations(evidence.REPLACEMENTS, lost, source),
+            _durations(evidence.NODE_RETURNS, stopped, source),
+        ]
+    if repairs:
+        observed.append(_durations(evidence.REPAIRS, repairs, source))
+    if outages:
+        observed.append(_in_time(evidence.OUTAGES, [hit[0] for hit in outages], watched, 1.0, source))
+        hits = [each for hit in outages for each in hit]
+        days, lost_in = [day_of(each.start_s) for each in hits], [each.data_lost for each in hits]
+        observed.append(Observed(evidence.LOST_IN_OUTAGES, series(days, lost_in, [1] * len(hits)), source))
+    return [each for each in observed if each.exposure > 0]
+
+
+def unix_s(text: str) -> float:
+    """Returns the Unix time of an ISO 8601 date or time, UTC unless it says otherwise. Raises ValueError."""
+    time = datetime.fromisoformat(text.strip())
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _lines(path: Path, watched: Watched, told: Told) -> Iterable[Incident]:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        rows = csv.DictReader(file, skipinitialspace=True)
+        rows.fieldnames = [name.strip().lower() for name in rows.fieldnames or ()]
+        for row in rows:
+            where = f"{path}: line {rows.line_num}"
+            try:
+                kind, node, start, end, said = (row[column].strip() for column in COLUMNS)
+                start_s, end_s = unix_s(start), unix_s(end) if end else watched.until_s
+                data_lost = _SAID[said.lower()]
+            except (ValueError, KeyError, AttributeError) as error:  # the last of a line that is too short
+                tell(told, UNREADABLE, 1, f"{where}: {error}")
+                continue
+            if end_s < start_s:
+                tell(told, BACKWARDS, 1, where)
+            elif not watched.since_s <= start_s < watched.until_s:
+                tell(told, OUTSIDE, 1, where)
+            else:
+                is_over = bool(end) and end_s <= watched.until_s
+                yield Incident(kind.lower(), node, start_s, min(end_s, watched.until_s), is_over, data_lost)
+
+
+def _merged(incidents: Sequence[Incident], told: Told) -> list[Incident]:
+    """Incidents of a node that overlap as one, which lost data if one of them did."""
+    merged: list[Incident] = []
+    for each in sorted(incidents, key=lambda each: (each.node, each.start_s)):
+        last = merged[-1] if merged else None
+        if last and last.node == each.node and each.start_s < max(last.end_s, last.start_s + 1e-9):
+            tell(told, OVERLAPPING, 1, f"{each.node}, {datetime.fromtimestamp(each.start_s, UTC):%Y-%m-%d %H:%M}")
+            whole = last._replace(end_s=max(last.end_s, each.end_s), is_over=last.is_over and each.is_over)
+            merged[-1] = whole._replace(data_lost=last.data_lost or each.data_lost)
+        else:
+            merged.append(each)
+    return merged
+
+
+def _outages(incidents: Sequence[Incident]) -> list[list[Incident]]:
+    """Lines that start within ONE_OUTAGE_S of the first belong to one outage, however long each node is down."""
+    outages: list[list[Incident]] = []
+    for each in sorted(incidents, key=lambda each: each.start_s):
+        if not outages or each.start_s > outages[-1][0].start_s + ONE_OUTAGE_S:
+            outages.append([])
+        outages[-1].append(each)
+    return outages
+
+
+def _in_time(kind: Kind, incidents: Sequence[Incident], watched: Watched, number: float, source: str) -> Observed:
+    """Incidents in the time that so many nodes, or one cluster, were watched."""
+    days = range(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
+    seconds = [min(watched.until_s, (day + 1) * DAY_S) - max(watched.since_s, day * DAY_S) for day in days]
+    happened = [day_of(each.start_s) for each in incidents]
+    nothing = [0.0] * len(happened)
+    whole = series([*days, *happened], [0] * len(days) + [1] * len(happened), [number * s for s in seconds] + nothing)
+    return Observed(kind, whole, source)
+
+
+def _durations(kind: Kind, incidents: Sequence[Incident], source: str) -> Observed:
+    """Ends of incidents in the time that these lasted; one that is not over adds its time alone."""
+    days = [day_of(each.start_s) for each in incidents]
+    lasted = [each.end_s - each.start_s for each in incidents]
+    return Observed(kind, series(days, [each.is_over for each in incidents], lasted), source)

@@ -1,0 +1,95 @@
+"""A profile made from data: a file that experiments take figures from, with counts, posterior, source and date."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from quorisk.analysis.experiment.characters import is_control
+from quorisk.analysis.experiment.profiles import Profile
+from quorisk.analysis.rates.answer import Answer
+from quorisk.analysis.rates.findings import Finding
+from quorisk.analysis.rates.observed import DAY_S
+from quorisk.analysis.statistics.known import Beta, Gamma
+from quorisk.analysis.written import reason
+from quorisk.analysis.written import write as whole
+from quorisk.kernels.errors import ConfigError
+from quorisk.plots.quantities import digits, say_rate
+
+_UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
+
+
+def write(answer: Answer, path: Path, command: str) -> None:
+    """Writes the profile that data make, dated today; `command` is what made it. Raises ConfigError if nothing can be
+    written there, and RunError if the disk has no room for it.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f" {path}: cannot be written: {reason(error)}", "out") from None
+    whole(path, written(answer, command, datetime.now(UTC).date()).encode(), "out")
+
+
+def written(answer: Answer, command: str, day: date) -> str:
+    """Returns the profile's text: the figures that data tell, and for all others the profile that it goes on from."""
+    base, found = answer.base, [each for each in answer.findings if each.key]
+    keys = [each.key for each in found]
+    lines = [
+        f"# Made by `{one_line(command)}`.",
+        "# What it does not say is as in the profile that it names: each figure there has its own source.",
+        f"protocol = {json.dumps(base.protocol)}",
+        f"profile = {json.dumps(base.name)}",
+        f"about = {_string(f'{base.about}; {_names(keys)} from our own data')}",
+        f"date = {day.isoformat()}",
+    ]
+    for each in found:
+        lines += ["", *_figure(each, base, day)]
+    return "\n".join(lines) + "\n"
+
+
+def _figure(found: Finding, base: Profile, day: date) -> list[str]:
+    observed, known = found.observed, found.known
+    say = (lambda p: f"{digits(100 * p)} %") if observed.kind.in_trials else say_rate
+    low, high, least, most = (say(float(each)) for each in known.quantile([0.05, 0.95, 0.025, 0.975]))
+    counted = f"{observed.events:,} {observed.kind.name} in {observed.amount}"
+    there = base.figures.get(found.key)
+    value = _value(known.median, observed.kind.in_trials)
+    match known:
+        case Gamma(events, exposure_s):
+            what = [f"events = {events}", f'exposure = "{_exposure(exposure_s)}"']
+        case Beta(events, trials):
+            what = [f"events = {events}", f"trials = {int(trials)}"]
+        case _:
+            what = [f'low = "{low}"', f'high = "{high}"']
+    return [
+        f"# Posterior, {one_line(found.why)}: median {say(known.median)}, mean {say(known.mean)};",
+        f"# 90 %: {low} to {high}; 95 %: {least} to {most}.",
+        f"[{found.key}]",
+        f"value = {value}",
+        *what,
+        f"means = {_string(there.means if there else observed.kind.about)}",
+        f"source = {_string(f'{counted}: {observed.source}; read on {day.isoformat()}')}",
+    ]
+
+
+def one_line(text: str) -> str:
+    """Returns a text for a comment: on one line, without what a terminal would act upon."""
+    return "".join(ascii(each)[1:-1] if is_control(each) else each for each in " ".join(text.split()))
+
+
+def _value(figure: float, in_trials: bool) -> str:
+    return f"{figure:.3g}" if in_trials else f'"{say_rate(figure)}"'
+
+
+def _exposure(time_s: float) -> str:
+    """A time in a unit in which it has few digits, exact to nine of them."""
+    unit, seconds = next((each for each in _UNITS if time_s >= 10 * each[1]), _UNITS[-1])
+    return f"{float(f'{time_s / seconds:.9g}'):.10g} {unit}"
+
+
+def _names(keys: Sequence[str]) -> str:
+    return ", ".join(key.partition(".")[2] for key in keys)
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,39 @@
+"""What data of a real cluster count, and which keys they tell: the form of EVIDENCE in a protocol's `evidence`.
+
+EVIDENCE says which kind tells which key of the protocol's experiment files; where two tell the same, the first one is
+better. A kind that it leaves out is counted, but no figure of the protocol follows from it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """Something that data count."""
+
+    name: str
+    about: str
+    """One of them, as a profile says what a figure means."""
+    counted_in: str
+    """What they are counted in: 20 years "of node time", or so many trials."""
+    in_trials: bool = False
+
+
+Evidence = Mapping[Kind, str]
+"""By kind, the dotted key that it tells."""
+
+NODE_LOSSES = Kind("node losses", "a node is lost for good, with everything on it", "node time")
+DRIVE_FAILURES = Kind("drive failures", "a drive fails for good, and everything on it is lost", "drive time")
+NODE_STOPS = Kind("node stops", "a node stops, and comes back with its data", "node time")
+PROCESS_RESTARTS = Kind("process restarts", "a node's process ends and is started again", "container time")
+NODE_RETURNS = Kind("node returns", "a node that has stopped is back", "downtime")
+REPLACEMENTS = Kind("replacements", "another node takes the place of a lost one", "waiting for one")
+REPAIRS = Kind("repairs", "the copies that a lost node had are made again", "repair")
+OUTAGES = Kind("outages", "all nodes lose power at once", "cluster time")
+LOST_IN_OUTAGES = Kind("nodes lost in outages", "a node does not come back from a power outage", "nodes hit", True)
+ISR_SHRINKS = Kind("ISR shrinks", "a leader removes followers that lag from the ISR", "leader time")
+UNDER_REPLICATION = Kind("spells of under-replication", "a broker's partitions lack replicas", "broker time")
+FULL_REPLICATION = Kind(
+    "ends of under-replication", "a broker's partitions have all replicas again", "under-replication"
+)
+UNCLEAN_ELECTIONS = Kind("unclean elections", "a replica out of sync becomes the leader", "cluster time")

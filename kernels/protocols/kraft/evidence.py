@@ -1,0 +1,14 @@
+"""Which key is told by what data count: see docs/rates.md."""
+
+from quorisk.kernels.protocols import evidence
+
+EVIDENCE: evidence.Evidence = {
+    evidence.NODE_LOSSES: "rates.data_loss_shutdown",
+    evidence.DRIVE_FAILURES: "rates.data_loss_shutdown",
+    evidence.NODE_STOPS: "rates.no_data_loss_unclean_shutdown",
+    evidence.PROCESS_RESTARTS: "rates.no_data_loss_unclean_shutdown",
+    evidence.NODE_RETURNS: "rates.broker_start",
+    evidence.ISR_SHRINKS: "rates.leader_shrink_isr",
+    evidence.OUTAGES: "rates.cluster_loses_power",
+    evidence.LOST_IN_OUTAGES: "faults.p_lost_in_outage",
+}

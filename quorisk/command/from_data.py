@@ -1,0 +1,86 @@
+"""The verb that makes a profile of data: rates."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quorisk.command.app import Json, app, print_json
+from quorisk.kernels.errors import ConfigError
+
+
+@app.command("rates")
+def rates_verb(
+    data: Annotated[
+        list[Path], typer.Argument(metavar="DATA...", help="files, or folders of them", show_default=False)
+    ],
+    conf: Annotated[
+        list[str],
+        typer.Option(
+            metavar="spark.KEY=VALUE",
+            help="a Spark setting; may be given several times",
+            default_factory=list,
+            show_default=False,
+        ),
+    ],
+    profile: Annotated[str, typer.Option(help="profile for all figures that the data do not tell")] = "bookkeeper_ssd",
+    of: Annotated[
+        str,
+        typer.Option(metavar="WHOSE", help="whose drives: any (another model), fleet (these as they are) or a model"),
+    ] = "any",
+    nodes: Annotated[float | None, typer.Option(help="nodes that lists of incidents are about, on average")] = None,
+    since: Annotated[str, typer.Option(metavar="DATE", help="when they began to be watched", show_default=False)] = "",
+    until: Annotated[str, typer.Option(metavar="DATE", help="when that ended", show_default=False)] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="profile to write, such as profiles/ours.toml", dir_okay=False, show_default=False),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write a figure (.svg, .png or .pdf)", show_default=False)
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master (default: all cores of this machine, for much data)")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a profile from data of your own.
+
+    Reads drive statistics as Backblaze publishes them, lists of incidents, and saved range queries of Prometheus. Says
+    which rates follow from them, how well they are known, and what is odd in the data. An experiment file takes them
+    with profile = "ours" if the profile is in profiles/ beside it.
+
+    \b
+    Example: quorisk rates drive_stats/ --profile bookkeeper_ssd --out profiles/ours.toml --plot ours.svg
+    """
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
+    if out and out.suffix != ".toml":
+        raise ConfigError(f"--out {out}: a file name that ends in .toml")
+    from quorisk.analysis import written
+    from quorisk.analysis.rates import answer
+    from quorisk.analysis.rates import profile as profiles
+    from quorisk.command import show, show_rates
+    from quorisk.sparkjobs.rates import Asked, rates, size
+
+    asked = Asked(data, profile, of, nodes, since, until, master, conf)
+    with show.run_bar(size(data), "bytes") as progress:
+        found = rates(asked, progress)
+    if out:
+        profiles.write(found, out, shlex.join(["quorisk", *sys.argv[1:]]))
+    if plot:
+        import pandas as pd
+
+        from quorisk.plots.posteriors import posteriors_figure
+        from quorisk.plots.style import save
+
+        frame = pd.DataFrame(answer.rows(found))
+        written.write(plot, save(posteriors_figure(frame), plot.suffix.removeprefix(".")), "plot")
+    if as_json:
+        print_json(answer.as_json(found) | {"profile": str(out) if out else None})
+        return
+    show_rates.rates(found, show.console())
+    for path, what in ((out, "a profile"), (plot, "a figure of it")):
+        if path:
+            typer.echo(f"{path}: {what}")

@@ -1,0 +1,81 @@
+"""What data say of rates, as people read it."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.markup import escape
+
+from quorisk.analysis.experiment.known import Stated
+from quorisk.analysis.rates.answer import Answer, of_drives
+from quorisk.analysis.rates.findings import Finding
+from quorisk.analysis.rates.fleet import Fleet
+from quorisk.command import show
+from quorisk.plots.numbers import counted, share
+from quorisk.plots.quantities import say_rate
+
+_MOST_MODELS = 12
+
+
+def rates(answer: Answer, out: Console) -> None:
+    """Prints what the data say of each key and of drives' models, and all that was odd in the data."""
+    if answer.fleet and answer.fleet.groups:
+        _models(answer.fleet, out)
+    table = show.make_table("key", "from the data", "90 %", answer.base.name)
+    for each in answer.findings:
+        if each.key:
+            low, high = (_said(each, float(each.known.quantile(level))) for level in (0.05, 0.95))
+            default = _default(each, each.default) if each.default else ""
+            table.add_row(each.key, _said(each, each.known.median), f"{low} to {high}", escape(default))
+    if any(each.key for each in answer.findings):
+        out.print(table)
+    for each in answer.findings:
+        observed = each.observed
+        said = f"{observed.kind.name}: {observed.events:,} in {observed.amount} ({observed.source}); {each.why}."
+        out.print(escape(said), soft_wrap=True)
+    for line in odd(answer):
+        out.print(escape(line), style="yellow", soft_wrap=True)
+
+
+def odd(answer: Answer) -> Iterator[str]:
+    """Yields a line for each thing that was odd in the data."""
+    for odd, seen in answer.told.items():
+        yield f"{odd.what}: {seen.times:,}, {odd.done}{f' (first: {seen.where})' if seen.where else ''}"
+
+
+def _models(fleet: Fleet, out: Console) -> None:
+    drives = of_drives(fleet)
+    table = show.make_table("model", "TB", "drive-days", "failures", "a year", "90 %")
+    models = sorted(drives["models"], key=lambda each: -each["drive_days"])
+    for each in models[:_MOST_MODELS]:
+        size = f"{each['capacity_bytes'] / 1e12:.3g}" if each["capacity_bytes"] else "?"
+        table.add_row(escape(each["model"]), size, *_counts(each))
+    if len(models) > _MOST_MODELS:
+        rest = f"{len(models) - _MOST_MODELS:,} other models"
+        table.caption = f"{rest} have fewer drive-days: --json lists all"
+    table.add_row("all together", "", *_counts(drives), style="bold")
+    out.print(table)
+    another = drives["another_model"]
+    if len(models) > 1:
+        out.print(
+            f"Another model, of which nothing is known: {share(another['median'])} a year, 90 %: "
+            f"{share(another['low'])} to {share(another['high'])}, as models differ.",
+            soft_wrap=True,
+        )
+    out.print(f"{counted(drives['drives'], 'drive')}, {counted(drives['rows'], 'row')}; a year has 365 days here.")
+
+
+def _counts(each: dict[str, float]) -> tuple[str, ...]:
+    interval = f"{share(each['low'])} to {share(each['high'])}"
+    return f"{each['drive_days']:,}", f"{each['failures']:,}", share(each["afr"]), interval
+
+
+def _said(found: Finding, value: float) -> str:
+    return share(value) if found.observed.kind.in_trials else say_rate(value)
+
+
+def _default(found: Finding, default: Stated) -> str:
+    said = _said(found, float(default.value))
+    if not default.known or default.known.log_sigma == 0:
+        return said
+    low, high = (_said(found, float(default.known.quantile(level))) for level in (0.05, 0.95))
+    return f"{said} ({low} to {high})"

@@ -1,0 +1,145 @@
+"""Drive statistics of any size: files are read where tasks are, and each drive's days joined from all of them."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.accumulators import Accumulator
+
+from quorisk.analysis.rates import drives, fleet
+from quorisk.analysis.rates.fleet import Fleet
+from quorisk.analysis.rates.told import Told, together
+from quorisk.sparkjobs.session import spark
+
+HERE_BYTES = 1 << 28
+"""Files that have no more in all are read by this process: Spark would take longer to start."""
+TASK_BYTES, TASK_FILES = 96 << 20, 12
+"""A task has no fewer of both, if there are enough: days of a drive that one task reads travel together."""
+_POLL_S = 0.2
+_TOLD = -1
+"""The key of what tasks tell, among the numbers of parts."""
+_GROUP = "quorisk-drives"
+
+
+def read(
+    paths: Sequence[Path],
+    last_day: int,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Fleet:
+    """Returns the fleet of files of drive statistics, read on Spark if there is much of them or a `master` is given.
+
+    Rows dated after `last_day` (days since 1970) are not believed. `progress` is called with bytes that have been read.
+    Raises ConfigError if Spark does not start, and RunError if it fails.
+    """
+    if master is None and not settings and sum(map(_size, paths)) <= HERE_BYTES:
+        return fleet.added([_here(paths, last_day, progress)])
+    with ExitStack() as stack:
+        log = Path(stack.enter_context(TemporaryDirectory(prefix="quorisk-drives-")), "spark.log")
+        context = stack.enter_context(spark(master, settings or {}, log, name="quorisk rates"))
+        return fleet.added(_parts(context, paths, last_day, progress))
+
+
+def _here(paths: Sequence[Path], last_day: int, progress: Callable[[int], None] | None) -> Fleet:
+    told: Told = {}
+    runs = list(drives.runs_of(_counted(paths, progress or (lambda size: None)), last_day, told))
+    found = fleet.fleet_of(pa.concat_tables([drives.RUNS.empty_table(), *runs]))
+    return found._replace(told=together([told, found.told]))
+
+
+def _counted(paths: Iterable[Path], done: Callable[[int], None]) -> Iterator[Path]:
+    """The paths; `done` gets each one's size once the next is asked for."""
+    for path in paths:
+        yield path
+        done(_size(path))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # which reading will tell
+        return 0
+
+
+def _parts(
+    context: SparkContext, paths: Sequence[Path], last_day: int, progress: Callable[[int], None] | None
+) -> list[Fleet]:
+    tasks = _tasks(paths, context.defaultParallelism)
+    done: Accumulator[int] = context.accumulator(0)
+    num_parts = max(context.defaultParallelism, len(tasks) // 4)
+    read = partial(_runs, last_day=last_day, num_parts=num_parts, done=done)
+
+    def compute() -> list[Fleet]:
+        context.setJobGroup(_GROUP, f"{len(paths):,} files of drive statistics")
+        runs = context.parallelize(tasks, len(tasks)).flatMap(read)
+        return runs.groupByKey(num_parts).map(_part).collect()
+
+    with ThreadPoolExecutor(1) as pool:
+        job, told = pool.submit(compute), 0
+        try:
+            while not wait([job], _POLL_S).done:
+                told = _advance(progress, told, done.value)
+            parts = job.result()
+            _advance(progress, told, done.value)
+            return parts
+        finally:
+            while not job.done():  # Ctrl-C
+                with suppress(Py4JError, ConnectionError):
+                    context.cancelJobGroup(_GROUP)
+                wait([job], _POLL_S)
+
+
+def _advance(progress: Callable[[int], None] | None, told: int, done: int) -> int:
+    if progress and done > told:
+        progress(done - told)
+    return done
+
+
+def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:
+    """Files in the order of their names, so that those of days in a row come together, as many tasks as suit."""
+    suit = min(sum(map(_size, paths)) // TASK_BYTES, len(paths) // TASK_FILES)
+    number = min(max(suit, 4 * cores), len(paths))
+    ends = [len(paths) * i // number for i in range(number + 1)]
+    in_order = sorted(paths)
+    return [in_order[start:end] for start, end in pairwise(ends)]
+
+
+def _runs(
+    paths: list[Path], last_day: int, num_parts: int, done: "Accumulator[int]"
+) -> Iterator[tuple[int, bytes | Told]]:
+    """The runs of some files, by the part that their drive belongs to, and what was odd."""
+    told: Told = {}
+    for runs in drives.runs_of(_counted(paths, done.add), last_day, told):
+        serials = runs["serial"].to_pylist()
+        part = np.fromiter((zlib.crc32(serial) for serial in serials), np.int64, len(serials)) % num_parts
+        order = np.argsort(part, kind="stable")
+        ends = np.searchsorted(part[order], np.arange(num_parts + 1))
+        by_part = runs.take(pa.array(order))
+        for number in np.flatnonzero(np.diff(ends)):
+            yield int(number), _as_bytes(by_part.slice(ends[number], ends[number + 1] - ends[number]))
+    yield _TOLD, told
+
+
+def _part(of: tuple[int, Iterable[bytes | Told]]) -> Fleet:
+    """What all tasks found of one part's drives, or told."""
+    number, found = of
+    if number == _TOLD:
+        return Fleet((), 0, together(told for told in found if isinstance(told, dict)))
+    return fleet.fleet_of(pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in found))
+
+
+def _as_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())

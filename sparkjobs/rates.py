@@ -1,0 +1,100 @@
+"""From data to what they say of a protocol's figures: files sorted out, read by kind (drives on Spark), and weighed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from quorisk.analysis.experiment import profiles
+from quorisk.analysis.experiment.keys import keys_of
+from quorisk.analysis.experiment.known import Stated, stated
+from quorisk.analysis.experiment.profiles import Profile
+from quorisk.analysis.rates import drives, incidents, metrics
+from quorisk.analysis.rates.answer import Answer
+from quorisk.analysis.rates.files import sorted_out
+from quorisk.analysis.rates.findings import ANY, findings
+from quorisk.analysis.rates.incidents import Watched
+from quorisk.analysis.rates.told import Told, together
+from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.kernels.protocols import registry
+from quorisk.sparkjobs import drives as drives_on_spark
+from quorisk.sparkjobs import settings
+
+
+class Asked(NamedTuple):
+    """What to read, and what for."""
+
+    data: Sequence[Path]
+    """Files and folders."""
+    profile: str = "bookkeeper_ssd"
+    """The profile that says all that the data do not."""
+    of: str = ANY
+    """Whose drives' failure rate: `findings.ANY`, `findings.FLEET` or a model."""
+    nodes: float | None = None
+    """How many nodes lists of incidents are about, on average."""
+    since: str = ""
+    """When these nodes began to be watched, and stopped: dates or times, ISO 8601."""
+    until: str = ""
+    master: str | None = None
+    conf: Sequence[str] = ()
+
+
+def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer:
+    """Returns what data say of a profile's protocol. `progress` is called with bytes of drive statistics, once read.
+
+    Raises ConfigError if something that was asked cannot be, or if the data say nothing; RunError if Spark fails.
+    """
+    base = profiles.find(asked.profile, Path())
+    told: Told = {}
+    files = sorted_out(asked.data, told)
+    spark = settings.check(asked.master, asked.conf)
+    observed = []
+    if files.incidents:
+        watched = _watched(asked, files.incidents[0])
+        try:
+            observed += incidents.read(files.incidents, watched, told)
+        except OSError as error:
+            raise RunError(f"{error.filename}: cannot be read: {error.strerror}") from None
+    if files.metrics:
+        observed += metrics.read(files.metrics, told)
+    fleet = None
+    if files.drives:
+        fleet = drives_on_spark.read(files.drives, drives.today(), asked.master, spark, progress)
+        told = together([told, fleet.told])
+    found = findings(observed, fleet, asked.of, registry.evidence(base.protocol), _defaults(base))
+    if not found:
+        seen = "; ".join(f"{odd.what}: {seen.where}" for odd, seen in told.items())
+        raise ConfigError(f"{', '.join(map(str, asked.data))}: nothing that can be counted ({seen})")
+    return Answer(base, found, fleet, files, told)
+
+
+def size(data: Sequence[Path]) -> int:
+    """Returns the bytes of files, and of those in folders: how much there is to read."""
+    files = (each for path in data for each in (path.rglob("*") if path.is_dir() else [path]))
+    return sum(each.stat().st_size for each in files if each.is_file())
+
+
+def _watched(asked: Asked, path: Path) -> Watched:
+    """What was watched. Raises ConfigError."""
+    if asked.nodes is None or not asked.since or not asked.until:
+        raise ConfigError(
+            f"{path}: a list of incidents does not say how many nodes were watched, nor for how long: give `nodes`, "
+            "`since` and `until`"
+        )
+    times = []
+    for name, text in (("since", asked.since), ("until", asked.until)):
+        try:
+            times.append(incidents.unix_s(text))
+        except ValueError:
+            raise ConfigError(f" {text}: a date or time, such as 2026-01-31 or 2026-01-31T12:00", name) from None
+    if asked.nodes <= 0:
+        raise ConfigError(f" {asked.nodes}: a number above 0", "nodes")
+    if times[0] >= times[1]:
+        raise ConfigError(f" {asked.until}: a time after since ({asked.since})", "until")
+    return Watched(asked.nodes, *times)
+
+
+def _defaults(base: Profile) -> Mapping[str, Stated | None]:
+    """What a profile says of each figure that its protocol has, if it says anything of it."""
+    keys = keys_of(registry.load(base.protocol))
+    figures = {name: stated(keys[name], figure.given) for name, figure in base.figures.items()}
+    return {name: figures.get(name) for name, key in keys.items() if key.figure}

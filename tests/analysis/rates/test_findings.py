@@ -1,0 +1,159 @@
+"""From counts to a profile: which keys they tell, whose rate it is, and a file that experiments read."""
+
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quorisk.analysis.experiment import config, profiles
+from quorisk.analysis.experiment.known import Stated
+from quorisk.analysis.rates.answer import Answer, as_json, rows
+from quorisk.analysis.rates.files import Files
+from quorisk.analysis.rates.findings import findings
+from quorisk.analysis.rates.fleet import Drives, Fleet
+from quorisk.analysis.rates.observed import DAY_S, Observed, Series, periods, series
+from quorisk.analysis.rates.profile import written
+from quorisk.analysis.rates.told import Odd, Seen
+from quorisk.analysis.statistics.known import Beta, Gamma
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.protocols import evidence, registry
+
+LOST = "rates.bookie_is_lost"
+TOLD_BY = {evidence.NODE_LOSSES: LOST, evidence.DRIVE_FAILURES: LOST, evidence.REPAIRS: "rates.x"}
+DEFAULTS = {LOST: Stated(1e-9, None)}
+
+
+def drives(model, failures, drive_days, days=1):
+    return Drives(model, 10**12, Series(20_000, np.array([failures]), np.array([float(drive_days)])))
+
+
+FLEET = Fleet((drives("M1", 5, 281_692), drives("M2", 59, 1_701_967), drives("M3", 0, 79_740)), 9, {})
+
+
+def observed(kind, events, exposure):
+    return Observed(kind, series([20_000], [events], [exposure]), "a test")
+
+
+def answer(found, fleet=None):
+    base = profiles.find("bookkeeper_ssd", Path())
+    return Answer(base, found, fleet, Files((), (), ()), {Odd("rows", "left out"): Seen(3, "x.csv")})
+
+
+@pytest.mark.parametrize(
+    ("of", "failures", "known"),
+    [("fleet", 64, Gamma(64, (281_692 + 1_701_967 + 79_740) * DAY_S)), ("M2", 59, Gamma(59, 1_701_967 * DAY_S))],
+)
+def test_a_fleet_or_a_model_is_known_by_its_counts(of, failures, known):
+    [found] = findings([], FLEET, of, TOLD_BY, DEFAULTS)
+    assert (found.key, found.observed.events, found.known) == (LOST, failures, known)
+
+
+def test_another_model_is_known_less_well_than_any_fleet():
+    [another], [fleet] = (findings([], FLEET, of, TOLD_BY, DEFAULTS) for of in ("any", "fleet"))
+    low, high = another.known.quantile([0.05, 0.95]) / fleet.known.quantile([0.05, 0.95])
+    assert low < 0.8
+    assert high > 1.5
+    alone = findings([], FLEET._replace(groups=FLEET.groups[:1]), "any", TOLD_BY, DEFAULTS)
+    assert alone[0].known == Gamma(5, 281_692 * DAY_S)
+
+
+def test_a_model_that_there_is_not_is_refused():
+    with pytest.raises(ConfigError, match=r"^of M9: any, fleet, or one of the models M1, M2, M3$"):
+        findings([], FLEET, "M9", TOLD_BY, DEFAULTS)
+
+
+def test_the_better_of_two_kinds_tells_a_key_and_every_other_says_why_it_tells_none():
+    each = [observed(kind, 3, 1e9) for kind in (evidence.REPAIRS, evidence.NODE_STOPS, evidence.NODE_LOSSES)]
+    found = findings(each, FLEET, "fleet", TOLD_BY, DEFAULTS)
+    assert [(one.observed.kind, one.key, one.why) for one in found] == [
+        (evidence.NODE_LOSSES, LOST, "all counts together"),
+        (evidence.DRIVE_FAILURES, "", f"node losses tell {LOST} better"),
+        (evidence.REPAIRS, "", "rates.x would follow, which this protocol does not have"),
+        (evidence.NODE_STOPS, "", "no figure of this protocol follows"),
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["bookkeeper", "kafka", "kraft"])
+def test_protocols_say_what_tells_their_keys(protocol):
+    kinds = {each for each in vars(evidence).values() if isinstance(each, evidence.Kind)}
+    told_by = registry.evidence(protocol)
+    assert told_by.keys() <= kinds
+    actions = {f"rates.{action.name}" for action in registry.load(protocol).actions}
+    assert len(actions & set(told_by.values())) >= 1
+
+
+def profile_of(found, tmp_path):
+    text = written(answer(found), "quorisk rates x\n", date(2026, 11, 23))
+    (tmp_path / "profiles").mkdir(exist_ok=True)
+    (tmp_path / "profiles" / "ours.toml").write_text(text)
+    model = {"bookies": 3, "clients": 1, "write_quorum": 2, "ack_quorum": 1, "entries": 1, "inflight": 1}
+    document = {"protocol": "bookkeeper", "profile": "ours", "model": model}
+    return config.build(document, str(tmp_path / "x.toml")), tomllib.loads(text)
+
+
+def test_a_profile_of_counts_is_read_as_these_counts(tmp_path):
+    each = [observed(evidence.NODE_LOSSES, 3, 200 * 365.25 * DAY_S), observed(evidence.REPAIRS, 7, 12_345.0)]
+    told_by = registry.evidence("bookkeeper")
+    keys = {LOST: None, "rates.auditor_replicates_fragment": None}
+    experiment, text = profile_of(findings(each, None, "any", told_by, keys), tmp_path)
+    assert experiment.known[LOST] == pytest.approx(Gamma(3, 200 * 365.25 * DAY_S))
+    assert experiment.known["rates.auditor_replicates_fragment"] == pytest.approx(Gamma(7, 12_345.0))
+    assert experiment.points[0].point.rates["bookie_is_lost"] == pytest.approx(
+        Gamma(3, 200 * 365.25 * DAY_S).median, rel=5e-3
+    )
+    assert experiment.points[0].point.rates["bookie_is_replaced"] == pytest.approx(1 / DAY_S)
+    assert text["date"] == date(2026, 11, 23)
+    figure = text["rates"]["bookie_is_lost"]
+    assert figure["source"] == "3 node losses in 200 years of node time: a test; read on 2026-11-23"
+    assert (figure["value"], figure["events"], figure["exposure"]) == ("1.59 % / year", 3, "73050 days")
+
+
+def test_a_profile_of_pooled_models_has_their_range(tmp_path):
+    found = findings([], FLEET, "any", TOLD_BY, DEFAULTS)
+    experiment, _ = profile_of(found, tmp_path)
+    ends = experiment.known[LOST].quantile([0.05, 0.95])
+    assert ends == pytest.approx(found[0].known.quantile([0.05, 0.95]), rel=5e-3)
+
+
+def test_a_probability_is_written_with_its_trials():
+    hit = observed(evidence.LOST_IN_OUTAGES, 1, 40)
+    told_by = {evidence.LOST_IN_OUTAGES: "faults.message_loss"}
+    text = written(answer(findings([hit], None, "any", told_by, {"faults.message_loss": None})), "x", date(2026, 1, 1))
+    figure = tomllib.loads(text)["faults"]["message_loss"]
+    assert (figure["value"], figure["events"], figure["trials"]) == (0.0293, 1, 40)
+    assert hit.known == Beta(1, 40)
+
+
+def test_json_has_published_failure_rates_by_model_and_in_all():
+    found = as_json(answer(findings([], FLEET, "fleet", TOLD_BY, DEFAULTS), FLEET))["drives"]
+    first, second, third = found["models"]
+    assert [round(100 * each["afr"], 2) for each in (first, second, third)] == [0.65, 1.27, 0.0]
+    assert (round(100 * third["mean"], 3), round(100 * third["high_95"], 3)) == (0.229, 1.150)
+    assert found["failures"] == 64
+    assert found["another_model"]["low"] < found["low"] < found["afr"] < found["high"] < found["another_model"]["high"]
+
+
+def test_json_tells_what_was_odd():
+    assert as_json(answer([]))["told"] == [{"what": "rows", "times": 3, "done": "left out", "where": "x.csv"}]
+
+
+def test_rows_of_the_figure_have_what_data_and_profile_say_and_times():
+    each = Observed(evidence.NODE_LOSSES, Series(19_723, np.array([1] * 60), np.array([1e8] * 60)), "a test")
+    table = rows(answer(findings([each], None, "any", TOLD_BY, DEFAULTS)))
+    assert [row["about"] for row in table] == ["posterior", "default", "period", "period"]
+    assert [row["label"] for row in table][1:3] == ["bookkeeper_ssd", "2024-01-01 to 2024-01-31 (31)"]
+    assert table[0]["p5"] < table[0]["p25"] < table[0]["median"] < table[0]["p75"] < table[0]["p95"]
+    assert table[1]["p5"] == table[1]["median"] == table[1]["p95"] == 1e-9
+
+
+@pytest.mark.parametrize(
+    ("num_days", "num_periods", "second"), [(60, 2, "2024-02-01"), (800, 9, "2024-04-01"), (3000, 9, "2025-01-01")]
+)
+def test_periods_are_months_quarters_or_years_and_lose_nothing(num_days, num_periods, second):
+    whole = Series(19_723, np.arange(num_days), np.arange(num_days) * 2.0)  # from 2024-01-01 on
+    found = list(periods(whole))
+    assert (len(found), found[1].first.isoformat()) == (num_periods, second)
+    assert sum(each.events for each in found) == whole.events.sum()
+    assert sum(each.exposure for each in found) == whole.exposure.sum()

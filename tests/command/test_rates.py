@@ -1,0 +1,118 @@
+"""`quorisk rates`: a profile from data, which an experiment takes its figures from."""
+
+import json
+
+import pytest
+
+from quorisk.analysis.experiment import config
+from quorisk.analysis.statistics.known import Gamma
+from tests.analysis.experiment.files import BOOKKEEPER
+from tests.analysis.rates.stats import days, row, write
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A folder with drive statistics of two models, of which one fails."""
+    monkeypatch.chdir(tmp_path)
+    for path in days(tmp_path / "data", "abcdefgh", 40 - 9):
+        day = path.stem
+        with path.open("a") as file:
+            file.write(f"{row(day, 'x', int(day == '2025-01-31'), 'M2')}\n")
+    return tmp_path / "data"
+
+
+def test_drive_statistics_become_a_profile_that_experiments_read(quorisk, data):
+    code, out, err = quorisk("rates", str(data), "--of", "fleet", "--out", "profiles/ours.toml", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert found["drives"]["drive_days"] == found["drives"]["rows"] == 9 * 31
+    assert [(each["model"], each["failures"]) for each in found["drives"]["models"]] == [("M1", 0), ("M2", 1)]
+    [figure] = found["figures"]
+    assert (figure["key"], figure["events"], figure["exposure_s"]) == ("rates.bookie_is_lost", 1, 9 * 31 * 86_400)
+    assert figure["low_95"] < figure["low"] < figure["value"] < figure["high"] < figure["high_95"]
+    assert figure["default"]["low"] < figure["default"]["value"] < figure["default"]["high"]
+    assert (found["profile"], found["based_on"], found["told"]) == ("profiles/ours.toml", "bookkeeper_ssd", [])
+    experiment = config.build(_document(), "x.toml")
+    assert experiment.known["rates.bookie_is_lost"] == pytest.approx(Gamma(1, 9 * 31 * 86_400))
+    assert experiment.points[0].point.rates["bookie_is_lost"] == pytest.approx(figure["value"], rel=5e-3)
+
+
+def _document():
+    import tomllib
+
+    return tomllib.loads('profile = "ours"\n' + BOOKKEEPER)
+
+
+def test_what_data_say_is_printed_for_people(quorisk, data):
+    write(data / "2025-02-01.csv", [row("2025-02-02", "a")])
+    code, out, err = quorisk("rates", str(data))
+    assert (code, err) == (0, "")
+    assert "│ M2 " in out
+    assert "Another model, of which nothing is known: " in out
+    assert (
+        "drive failures: 1 in 280 drive-days (drive statistics of 2025-01-01 to 2025-02-02); a model that is not" in out
+    )
+    assert "rows with another day than their file's name: 1, counted on their own day (first: " in out
+
+
+def test_incidents_and_metrics_are_read_together(quorisk, tmp_path):
+    (tmp_path / "list.csv").write_text("kind,node,start,end,data_lost\nnode,b1,2025-02-01,2025-02-02,true\n")
+    up = {"metric": {"__name__": "up"}, "values": [[0, "1"], [60, "0"], [120, "1"]]}
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": [up]}}
+    (tmp_path / "up.json").write_text(json.dumps(answer))
+    watched = ("--nodes", "10", "--since", "2025-01-01", "--until", "2026-01-01")
+    code, out, err = quorisk("rates", str(tmp_path), *watched, "--profile", "kafka_kraft", "--json")
+    found = {each["key"]: each for each in json.loads(out)["figures"]}
+    assert (code, err) == (0, "")
+    assert found.keys() >= {"rates.data_loss_shutdown", "rates.no_data_loss_unclean_shutdown", "rates.broker_start"}
+    assert found["rates.data_loss_shutdown"]["exposure_s"] == 10 * 365 * 86_400
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_figure_is_written(quorisk, data, kind):
+    code, out, _ = quorisk("rates", str(data), "--plot", f"it.{kind}")
+    assert code == 0
+    assert out.endswith(f"it.{kind}: a figure of it\n")
+    assert (data.parent / f"it.{kind}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none"], "none: no such file or folder"),
+        (
+            ["x.csv"],
+            "x.csv: no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, failure)",
+        ),
+        (["data", "--of", "M9"], "--of M9: any, fleet, or one of the models M1, M2"),
+        (["data", "--profile", "none"], 'profile = "none": one of bookkeeper_ssd'),
+        (["data", "--out", "x.json"], "--out x.json: a file name that ends in .toml"),
+        (["data", "--plot", "x.txt"], "--plot x.txt: a file name that ends in .svg, .png or .pdf"),
+        (
+            ["list.csv"],
+            "list.csv: a list of incidents does not say how many nodes were watched, nor for how long: give --n",
+        ),
+        (
+            ["list.csv", "--nodes", "0", "--since", "2025", "--until", "2026-01-01"],
+            "--since 2025: a date or time, such as",
+        ),
+        (
+            ["list.csv", "--nodes", "0", "--since", "2025-01-01", "--until", "2026-01-01"],
+            "--nodes 0.0: a number above 0",
+        ),
+        (
+            ["list.csv", "--nodes", "1", "--since", "2026-01-01", "--until", "2025-01-01"],
+            "--until 2025-01-01: a time after",
+        ),
+        (["data", "--master", "x"], '--master "x": local[CORES], spark://HOST:PORT'),
+        (["empty.csv"], "empty.csv: nothing that can be counted"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(quorisk, data, arguments, said):
+    write(data.parent / "x.csv", [], "date,serial_number,model")
+    write(data.parent / "empty.csv", [])
+    write(data.parent / "list.csv", [], "kind,node,start,end,data_lost")
+    code, out, err = quorisk("rates", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {said}")
+    assert err.count("\n") == 1
