@@ -14,10 +14,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 
@@ -68,58 +69,60 @@ def by_pandas(folder: Path) -> None:
 
 
 def timed(folder: Path, rounds: int) -> None:
-    """Prints seconds, rows a second, and the most memory of a process and of all together, for both ways in turn.
-
-    In the first round files may come from the disk, in later ones from the system's memory.
+    """Prints seconds, processor seconds, rows a second, and the most memory by kind of process and of all at one time,
+    for both ways in turn. In the first round files may come from the disk, in later ones from the system's memory.
     """
     quorisk = [sys.executable, "-c", "from quorisk.command.main import main; main()", "rates", str(folder), "--json"]
     ways = (("quorisk rates", quorisk), ("pandas", [sys.executable, __file__, "pandas", str(folder)]))
     for name, command in ways * rounds:
-        seconds, most, together, output = _measured(command)
-        found = json.loads(output)
+        start = time.perf_counter()
+        output, used = _measured(command)
+        seconds, found = time.perf_counter() - start, json.loads(output)
         rows = found["rows"] if "rows" in found else found["drives"]["rows"]
+        memory = ", ".join(f"{what} {size / 2**20:,.0f} MiB" for what, size in used.most.items())
         print(
-            f"{name}: {seconds:.1f} s, {rows / seconds:,.0f} rows/s; memory: "
-            + ", ".join(f"{what} {size / 2**20:,.0f} MiB" for what, size in most.items())
-            + f", all together {together / 2**20:,.0f} MiB",
+            f"{name}: {seconds:.1f} s, {rows / seconds:,.0f} rows/s, {sum(used.processor_s.values()):.0f} processor "
+            f"seconds; memory: {memory}, all at one time {used.together / 2**20:,.0f} MiB",
             flush=True,
         )
 
 
-def _measured(command: list[str]) -> tuple[float, dict[str, int], int, str]:
-    """Seconds of a command, the most memory by kind of process and of all at one time, and what it printed."""
-    most: dict[str, int] = {}
-    together = [0]
-    start = time.perf_counter()
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        ended = threading.Event()
-        watching = threading.Thread(target=_watch, args=(process.pid, most, together, ended))
-        watching.start()
-        output = process.stdout.read() if process.stdout else ""
-        ended.set()
-        watching.join()
-    return time.perf_counter() - start, most, together[0], output
+class Used:
+    """What a process and those that it started took."""
 
+    def __init__(self) -> None:
+        self.most: dict[str, int] = {}
+        self.together = 0
+        self.processor_s: dict[int, float] = {}
 
-def _watch(pid: int, most: dict[str, int], together: list[int], ended: threading.Event) -> None:
-    import psutil
+    def look(self, pid: int) -> None:
+        """Looks at all processes as they are now."""
+        import psutil
 
-    while not ended.wait(POLL_S):
         now: dict[str, list[int]] = {}
-        try:
-            whole = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        for each in whole:
-            try:
-                kind = "driver" if each.pid == pid else "Java" if "java" in each.name() else "a worker"
-                now.setdefault(kind, []).append(each.memory_info().rss)
-            except psutil.NoSuchProcess:
-                continue
+        with suppress(psutil.NoSuchProcess):
+            for each in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    kind = "driver" if each.pid == pid else "Java" if "java" in each.name() else "a worker"
+                    now.setdefault(kind, []).append(each.memory_info().rss)
+                    self.processor_s[each.pid] = each.cpu_times().user + each.cpu_times().system
         for kind, sizes in now.items():
-            most[kind] = max(most.get(kind, 0), *sizes)
-        together[0] = max(together[0], sum(sum(sizes) for sizes in now.values()))
+            self.most[kind] = max(self.most.get(kind, 0), *sizes)
+        self.together = max(self.together, sum(map(sum, now.values())))
+
+
+def _measured(command: list[str]) -> tuple[str, Used]:
+    """What a command printed, and what it took."""
+    used, environment = Used(), os.environ | {"PYTHONPATH": str(ROOT)}
+    with (
+        TemporaryFile("w+") as output,
+        subprocess.Popen(command, stdout=output, env=environment) as process,
+    ):
+        while process.poll() is None:
+            used.look(process.pid)
+            time.sleep(POLL_S)
+        output.seek(0)
+        return output.read(), used
 
 
 def main() -> None:

@@ -146,9 +146,9 @@ def as_run(experiment: Experiment) -> str:
 def keep(out: Path, experiment: Experiment, text: str) -> None:
     """Writes the experiment's file, and copies of the files that it names. Raises RunError."""
     files.write(out / EXPERIMENT, text.encode())
-    for path in experiment.side_files():
+    for path, source in experiment.side_files().items():
         if not path.is_absolute():
-            files.write(out / path, (Path(experiment.path).parent / path).read_bytes())
+            files.write(out / path, source.read_bytes())
 
 
 def merged(sources: Sequence[Path]) -> str:

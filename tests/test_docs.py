@@ -5,9 +5,10 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from quorisk.analysis.rates import metrics
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
-from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols import evidence, registry
 from quorisk.kernels.protocols.settings import table
 from tests.support import ROOT
 
@@ -49,5 +50,12 @@ def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster)
     assert named <= keys
 
 
+def test_the_page_of_rates_has_the_metrics_that_are_read_and_the_keys_that_follow():
+    page = (ROOT / "docs" / "rates.md").read_text()
+    assert metrics.table() in page
+    assert evidence.table({name: registry.evidence(name) for name in ("bookkeeper", "kraft", "kafka")}) in page
+
+
 def test_a_protocol_need_not_say_which_settings_it_has():
     assert registry.settings("compaction") == ()
+    assert registry.evidence("compaction") == {}

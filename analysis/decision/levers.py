@@ -7,6 +7,7 @@ from typing import NamedTuple
 from quorisk.analysis.experiment import settings, units
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
+from quorisk.analysis.experiment.known import value_in
 from quorisk.kernels.errors import ConfigError
 from quorisk.say import numbers, text
 from quorisk.say.quantities import say_time
@@ -99,11 +100,11 @@ def _written(experiment: Experiment, scenario: str, key: str) -> str:
     """How an override, the file or its profile writes a figure, the first of its values; empty if as a number."""
     said = dict(override.split("=", 1) for override in experiment.overrides)
     figures = experiment.profile.figures if experiment.profile else {}
-    profile = {name: figure.value for name, figure in figures.items()}
+    profile = {name: figure.given for name, figure in figures.items()}
     for source in (said, settings.flatten(experiment.document, {}), profile):
         for name, value in source.items():
             owner = name.split(".")[1] if name.startswith("scenarios.") else ""
-            first = value[0] if isinstance(value, list) and value else value
+            first = value_in(value[0] if isinstance(value, list) and value else value)
             same = name.strip().rpartition(".")[2] == key.rpartition(".")[2]
             if same and owner == scenario and isinstance(first, str):
                 return first.strip()

@@ -112,12 +112,14 @@ class Experiment(NamedTuple):
         settings = [word for override in (*self.overrides, *changes) for word in ("--set", override)]
         return shlex.join(["quorisk", verb, self.path, *options, *settings])
 
-    def side_files(self) -> list[Path]:
-        """Returns the files that it was read from besides its own and built-in profiles, as seen from its folder."""
-        own = [Path(profiles.FOLDER, f"{name}.toml") for name in (self.profile.names if self.profile else ())]
-        beside = [path for path in own if (Path(self.path).parent / path).is_file()]
+    def side_files(self) -> dict[Path, Path]:
+        """Returns where the files are that it was read from besides its own, by how they are seen from its folder.
+
+        Built-in profiles are among them: what they say is kept with results, whatever they say later.
+        """
+        read = {Path(profiles.FOLDER, path.name): path for path in (self.profile.files if self.profile else ())}
         changed, _ = settings.with_tables(self.document, self.overrides)
-        return [*beside, *map(Path, tables.files(changed))]
+        return read | {Path(file): Path(self.path).parent / file for file in tables.files(changed)}
 
     def changed(self, *overrides: str) -> "Experiment":
         """Returns the same file under more overrides: `experiment.changed("run.runs=1000")`. Raises ConfigError."""

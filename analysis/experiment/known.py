@@ -42,6 +42,11 @@ def is_stated(given: object) -> bool:
     return isinstance(given, Mapping) and not given.keys().isdisjoint(FIELDS)
 
 
+def value_in(given: Any) -> Any:
+    """Returns the value that a file gives, as it stands there; None if it only says what is known."""
+    return given.get("value") if is_stated(given) else given
+
+
 def stated(key: Key, given: Any) -> Stated:
     """Returns what a file says of a key, by a value or, if the key is a figure, by a table. Raises ConfigError."""
     if not (key.figure and is_stated(given)):

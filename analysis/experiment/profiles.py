@@ -40,16 +40,11 @@ class Figure(NamedTuple):
     source: str
     """Where the figure comes from; "assumed" if it has no source."""
 
-    @property
-    def value(self) -> Any:
-        """The value as the file states it; None if it states only what is known."""
-        return self.given.get("value") if isinstance(self.given, Mapping) else self.given
-
 
 class Profile(NamedTuple):
     """A profile's file, with what it takes from others."""
 
-    names: tuple[str, ...]
+    files: tuple[Path, ...]
     """Its own, and those of the profiles that it takes figures from."""
     protocol: str
     about: str
@@ -58,7 +53,7 @@ class Profile(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.names[0]
+        return self.files[0].stem
 
 
 def load(name: object, protocol: str, folder: Path) -> Profile:
@@ -83,16 +78,16 @@ def find(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
     try:
-        return _read(str(name), document, folder, within)
+        return _read(path, document, folder, within)
     except ConfigError as error:
         raise ConfigError(f"profile = {show(name)}: {path}: {error}") from None
 
 
-def _read(name: str, document: Mapping[str, Any], folder: Path, within: tuple[str, ...]) -> Profile:
+def _read(path: Path, document: Mapping[str, Any], folder: Path, within: tuple[str, ...]) -> Profile:
     protocol, about = (check_words(own, str(document.get(own, ""))) for own in ("protocol", "about"))
     if "date" in document and not isinstance(document["date"], date):
         raise ConfigError(f"date = {show(document['date'])}: a date such as 2026-11-23, without quotes")
-    base = find(document["profile"], folder, (*within, name)) if "profile" in document else None
+    base = find(document["profile"], folder, (*within, path.stem)) if "profile" in document else None
     if base and base.protocol != protocol:
         raise ConfigError(f"profile = {show(base.name)}: is for {base.protocol}, not for {protocol}")
     tables = {table: content for table, content in document.items() if table not in _OWN}
@@ -101,7 +96,7 @@ def _read(name: str, document: Mapping[str, Any], folder: Path, within: tuple[st
     figures = dict(base.figures) if base else {}
     for table, content in tables.items():
         figures |= {f"{table}.{key}": _figure(f"{table}.{key}", given) for key, given in content.items()}
-    return Profile((name, *(base.names if base else ())), protocol, about, figures)
+    return Profile((path, *(base.files if base else ())), protocol, about, figures)
 
 
 def _figure(name: str, given: object) -> Figure:

@@ -225,6 +225,19 @@ def test_a_profile_can_be_set_on_the_command_line_and_a_sweep_s_folder_keeps_it(
         config.load(tmp_path / "small.toml", ["profile=shaky", "profile=steady"])
 
 
+def test_a_sweep_s_folder_keeps_what_a_built_in_profile_says_is_known(tmp_path, monkeypatch):
+    built_in, out = tmp_path / "built in", tmp_path / "out"
+    for place in (built_in, out):
+        place.mkdir()
+    monkeypatch.setattr("quorisk.analysis.experiment.profiles.BUILT_IN", built_in)
+    (built_in / "shaky.toml").write_text(PROFILE.replace("value = 2.5", "value = 2.5\nerror_factor = 3"))
+    (tmp_path / "small.toml").write_text(f'profile = "shaky"\n{SMALL_FILE}')
+    experiment = config.load(tmp_path / "small.toml")
+    folder.keep(out, experiment, folder.as_run(experiment))
+    (built_in / "shaky.toml").write_text(PROFILE)
+    assert kept.load(out).known == experiment.known != {}
+
+
 def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp_path):
     (tmp_path / "ms.csv").write_text("ms\n" + "1.5\n2.5\n" * 100)
     text = SMALL_FILE.replace("compaction", "kafka").partition("[model]")[0]

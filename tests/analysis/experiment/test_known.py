@@ -113,8 +113,8 @@ def test_a_profile_may_go_on_from_another_one(read):
     experiment = read('profile = "ours"\n' + BOOKKEEPER)
     assert experiment.points[0].point.rates["client_creates_ledger"] == 0.25
     assert experiment.known == {LOST: Gamma(3, 40.0 * 86_400)}
-    assert experiment.profile.names == ("ours", "room")
-    assert experiment.side_files() == [Path("profiles/ours.toml"), Path("profiles/room.toml")]
+    assert experiment.profile.name == "ours"
+    assert list(experiment.side_files()) == [Path("profiles/ours.toml"), Path("profiles/room.toml")]
     write_profile(PROFILE.replace("about =", 'profile = "ours"\nabout ='))
     with pytest.raises(
         ConfigError, match=r'^x.toml: profile = "ours": profiles/ours.toml: profile = "room": .*: one of'

@@ -9,6 +9,7 @@ import pytest
 from quorisk.analysis.experiment import profiles
 from quorisk.analysis.experiment.config import ConfigError
 from quorisk.analysis.experiment.keys import keys_of
+from quorisk.analysis.experiment.known import stated, value_in
 from quorisk.analysis.experiment.profiles import BUILT_IN
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.protocols import registry
@@ -246,14 +247,16 @@ def test_a_table_that_others_read_is_theirs(read):
 
 
 @pytest.mark.parametrize("path", sorted(BUILT_IN.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_built_in_profile_is_of_its_protocols_keys_and_says_where_each_figure_is_from(path):
+def test_every_built_in_profile_says_of_each_figure_where_it_is_from_and_how_well_it_is_known(path):
     protocol = tomllib.loads(path.read_text("utf-8"))["protocol"]
     profile = profiles.load(path.stem, protocol, Path("nowhere"))
     keys = keys_of(registry.load(protocol))
     assert profile.about
     for name, figure in profile.figures.items():
-        value = keys[name].read(figure.value)
-        assert isinstance(value, Fraction) == keys[name].timed
+        said = stated(keys[name], figure.given)
+        assert isinstance(said.value, Fraction) == keys[name].timed
+        assert said.known
+        assert value_in(figure.given) is not None
         assert figure.means
         assert figure.source
 
