@@ -16,9 +16,12 @@ from tests.analysis.rates.stats import HEADER, TB, days, row, write
 LAST_DAY = (date(2026, 1, 1) - date(1970, 1, 1)).days
 
 
-def read(*paths):
+def read(*paths, each_alone=False):
+    """The fleet of files that are read together, or each by another task."""
     told: Told = {}
-    runs = pa.concat_tables([drives.RUNS.empty_table(), *drives.runs_of(paths, LAST_DAY, told)])
+    tasks = [[path] for path in paths] if each_alone else [paths]
+    tables = (table for task in tasks for table in drives.runs_of(task, LAST_DAY, told))
+    runs = pa.concat_tables([drives.RUNS.empty_table(), *tables])
     found = fleet.added([fleet.fleet_of(runs)])
     return found._replace(told=together([told, found.told]))
 
@@ -45,15 +48,17 @@ def test_days_and_failures_are_counted_by_model_and_capacity(tmp_path):
     assert found.groups[0].series.events.tolist() == [0, 1, 0]
 
 
-def test_random_fleets_are_counted_as_a_program_without_runs_counts_them(tmp_path):
+@pytest.mark.parametrize("each_alone", [False, True])
+def test_random_fleets_are_counted_as_a_program_without_runs_counts_them(tmp_path, each_alone):
     """Days that are missing, rows that come again, and drives that come back: each row counts once."""
     rng = random.Random(7)
     seen, failed, lines = set(), set(), defaultdict(list)
     for drive in range(40):
         for day in range(30):
             name = (date(2025, 1, 1) + timedelta(days=day)).isoformat()
-            for _ in range(rng.choice([0, 1, 1, 1, 1, 2])):
-                failure = int(rng.random() < 0.02)
+            fails = rng.random() < 0.04
+            for _ in range(rng.choice([0, 1, 1, 1, 2, 2])):
+                failure = int(fails and rng.random() < 0.8)
                 lines[rng.choice([day, day, rng.randrange(30)])].append(
                     row(name, f"s{drive}", failure, f"M{drive % 3}")
                 )
@@ -61,7 +66,7 @@ def test_random_fleets_are_counted_as_a_program_without_runs_counts_them(tmp_pat
                 if failure:
                     failed.add((drive, day))
     paths = [write(tmp_path / f"part{number}.csv", rows) for number, rows in lines.items()]
-    found = read(*paths)
+    found = read(*paths, each_alone=each_alone)
     for model in range(3):
         events, exposure = counts(found)[f"M{model}", TB]
         assert events == sum(drive % 3 == model for drive, _ in failed)
