@@ -38,7 +38,7 @@ def make(folder: Path, num_drives: int, num_days: int, num_smart: int, seed: int
     capacity = (4 + 2 * np.arange(NUM_MODELS)) * 10**12
     model_of = rng.choice(NUM_MODELS, num_drives, p=np.arange(1, NUM_MODELS + 1) / (NUM_MODELS * (NUM_MODELS + 1) / 2))
     generation = np.zeros(num_drives, np.int64)
-    smart = ",".join(str(value) for value in rng.integers(0, 10**9, num_smart))
+    smart = "".join(f",{value}" for value in rng.integers(0, 10**9, num_smart))
     heads = [f",{models[m]},{capacity[m]}," for m in model_of]
     serials = [f"Z{i:07}" for i in range(num_drives)]
     header = ",".join(
@@ -49,7 +49,7 @@ def make(folder: Path, num_drives: int, num_days: int, num_smart: int, seed: int
         day = (FIRST + timedelta(days=number)).isoformat()
         failed = rng.random(num_drives) < afr[model_of] / 365
         drives = zip(serials, generation, heads, failed, strict=True)
-        lines = [f"{day},{serial}{bay}{head}{int(fails)},{smart}\n" for serial, bay, head, fails in drives]
+        lines = [f"{day},{serial}{bay}{head}{int(fails)}{smart}\n" for serial, bay, head, fails in drives]
         (folder / f"{day}.csv").write_text(f"{header}\n{''.join(lines)}")
         generation[failed] += 1
         failures += np.bincount(model_of[failed], minlength=NUM_MODELS)

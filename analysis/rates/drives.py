@@ -97,8 +97,10 @@ def _rows(path: Path, last_day: int, told: Told) -> Iterator[pa.Table]:
 
 
 def _csv(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
-    def unreadable(row: pacsv.InvalidRow) -> str:
-        tell(told, UNREADABLE, 1, f"{path}: {row.text[:60]}")
+    unreadable: list[str] = []
+
+    def leave_out(row: pacsv.InvalidRow) -> str:
+        unreadable.append("" if unreadable else f"{path}: {row.text[:60]}")
         return "skip"
 
     with path.open("rb") as file:
@@ -112,10 +114,12 @@ def _csv(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
     with pacsv.open_csv(
         path,
         pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows=1),
-        pacsv.ParseOptions(invalid_row_handler=unreadable),
+        pacsv.ParseOptions(invalid_row_handler=leave_out),
         pacsv.ConvertOptions(include_columns=NEEDED, column_types=types, check_utf8=False),
     ) as reader:
         yield from reader
+    if unreadable:
+        tell(told, UNREADABLE, len(unreadable), unreadable[0])
 
 
 def _parquet(path: Path, told: Told) -> Iterator[pa.RecordBatch]:

@@ -2,9 +2,9 @@
 
 Counting all groups together tells how well their average is known, which is next to nothing about a group that is not
 among them: models of drives differ by more than any one of them is uncertain. So groups' rates are taken to be
-gamma-distributed, and events to be Poisson: given the mean and the spread of the groups, the events of each are
-negative binomial. Mean and spread are integrated over a grid, with a flat prior for the logarithm of the mean, and a
-half-normal one of scale PRIOR_SPREAD for the spread (the groups' standard deviation over their mean).
+lognormal around a middle, with a spread (the standard deviation of their logarithms), and events to be Poisson. Middle
+and spread are integrated over a grid, with a flat prior for the logarithm of the middle, and a half-normal one of scale
+PRIOR_SPREAD for the spread: models that differ by a factor of e are nothing unusual.
 
 Source: A. Gelman et al., "Bayesian Data Analysis", 3rd edition (2013), chapter 5. That intervals hold is shown by
 scripts/rates_coverage.py; see docs/rates.md.
@@ -14,25 +14,29 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammainc, gammainccinv, gammaincinv, gammaln, ndtri, polygamma
+from scipy.special import digamma, ndtr, ndtri, polygamma
 
 from quorisk.analysis.statistics.known import Gamma
 
 PRIOR_SPREAD = 1.0
-_NUM_MEANS, _NUM_SPREADS, _NUM_RATES = 61, 31, 201
-_LEAST_SPREAD, _MOST_SPREAD = 0.03, 3.5
-_LEAST_WEIGHT = 1e-5
-"""Of a mean and spread, relative to the likeliest: others are left out."""
-_TAIL, _LEAST_RATE = 1e-6, 1e-9
-"""A mixture's table goes out to these tails of its parts, but not below this share of the highest rate."""
+_SPREADS = (0.06, 2.0)
+_NUM_MIDDLES, _NUM_SPREADS, _PASSES = 41, 21, 2
+_BEYOND = 2.0
+"""How far beyond the groups' own rates the middle may be, in logarithms."""
+_LEAST_WEIGHT = 1e-6
+"""Of a middle and spread, relative to the likeliest: others are left out."""
+_MANY, _STEP = 100, 0.04
+"""Events from which on a likelihood is taken as normal; else it is integrated over in such steps."""
+_REACH, _NUM_RATES = 8.0, 401
+"""Standard deviations to either side, and points, of a table of quantiles."""
 
 
 class Mixture:
-    """What is known of a rate that may be one of several gamma distributions: a `Known`."""
+    """What is known of a rate that is lognormal around one of several middles: a `Known`."""
 
-    def __init__(self, weights: np.ndarray, shapes: np.ndarray, exposures: np.ndarray) -> None:
-        """`weights` add up to 1; `exposures` are inverse scales, so that shapes over exposures are the means."""
-        self._weights, self._shapes, self._exposures = weights, shapes, exposures
+    def __init__(self, weights: np.ndarray, log_middles: np.ndarray, spreads: np.ndarray) -> None:
+        """`weights` add up to 1; each middle has a spread."""
+        self._weights, self._log_middles, self._spreads = weights, log_middles, spreads
 
     @property
     def median(self) -> float:
@@ -40,16 +44,12 @@ class Mixture:
 
     @property
     def mean(self) -> float:
-        return float(self._weights @ (self._shapes / self._exposures))
+        return float(self._weights @ np.exp(self._log_middles + self._spreads**2 / 2))
 
     @property
     def log_sigma(self) -> float:
-        means = digamma(self._shapes) - np.log(self._exposures)
-        within, between = (
-            self._weights @ polygamma(1, self._shapes),
-            self._weights @ (means - self._weights @ means) ** 2,
-        )
-        return float(np.sqrt(within + between))
+        off = self._log_middles - self._weights @ self._log_middles
+        return float(np.sqrt(self._weights @ (off**2 + self._spreads**2)))
 
     def quantile(self, levels: ArrayLike) -> np.ndarray:
         z, log_rates = self._table
@@ -58,56 +58,59 @@ class Mixture:
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
         """Normal scores of the cdf at logarithms of rates: nearly a line, so that between them it is one."""
-        high = (gammainccinv(self._shapes, _TAIL) / self._exposures).max()
-        low = max((gammaincinv(self._shapes, _TAIL) / self._exposures).min(), high * _LEAST_RATE)
-        log_rates = np.linspace(np.log(low), np.log(high), _NUM_RATES)
-        cdf = self._weights @ gammainc(self._shapes[:, None], self._exposures[:, None] * np.exp(log_rates))
-        z = ndtri(np.clip(cdf, 1e-15, 1 - 1e-15))
-        rising = np.concatenate([[True], np.diff(z) > 0])
-        return z[rising], log_rates[rising]
+        low = (self._log_middles - _REACH * self._spreads).min()
+        high = (self._log_middles + _REACH * self._spreads).max()
+        log_rates = np.linspace(low, high, _NUM_RATES)
+        scores = (log_rates[:, None] - self._log_middles) / self._spreads
+        below, above = ndtr(scores) @ self._weights, ndtr(-scores) @ self._weights  # each exact where it is small
+        return np.where(below < 0.5, ndtri(below), -ndtri(above)), log_rates
 
 
 class Pooled:
     """The posterior of a population of groups."""
 
     def __init__(self, events: ArrayLike, exposures: ArrayLike) -> None:
-        """Takes the events and the exposure of each group; at least one has to have an exposure above 0."""
-        self._events, self._exposures = np.asarray(events, float), np.asarray(exposures, float)
-        log_means, spreads = np.meshgrid(self._log_means(), _spreads(), indexing="ij")
-        self._shapes = (1 / spreads**2).ravel()
-        self._scales = self._shapes / np.exp(log_means.ravel())
-        log_prior = -(spreads.ravel() ** 2) / (2 * PRIOR_SPREAD**2) + np.log(spreads.ravel())  # the grid is in log
-        log_weights = log_prior + self._log_likelihood()
-        weights = np.exp(log_weights - log_weights.max())
-        self._kept = weights > _LEAST_WEIGHT
-        self._weights = weights[self._kept] / weights[self._kept].sum()
+        """Takes the events and the exposure of each group; one group at least has to have an exposure above 0."""
+        counts = [(k, t) for k, t in zip(np.asarray(events, float), np.asarray(exposures, float), strict=True) if t > 0]
+        ends = np.log([Gamma(k, t).quantile([0.01, 0.99]) for k, t in counts])
+        low, high, least, most = ends.min() - _BEYOND, ends.max() + _BEYOND, *_SPREADS
+        for _ in range(_PASSES):
+            log_middles, spreads = _grid(low, high, least, most)
+            log_weights = np.log(spreads) - (spreads / PRIOR_SPREAD) ** 2 / 2  # the grid is in the spread's logarithm
+            log_weights += sum(_log_likelihood(k, t, log_middles, spreads) for k, t in counts)
+            weights = np.exp(log_weights - log_weights.max())
+            kept = weights > _LEAST_WEIGHT
+            self._weights = weights[kept] / weights[kept].sum()
+            self._log_middles, self._spreads = log_middles[kept], spreads[kept]
+            step = (high - low) / (_NUM_MIDDLES - 1)  # the next grid is finer, where there is something
+            low, high = self._log_middles.min() - step, self._log_middles.max() + step
 
     def another(self) -> Mixture:
         """Returns what is known of the rate of a group that is not among these."""
-        return Mixture(self._weights, self._shapes[self._kept], self._scales[self._kept])
+        return Mixture(self._weights, self._log_middles, self._spreads)
 
     @property
     def spread(self) -> float:
-        """The groups' standard deviation over their mean: its posterior mean."""
-        return float(self._weights @ self._shapes[self._kept] ** -0.5)
-
-    def _log_means(self) -> np.ndarray:
-        """As far out as the groups' own rates may be, and a factor of ten beyond."""
-        seen = [Gamma(k, t).quantile([0.01, 0.99]) for k, t in zip(self._events, self._exposures, strict=True) if t > 0]
-        lows, highs = np.transpose(seen)
-        return np.linspace(np.log(lows.min() / 10), np.log(highs.max() * 10), _NUM_MEANS)
-
-    def _log_likelihood(self) -> np.ndarray:
-        """Of mean and spread: negative binomial events of all groups, up to a constant."""
-        events, exposures = self._events[:, None], self._exposures[:, None]
-        each = (
-            gammaln(events + self._shapes)
-            - gammaln(self._shapes)
-            + self._shapes * np.log(self._scales)
-            - (events + self._shapes) * np.log(self._scales + exposures)
-        )
-        return np.asarray(each.sum(axis=0))
+        """The standard deviation of the logarithms of groups' rates: its posterior mean."""
+        return float(self._weights @ self._spreads)
 
 
-def _spreads() -> np.ndarray:
-    return np.geomspace(_LEAST_SPREAD, _MOST_SPREAD, _NUM_SPREADS)
+def _grid(low: float, high: float, least: float, most: float) -> tuple[np.ndarray, np.ndarray]:
+    middles, spreads = np.linspace(low, high, _NUM_MIDDLES), np.geomspace(least, most, _NUM_SPREADS)
+    log_middles, spreads = (each.ravel() for each in np.meshgrid(middles, spreads, indexing="ij"))
+    return log_middles, spreads
+
+
+def _log_likelihood(events: float, exposure: float, log_middles: np.ndarray, spreads: np.ndarray) -> np.ndarray:
+    """Of middles and spreads, that a group has so many events, whatever its rate: up to a constant."""
+    if events >= _MANY:  # the likelihood of the rate's logarithm is all but normal
+        variances = polygamma(1, events) + spreads**2
+        off = digamma(events) - np.log(exposure) - log_middles
+        return np.asarray(-np.log(variances) / 2 - off**2 / (2 * variances))
+    peak = np.log(max(events, 0.5) / exposure)
+    low = peak - 1 - 20 / events if events else log_middles.min() - _REACH * spreads.max()
+    log_rates = np.arange(low, peak + 4, _STEP)
+    likelihood = np.exp(events * (log_rates - peak) - exposure * (np.exp(log_rates) - np.exp(peak)))
+    scores = (log_rates[:, None] - log_middles) / spreads
+    with np.errstate(divide="ignore"):  # of middles that are too far off
+        return np.asarray(np.log(likelihood @ np.exp(-(scores**2) / 2)) - np.log(spreads))

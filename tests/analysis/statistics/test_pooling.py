@@ -4,27 +4,29 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import gamma, nbinom
+from scipy.stats import norm, poisson
 
 from quorisk.analysis.statistics.known import Gamma
 from quorisk.analysis.statistics.pooling import Pooled
 
 
 def test_the_rate_of_another_group_is_the_integral_over_mean_and_spread():
-    events, exposures, at = [2, 11, 30], [300.0, 500.0, 900.0], 0.03
-    mean, spread = np.meshgrid(np.exp(np.linspace(-8, 0, 301)), np.linspace(0.03, 3.5, 301))
-    scale = 1 / (mean * spread**2)
-    each = [nbinom.pmf(k, spread**-2, scale / (scale + t)) for k, t in zip(events, exposures, strict=True)]
+    events, exposures, at = [0, 11, 130], [300.0, 500.0, 900.0], 0.03
+    log_middle, spread = np.meshgrid(np.linspace(-10, 1, 121), np.linspace(0.06, 2, 60))
+    log_rate = np.linspace(-16, 4, 801)[:, None, None]
+    density = norm.pdf(log_rate, log_middle, spread)
+    each = [
+        (poisson.pmf(k, np.exp(log_rate) * t) * density).sum(axis=0) for k, t in zip(events, exposures, strict=True)
+    ]
     weight = np.prod(each, axis=0) * np.exp(-(spread**2) / 2)
-    below = weight * gamma.cdf(at, spread**-2, scale=1 / scale)
-    level = below.sum() / weight.sum()
-    assert float(Pooled(events, exposures).another().quantile(level)) == pytest.approx(at, rel=0.01)
+    level = (weight * norm.cdf(np.log(at), log_middle, spread)).sum() / weight.sum()
+    assert float(Pooled(events, exposures).another().quantile(level)) == pytest.approx(at, rel=0.02)
 
 
 def test_many_groups_of_one_rate_tell_that_rate():
     another = Pooled([1000] * 40, [1e5] * 40).another()
     assert another.median == pytest.approx(0.01, rel=0.01)
-    assert another.log_sigma < 0.06
+    assert another.log_sigma < 0.09
 
 
 def test_moments_are_those_of_the_quantiles():
@@ -35,10 +37,10 @@ def test_moments_are_those_of_the_quantiles():
 
 
 def test_intervals_of_another_model_hold_and_those_of_all_counts_together_do_not():
-    """Lognormal fleets, which the gamma population is not made for; scripts/rates_coverage.py has many more."""
-    rng, num_fleets, held, held_by_sum = np.random.default_rng(5), 200, 0, 0
+    """scripts/rates_coverage.py has many more."""
+    rng, num_fleets, held, held_by_sum = np.random.default_rng(5), 60, 0, 0
     for _ in range(num_fleets):
-        sigma, num_models = abs(rng.normal(0, 0.8)), rng.integers(5, 30)
+        sigma, num_models = abs(rng.normal(0, 0.8)), rng.integers(4, 10)
         rates = 0.012 * np.exp(sigma * rng.standard_normal(num_models + 1))
         exposure = np.exp(rng.uniform(np.log(300), np.log(30_000), num_models))
         failures = rng.poisson(rates[1:] * exposure)
