@@ -265,4 +265,6 @@ def _as_toml(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key} = {_as_toml(inner)}' for key, inner in value.items())}}}"
     return f'"{value}"' if isinstance(value, str) else repr(value)

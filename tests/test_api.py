@@ -9,11 +9,14 @@ import nbformat
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.figure import Figure
 from nbclient import NotebookClient
 
 import quorisk as q
 from quorisk.kernels.errors import ConfigError
 from scripts.notebook import NOTEBOOK
+from tests.analysis.experiment.files import BOOKKEEPER
+from tests.analysis.rates.stats import row, write
 from tests.support import ROOT, SMALL_FILE
 
 TIMES = ("seconds", "compile_s", "steps_per_s", "runs_per_s", "build_s", "solve_s", "threads")
@@ -62,6 +65,8 @@ def test_an_experiment_may_be_a_dictionary(file):
     assert q.estimate(document).data_loss == q.estimate(file).data_loss
     changed = q.load_experiment(document, {"variant.retain_null_key": False, "run.horizon": float("inf")})
     assert changed.points[0].point.values["retain_null_key"] is False
+    known = q.load_experiment(document, {"rates.broker_crash": {"value": 0.5, "error_factor": 2}}).known
+    assert known["rates.broker_crash"].quantile(0.95) == pytest.approx(1.0)
     assert changed.changed("run.runs=7").run.runs == 7
     with pytest.raises(ConfigError, match=r"^experiment: model\.messages = 99: an integer from 1 to 8$"):
         q.load_experiment(document, {"model.messages": 99})
@@ -90,6 +95,20 @@ def test_a_sweep_is_loaded_and_drawn(file, tmp_path):
         assert axes.has_data()
     pyplot.close("all")
     assert "500" in swept._repr_html_()
+
+
+def test_data_become_a_profile(quorisk, tmp_path):
+    path = write(tmp_path / "x.csv", [row("2025-01-01", "a"), row("2025-01-02", "a", 1), row("2025-01-01", "b")])
+    found = q.rates(path, of="fleet")
+    code, out, _ = quorisk("rates", str(path), "--of", "fleet", "--json")
+    assert code == 0
+    assert {**found.as_json(), "profile": None} == json.loads(out)
+    assert found.frame()["about"].tolist() == ["posterior", "default", "model", "period"]
+    assert found.posteriors("rates.bookie_is_lost", Figure().subplots()).get_xlabel() == "times a year"
+    assert "drive failures: 1 in 3 drive-days" in found._repr_html_()
+    found.write(tmp_path / "profiles" / "ours.toml")
+    (tmp_path / "x.toml").write_text(f'profile = "ours"\n{BOOKKEEPER}')
+    assert q.load_experiment(tmp_path / "x.toml").known["rates.bookie_is_lost"].mean == pytest.approx(1.5 / 3 / 86_400)
 
 
 def test_importing_quorisk_loads_nothing_heavy():

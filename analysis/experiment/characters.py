@@ -15,6 +15,11 @@ def is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _TURNING
 
 
+def one_line(text: str) -> str:
+    """Returns a text on one line, with escapes in the place of characters that a terminal would act upon."""
+    return "".join(ascii(each)[1:-1] if is_control(each) else each for each in " ".join(text.split()))
+
+
 def check_words(name: str, words: str) -> str:
     """Returns a text for people as it is. Raises ConfigError, which calls it `name`, if it has control characters."""
     if found := next(filter(is_control, words), None):

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.rates.observed import EPOCH, as_date
 from quorisk.analysis.rates.told import Odd, Told, tell
 from quorisk.analysis.written import reason
@@ -171,7 +172,7 @@ def _capacity(value: Any) -> int:
 def _words(column: pa.Array) -> pa.Array:
     """A dictionary column of texts, whatever bytes they were."""
     encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    words = [str(_text(each)).strip() for each in encoded.dictionary.to_pylist()]
+    words = [one_line(str(_text(each))) for each in encoded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words, pa.string()))
 
 

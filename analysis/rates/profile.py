@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from quorisk.analysis.experiment.characters import is_control
+from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.rates.findings import Finding
@@ -70,11 +70,6 @@ def _figure(found: Finding, base: Profile, day: date) -> list[str]:
         f"means = {_string(there.means if there else observed.kind.about)}",
         f"source = {_string(f'{counted}: {observed.source}; read on {day.isoformat()}')}",
     ]
-
-
-def one_line(text: str) -> str:
-    """Returns a text for a comment: on one line, without what a terminal would act upon."""
-    return "".join(ascii(each)[1:-1] if is_control(each) else each for each in " ".join(text.split()))
 
 
 def _value(figure: float, in_trials: bool) -> str:

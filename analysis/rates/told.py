@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from quorisk.analysis.experiment.characters import one_line
+
 
 class Odd(NamedTuple):
     """Something odd in data."""
@@ -27,7 +29,8 @@ def tell(told: Told, what: Odd, times: int = 1, where: str = "") -> None:
     """Adds that something odd was seen so many times; nothing if that is 0."""
     if times:
         before = told.get(what)
-        told[what] = Seen(before.times + times, before.where or where) if before else Seen(times, where)
+        there = before.where if before else ""
+        told[what] = Seen(times + (before.times if before else 0), there or one_line(where))
 
 
 def together(each: Iterable[Mapping[Odd, Seen]]) -> Told:

@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO
 
 from typer.exceptions import TyperException
 
-from quorisk.analysis.experiment.characters import is_control
+from quorisk.analysis.experiment.characters import is_control, one_line
 from quorisk.command import ask, decide, from_data, grids, measure  # noqa: F401  # their verbs
 from quorisk.command.app import app, by_option
 from quorisk.command.start import INTERRUPTED, interrupted
@@ -100,7 +100,7 @@ def _check_environment() -> None:
 
 
 def _exit(line: str, code: int) -> NoReturn:
-    said = "".join(ascii(c)[1:-1] if is_control(c) else c for c in " ".join(line.split()))
+    said = one_line(line)
     with suppress(OSError):  # a full disk under stderr does not change how this ends
         print(said if len(said) <= MOST_CHARACTERS else f"{said[: MOST_CHARACTERS - 3]}...", file=sys.stderr)
     _let_go(sys.stderr)

@@ -172,6 +172,13 @@ def test_texts_that_are_not_utf_8_are_read(tmp_path):
     assert counts(read(path)) == {("M�", TB): (0, 1)}
 
 
+def test_names_do_nothing_to_a_terminal(tmp_path):
+    path = write(tmp_path / "x.csv", [row("2025-01-01", "a\x1b[2J", model="M\x1b[31m"), "2025-01-01,\x07,"])
+    found = read(path)
+    assert [group.model for group in found.groups] == ["M\\x1b[31m"]
+    assert found.told[drives.UNREADABLE].where.endswith(": 2025-01-01,\\x07,")
+
+
 def test_rows_are_counted_in_batches_as_in_one(tmp_path, monkeypatch):
     paths = days(tmp_path, "abcde", 6)
     whole = counts(read(*paths))
