@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quorisk.plots.canvas import framed, given_or_current, log_ticks, width_beside
-from quorisk.plots.numbers import counted
-from quorisk.plots.quantities import YEAR_S
-from quorisk.plots.style import FAINT, INK, MOST_ROWS, quorisk_style, style_of
+from quorisk.plots.style import MOST_ROWS, quorisk_style, style_of
+from quorisk.say.colours import FAINT, INK
+from quorisk.say.numbers import counted
+from quorisk.say.quantities import YEAR_S
 
 _ABOUT = ("posterior", "default", "model", "period")
 """What a row is about, in the order in which rows are drawn; each with a colour and mark of its own."""

@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, Key, count, number, quantity, show
+from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, RATE, Key, count, number, quantity, show
 from quorisk.analysis.statistics.known import Beta, Gamma, Known, LogitNormal, LogNormal, between
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots.quantities import YEAR_S, digits, say_time
+from quorisk.say.quantities import YEAR_S, digits, say_time
 
 FIELDS = ("value", "error_factor", "events", "exposure", "trials", "low", "high")
 _UNLIKELY = 5e-4
@@ -135,7 +135,7 @@ def _check_value(key: Key, given: Mapping[str, Any], value: float, known: Known)
         )
 
 
-def say(known: Known, figure: str, physical: bool = True) -> str:
+def say(known: Known, figure: str = RATE, physical: bool = True) -> str:
     """Returns what is known, for people: "3 in 200 years", "a factor of 2 either way"; `physical`: times are in s."""
     match known:
         case Gamma(events, exposure):

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.rates.observed import EPOCH, as_date
 from quorisk.analysis.rates.told import Odd, Told, tell
-from quorisk.analysis.written import reason
+from quorisk.analysis.results.files import reason
 
 NEEDED = ("date", "serial_number", "model", "capacity_bytes", "failure")
 RUNS = pa.schema(

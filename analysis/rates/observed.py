@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.protocols.evidence import DRIVE_FAILURES, Kind
-from quorisk.plots.quantities import say_time
+from quorisk.say.quantities import say_time
 
 DAY_S = 86_400
 EPOCH = date(1970, 1, 1)

@@ -10,11 +10,11 @@ from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.rates.findings import Finding
 from quorisk.analysis.rates.observed import DAY_S
+from quorisk.analysis.results.files import reason
+from quorisk.analysis.results.files import write as whole
 from quorisk.analysis.statistics.known import Beta, Gamma
-from quorisk.analysis.written import reason
-from quorisk.analysis.written import write as whole
 from quorisk.kernels.errors import ConfigError
-from quorisk.plots.quantities import digits, say_rate
+from quorisk.say.quantities import digits, say_rate
 
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
 

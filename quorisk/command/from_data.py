@@ -58,9 +58,9 @@ def rates_verb(
         raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     if out and out.suffix != ".toml":
         raise ConfigError(f"--out {out}: a file name that ends in .toml")
-    from quorisk.analysis import written
     from quorisk.analysis.rates import answer
     from quorisk.analysis.rates import profile as profiles
+    from quorisk.analysis.results import files
     from quorisk.command import show, show_rates
     from quorisk.sparkjobs.rates import Asked, rates, size
 
@@ -76,7 +76,7 @@ def rates_verb(
         from quorisk.plots.style import save
 
         frame = pd.DataFrame(answer.rows(found))
-        written.write(plot, save(posteriors_figure(frame), plot.suffix.removeprefix(".")), "plot")
+        files.write(plot, save(posteriors_figure(frame), plot.suffix.removeprefix(".")), "plot")
     if as_json:
         print_json(answer.as_json(found) | {"profile": str(out) if out else None})
         return

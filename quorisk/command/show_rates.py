@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.markup import escape
 
+from quorisk.analysis.experiment import known
 from quorisk.analysis.experiment.known import Stated
 from quorisk.analysis.rates.answer import Answer, of_drives
 from quorisk.analysis.rates.findings import Finding
 from quorisk.analysis.rates.fleet import Fleet
 from quorisk.command import show
-from quorisk.plots.numbers import counted, share
-from quorisk.plots.quantities import say_rate
+from quorisk.say.numbers import counted, share
+from quorisk.say.quantities import say_rate
 
 _MOST_MODELS = 12
 
@@ -75,7 +76,4 @@ def _said(found: Finding, value: float) -> str:
 
 def _default(found: Finding, default: Stated) -> str:
     said = _said(found, float(default.value))
-    if not default.known or default.known.log_sigma == 0:
-        return said
-    low, high = (_said(found, float(default.known.quantile(level))) for level in (0.05, 0.95))
-    return f"{said} ({low} to {high})"
+    return f"{said} ({known.say(default.known)})" if default.known else said

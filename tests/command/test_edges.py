@@ -235,7 +235,7 @@ def test_a_sweep_s_folder_keeps_what_a_built_in_profile_says_is_known(tmp_path, 
     experiment = config.load(tmp_path / "small.toml")
     folder.keep(out, experiment, folder.as_run(experiment))
     (built_in / "shaky.toml").write_text(PROFILE)
-    assert kept.load(out).known == experiment.known != {}
+    assert provenance.load(out).known == experiment.known != {}
 
 
 def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp_path):

@@ -48,6 +48,7 @@ def test_what_data_say_is_printed_for_people(quorisk, data):
     code, out, err = quorisk("rates", str(data))
     assert (code, err) == (0, "")
     assert "│ M2 " in out
+    assert "│ 1 % / year (a factor of 2 either way) │" in out
     assert "Another model, of which nothing is known: " in out
     assert (
         "drive failures: 1 in 280 drive-days (drive statistics of 2025-01-01 to 2025-02-02); a model that is not" in out

@@ -5,8 +5,8 @@ import pytest
 
 from quorisk.plots.canvas import caption_of
 from quorisk.plots.posteriors import posteriors, posteriors_figure
-from quorisk.plots.quantities import YEAR_S
 from quorisk.plots.style import MOST_ROWS, save
+from quorisk.say.quantities import YEAR_S
 
 ENDS = {"p5": 0.5, "p25": 0.8, "p75": 1.25, "p95": 2.0}
 

@@ -186,13 +186,13 @@ def test_figures_of_a_profile_are_refused_as_the_profiles(read):
 
 
 def test_what_is_known_in_words():
-    assert say(Gamma(3, 200.0 * YEAR_S), "rate") == "3 in 200 years"
+    assert say(Gamma(3, 200.0 * YEAR_S)) == "3 in 200 years"
     assert say(Gamma(3, 200.0), PER_YEAR) == "3 in 200 years"
-    assert say(Gamma(3, 200.0), "rate", physical=False) == "3 in 200 units of model time"
-    assert say(Beta(3, 4000), "probability") == "3 of 4,000"
-    assert say(LogNormal(1.0, 2.0), "rate") == "a factor of 2 either way"
-    assert say(LogNormal(1.0, 1.0), "rate") == "known exactly"
-    assert say(LogitNormal(0.5, 0.9), "probability") == "0.5 to 0.9"
+    assert say(Gamma(3, 200.0), physical=False) == "3 in 200 units of model time"
+    assert say(Beta(3, 4000)) == "3 of 4,000"
+    assert say(LogNormal(1.0, 2.0)) == "a factor of 2 either way"
+    assert say(LogNormal(1.0, 1.0)) == "known exactly"
+    assert say(LogitNormal(0.5, 0.9)) == "0.5 to 0.9"
 
 
 def test_medians_of_rates_are_exact_fractions_where_there_are_units(read):
