@@ -9,7 +9,8 @@ _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1),
 def say_time(time_s: float) -> str:
     """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
     unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
-    return f"{digits(time_s / seconds)} {unit}{'s' if unit in ('day', 'year') and time_s != seconds else ''}"
+    amount = digits(time_s / seconds)
+    return f"{amount} {unit}{'s' if unit in ('day', 'year') and amount != '1' else ''}"
 
 
 def say_rate(rate_per_s: float) -> str:

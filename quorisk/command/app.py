@@ -33,6 +33,16 @@ Overrides = Annotated[
         show_default=False,
     ),
 ]
+Conf = Annotated[
+    list[str],
+    typer.Option(
+        "--conf",
+        metavar="spark.KEY=VALUE",
+        help="a Spark setting; may be given several times",
+        default_factory=list,
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Json, app, print_json
+from quorisk.command.app import Conf, Json, app, print_json
 from quorisk.kernels.errors import ConfigError
 
 
@@ -16,15 +16,7 @@ def rates_verb(
     data: Annotated[
         list[Path], typer.Argument(metavar="DATA...", help="files, or folders of them", show_default=False)
     ],
-    conf: Annotated[
-        list[str],
-        typer.Option(
-            metavar="spark.KEY=VALUE",
-            help="a Spark setting; may be given several times",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
+    conf: Conf,
     profile: Annotated[str, typer.Option(help="profile for all figures that the data do not tell")] = "bookkeeper_ssd",
     of: Annotated[
         str,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, app, load, print_json
+from quorisk.command.app import Conf, File, Json, Overrides, app, load, print_json
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import counted
 
@@ -21,15 +21,7 @@ def run_verb(
     file: File,
     out: Annotated[Path, typer.Option(help="folder for the results", file_okay=False, show_default=False)],
     overrides: Overrides,
-    conf: Annotated[
-        list[str],
-        typer.Option(
-            metavar="spark.KEY=VALUE",
-            help="a Spark setting; may be given several times",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
+    conf: Conf,
     master: Annotated[str | None, typer.Option(help="Spark master (default: all cores of this machine)")] = None,
     budget_s: Annotated[
         float | None,

@@ -22,11 +22,11 @@ def rates(answer: Answer, out: Console) -> None:
     if answer.fleet and answer.fleet.groups:
         _models(answer.fleet, out)
     table = show.make_table("key", "from the data", "90 %", answer.base.name)
+    table.columns[0].min_width = max((len(each.key) for each in answer.findings), default=0)
     for each in answer.findings:
         if each.key:
-            low, high = (_said(each, float(each.known.quantile(level))) for level in (0.05, 0.95))
             default = _default(each, each.default) if each.default else ""
-            table.add_row(each.key, _said(each, each.known.median), f"{low} to {high}", escape(default))
+            table.add_row(each.key, _said(each, each.known.median), _interval(each), escape(default))
     if any(each.key for each in answer.findings):
         out.print(table)
     for each in answer.findings:
@@ -72,6 +72,13 @@ def _counts(each: dict[str, float]) -> tuple[str, ...]:
 
 def _said(found: Finding, value: float) -> str:
     return share(value) if found.observed.kind.in_trials else say_rate(value)
+
+
+def _interval(found: Finding) -> str:
+    """90 % of what is known; a unit that both ends have is said once: 0.9 to 2.1 % / year."""
+    low, high = (_said(found, float(found.known.quantile(level))) for level in (0.05, 0.95))
+    amount, _, unit = low.partition(" ")
+    return f"{amount} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"
 
 
 def _default(found: Finding, default: Stated) -> str:
