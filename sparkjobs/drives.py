@@ -3,11 +3,11 @@
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,6 @@ from quorisk.analysis.rates.fleet import Fleet
 from quorisk.analysis.rates.told import Told, together
 from quorisk.sparkjobs.session import spark
 
-HERE_BYTES = 1 << 28
-"""Files that have no more in all are read by this process: Spark would take longer to start."""
 TASK_BYTES, TASK_FILES = 96 << 20, 12
 """A task has no fewer of both, if there are enough: days of a drive that one task reads travel together."""
 _POLL_S = 0.2
@@ -29,32 +27,43 @@ _TOLD = -1
 """The key of what tasks tell, among the numbers of parts."""
 _GROUP = "quorisk-drives"
 
+Progress = Callable[[int], None]
+"""Is called with bytes that have been read."""
 
-def read(
-    paths: Sequence[Path],
-    last_day: int,
-    master: str | None = None,
-    settings: Mapping[str, str] | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Fleet:
-    """Returns the fleet of files of drive statistics, read on Spark if there is much of them or a `master` is given.
 
-    Rows dated after `last_day` (days since 1970) are not believed. `progress` is called with bytes that have been read.
-    Raises ConfigError if Spark does not start, and RunError if it fails.
+def here(paths: Sequence[Path], last_day: int, progress: Progress | None = None) -> Fleet:
+    """Returns the fleet of files of drive statistics, read by this process.
+
+    Rows dated after `last_day` (days since 1970) are not believed.
     """
-    if master is None and not settings and sum(map(_size, paths)) <= HERE_BYTES:
-        return fleet.added([_here(paths, last_day, progress)])
-    with ExitStack() as stack:
-        log = Path(stack.enter_context(TemporaryDirectory(prefix="quorisk-drives-")), "spark.log")
-        context = stack.enter_context(spark(master, settings or {}, log, name="quorisk rates"))
-        return fleet.added(_parts(context, paths, last_day, progress))
-
-
-def _here(paths: Sequence[Path], last_day: int, progress: Callable[[int], None] | None) -> Fleet:
     told: Told = {}
     runs = list(drives.runs_of(_counted(paths, progress or (lambda size: None)), last_day, told))
     found = fleet.fleet_of(pa.concat_tables([drives.RUNS.empty_table(), *runs]))
-    return found._replace(told=together([told, found.told]))
+    return fleet.added([found._replace(told=together([told, found.told]))])
+
+
+def on_spark(
+    paths: Sequence[Path],
+    last_day: int,
+    master: str | None,
+    settings: Mapping[str, str],
+    progress: Progress | None = None,
+) -> Fleet:
+    """Returns what `here` does, read on Spark with `session.spark`'s `master` and `settings`.
+
+    Raises ConfigError if Spark does not start, and RunError if it fails; then what it had to say is left in a file.
+    """
+    with NamedTemporaryFile(prefix="quorisk-rates-", suffix=".log", delete=False) as file:
+        log = Path(file.name)
+    with spark(master, settings, log, name="quorisk rates") as context:
+        found = fleet.added(_parts(context, paths, last_day, progress))
+    log.unlink()
+    return found
+
+
+def size(paths: Iterable[Path]) -> int:
+    """Returns the bytes of files, as far as they can be seen."""
+    return sum(map(_size, paths))
 
 
 def _counted(paths: Iterable[Path], done: Callable[[int], None]) -> Iterator[Path]:
@@ -71,9 +80,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _parts(
-    context: SparkContext, paths: Sequence[Path], last_day: int, progress: Callable[[int], None] | None
-) -> list[Fleet]:
+def _parts(context: SparkContext, paths: Sequence[Path], last_day: int, progress: Progress | None) -> list[Fleet]:
     tasks = _tasks(paths, context.defaultParallelism)
     done: Accumulator[int] = context.accumulator(0)
     num_parts = max(context.defaultParallelism, len(tasks) // 4)
@@ -99,7 +106,7 @@ def _parts(
                 wait([job], _POLL_S)
 
 
-def _advance(progress: Callable[[int], None] | None, told: int, done: int) -> int:
+def _advance(progress: Progress | None, told: int, done: int) -> int:
     if progress and done > told:
         progress(done - told)
     return done
@@ -107,7 +114,7 @@ def _advance(progress: Callable[[int], None] | None, told: int, done: int) -> in
 
 def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:
     """Files in the order of their names, so that those of days in a row come together, as many tasks as suit."""
-    suit = min(sum(map(_size, paths)) // TASK_BYTES, len(paths) // TASK_FILES)
+    suit = min(size(paths) // TASK_BYTES, len(paths) // TASK_FILES)
     number = min(max(suit, 4 * cores), len(paths))
     ends = [len(paths) * i // number for i in range(number + 1)]
     in_order = sorted(paths)

@@ -16,8 +16,11 @@ from quorisk.analysis.rates.incidents import Watched
 from quorisk.analysis.rates.told import Told, together
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.protocols import registry
-from quorisk.sparkjobs import drives as drives_on_spark
+from quorisk.sparkjobs import drives as statistics
 from quorisk.sparkjobs import settings
+
+HERE_BYTES = 1 << 28
+"""Drive statistics that have no more in all are read by this process: Spark would take longer to start."""
 
 
 class Asked(NamedTuple):
@@ -46,7 +49,8 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
     base = profiles.find(asked.profile, Path())
     told: Told = {}
     files = sorted_out(asked.data, told)
-    spark = settings.check(asked.master, asked.conf)
+    on_spark = asked.master is not None or bool(asked.conf) or statistics.size(files.drives) > HERE_BYTES
+    spark = settings.check(asked.master, asked.conf) if on_spark else {}
     observed = []
     if files.incidents:
         watched = _watched(asked, files.incidents[0])
@@ -58,7 +62,10 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
         observed += metrics.read(files.metrics, told)
     fleet = None
     if files.drives:
-        fleet = drives_on_spark.read(files.drives, drives.today(), asked.master, spark, progress)
+        if on_spark:
+            fleet = statistics.on_spark(files.drives, drives.today(), asked.master, spark, progress)
+        else:
+            fleet = statistics.here(files.drives, drives.today(), progress)
         told = together([told, fleet.told])
     found = findings(observed, fleet, asked.of, registry.evidence(base.protocol), _defaults(base))
     if not found:
@@ -69,8 +76,7 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
 
 def size(data: Sequence[Path]) -> int:
     """Returns the bytes of files, and of those in folders: how much there is to read."""
-    files = (each for path in data for each in (path.rglob("*") if path.is_dir() else [path]))
-    return sum(each.stat().st_size for each in files if each.is_file())
+    return statistics.size(each for path in data for each in (path.rglob("*") if path.is_dir() else [path]))
 
 
 def _watched(asked: Asked, path: Path) -> Watched:

@@ -23,8 +23,8 @@ def test_a_fleet_is_the_same_on_spark_and_in_one_process(tmp_path):
         paths.append(write(tmp_path / f"{day}.csv", [*rows, *rows[:1], "half a li"]))
     paths.append(write(tmp_path / "bad.csv", [], "x,y"))
     seen: list[int] = []
-    here = drives.read(paths, statistics.today())
-    there = drives.read(paths, statistics.today(), "local[2]", progress=seen.append)
+    here = drives.here(paths, statistics.today())
+    there = drives.on_spark(paths, statistics.today(), "local[2]", {}, seen.append)
     assert here.num_drives == there.num_drives == 50
     assert {odd: seen.times for odd, seen in here.told.items()} == {odd: seen.times for odd, seen in there.told.items()}
     assert here.told[statistics.NOT_STATISTICS].times == 1
