@@ -16,6 +16,10 @@ EXPOSURE, AVAILABILITY = "exposure", "availability"
 """What a breach may be about, if it is no error; see `Invariant.about`."""
 LOST_MESSAGE = "lost message"
 """The kind of fault that is no action's."""
+MESSAGE_LOSS = "message_loss"
+"""The probability with which messages are lost; a key of `[faults]`, as those of `Model.probabilities` are."""
+EVERYTHING = 64
+"""As `Action.shared`: all instances of the action, in all its words, share its rate."""
 
 INSTANCE_BITS = 6
 """An instance is word * 64 + bit: the bit's place in the tuple of masks that `Action.enabled` returns."""
@@ -29,11 +33,23 @@ class Action(NamedTuple):
     enabled: Callable[[Any, Any], tuple[Any, ...]]
     """`enabled(state, params)`: a tuple of int64 masks, a bit for each instance that is enabled now."""
     sends: Callable[[Any, Any, Any], Any]
-    """`sends(state, params, instance)`: int64 mask, a bit for each message that the instance would send."""
+    """`sends(state, params, instance)`: int64 mask, a bit for each message that the instance would send, or for each
+    thing that it may lose; see `lost_with`."""
     apply: Callable[[Any, Any, Any, Any], Any]
     """`apply(state, params, instance, lost)`: the next state; `lost` is the subset of `sends` that is lost."""
     fault: str = ""
     """The kind of fault that it is, such as "lost bookie"; "" if it is none."""
+    counts: str = ""
+    """What its rate counts, a sentence: who or what does it so often."""
+    shared: int = 1
+    """How many neighbouring instances of a word, aligned, share the rate: one of such a group goes off at the rate, each
+    that is enabled as likely as the others. EVERYTHING if all instances are one group."""
+    lost_with: str = MESSAGE_LOSS
+    """The probability with which each member of `sends` is lost, independently. Members are messages if it is
+    MESSAGE_LOSS; else they are no messages, and are not counted as such."""
+    needs: str = ""
+    """The parameter without which it never happens (0 or off); its rate plays no part then. For an action that the model
+    got after its version: where that is off, runs and identities are what they were."""
 
 
 class Invariant(NamedTuple):
@@ -62,6 +78,9 @@ class Parameter(NamedTuple):
     """The value where a file gives none, if it is another than `default_value` would say."""
     repair: bool = False
     """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
+    later: bool = False
+    """The model got it after its version: where it has its default, points are what they were, and so is their
+    identity."""
 
     @property
     def default_value(self) -> Any:
@@ -84,6 +103,13 @@ class Condition(NamedTuple):
     key: str
     allowed: str
     holds: Callable[[Mapping[str, Any]], bool]
+
+
+class Probability(NamedTuple):
+    """A key of `[faults]`: with which probability each member of some actions' subsets is lost; 0 by default."""
+
+    name: str
+    doc: str
 
 
 def one_choice(params: Any) -> int:
@@ -127,7 +153,7 @@ class Model(NamedTuple):
     widths: Any
     """A state whose integers are the bits that each field needs: how the search packs states."""
     max_sends: int
-    """Messages that one action instance sends at most: bits 0 to max_sends - 1 of `sends`."""
+    """Members of `sends` of one action instance at most: its bits 0 to max_sends - 1."""
     initial_choices: Callable[[Any], int] = one_choice
     """`initial_choices(params)`: the number of initial states."""
     limits: tuple[str, ...] = ()
@@ -137,6 +163,8 @@ class Model(NamedTuple):
     there, apart from steps that only change such things, is as likely as before. Heads keep such states alone."""
     alike: Alike | None = None
     """Its things that are alike, if it has any."""
+    probabilities: tuple[Probability, ...] = ()
+    """Those besides MESSAGE_LOSS that its actions are `lost_with`."""
 
 
 def smallest_params(model: Model) -> Any:

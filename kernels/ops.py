@@ -144,12 +144,13 @@ def lowest_bit(mask):
 
 
 @jitable
-def nth_bit_branch_free(mask, n):
-    """`nth_bit` of a traced or compiled value, without a branch."""
+def nth_bit_branch_free(mask, n, size=64):
+    """`nth_bit` of a traced or compiled value below 2**size, without a branch."""
     position = 0
     for width in (32, 16, 8, 4, 2, 1):
-        below = popcount((mask >> position) & ((1 << width) - 1))
-        upper = n >= below
-        position = where(upper, position + width, position)
-        n = where(upper, n - below, n)
+        if width < size:
+            below = popcount((mask >> position) & ((1 << width) - 1))
+            upper = n >= below
+            position = where(upper, position + width, position)
+            n = where(upper, n - below, n)
     return position

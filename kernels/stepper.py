@@ -5,7 +5,7 @@ as machine code at the place where compiled code asks for it: several times fast
 itself, and what two guards share is computed once.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,13 +15,24 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from quorisk.kernels import rule
 from quorisk.kernels.compiled import element, leaf_paths
 from quorisk.kernels.machine_code import HAS_PDEP
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import bits, same
-from quorisk.kernels.tracing.general import CHOICE, FATES, INSTANCE, LOST, STATE, GeneralModel, general
+from quorisk.kernels.tracing.general import (
+    CHOICE,
+    FATES,
+    GROUP,
+    INSTANCE,
+    LOST,
+    PICKED,
+    STATE,
+    GeneralModel,
+    general,
+)
 from quorisk.kernels.tracing.machine import I64, Value, constant
 from quorisk.kernels.tracing.machine import intrinsic as intrinsic_of
 
@@ -35,8 +46,12 @@ class Stepper(NamedTuple):
     """`initial(params, choice)`: the initial state of that number."""
     guards: Any
     """`guards(state, params, masks)`: writes every action's words of enabled instances to masks[0], ..."""
+    groups: Any
+    """`groups(state, params, masks)`: writes the words of `rule.group_words`, of groups with a member enabled."""
+    member: Any
+    """`member(state, params, action, group, picked)`: see `rule.member`."""
     sends: Any
-    """`sends(state, params, action, instance)`: mask of the messages that would be sent."""
+    """`sends(state, params, action, instance)`: mask of what may be lost, such as the messages that would be sent."""
     sends_of: Any
     """`sends_of(wide, params, action, instance)`: what `sends` says, of the state of a wide row."""
     effect_of: Any
@@ -50,7 +65,7 @@ class Stepper(NamedTuple):
     """
     take: Any
     """`take(state, params, action, instance, fates)`: the next state, the number of messages sent, and a mask of those
-    lost. Message j of them, counted from the lowest bit, is lost if bit j of `fates` is set."""
+    lost. Member j of the subset, counted from the lowest bit, is lost if bit j of `fates` is set."""
     forget: Any
     """`forget(state, params)`: the state without what nothing asks for any more."""
     broken: Any
@@ -66,7 +81,9 @@ def stepper(model: Model) -> Stepper:
     return Stepper(
         initial_choices=_initial_choices(emit),
         initial=_initial(emit),
-        guards=_guards(emit),
+        guards=_words(emit, emit.model.masks),
+        groups=_words(emit, emit.model.groups),
+        member=_member(emit),
         sends=_sends(emit),
         sends_of=_sends_of(emit),
         effect_of=_effect_of(emit),
@@ -79,7 +96,7 @@ def stepper(model: Model) -> Stepper:
 
 
 def may_send_more_than(model: Model, num: int) -> list[int]:
-    """The places of the actions that may send more than `num` messages at once."""
+    """The places of the actions whose subset may have more than `num` members."""
     return [i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num]
 
 
@@ -88,6 +105,8 @@ class _Emit:
 
     def __init__(self, model: Model) -> None:
         self.model: GeneralModel = general(model)
+        self.sharing = [i for i, action in enumerate(model.actions) if action.shared > 1]
+        self.loses_messages = [not place for place in rule.losses(model)]
         self.state_type = numba.typeof(model.initial(smallest_params(model), 0))
         self.paths = leaf_paths(self.state_type)
         self.fields = fields_of(model.widths)
@@ -164,18 +183,35 @@ def _initial(emit: _Emit) -> Any:
     return initial
 
 
-def _guards(emit: _Emit) -> Any:
+def _words(emit: _Emit, words: Sequence[Any]) -> Any:
     @intrinsic
-    def guards(typing_context, state, params, masks):
+    def write(typing_context, state, params, masks):
         def generate(context, builder, call, args):
-            value = emit.values(builder, emit.model.masks, *args[:2], {})
-            for i, mask in enumerate(emit.model.masks):
-                builder.store(value(mask), element(context, builder, masks, args[2], constant(I64, i)))
+            value = emit.values(builder, words, *args[:2], {})
+            for i, word in enumerate(words):
+                builder.store(value(word), element(context, builder, masks, args[2], constant(I64, i)))
             return context.get_dummy_value()
 
         return types.void(state, params, masks), generate
 
-    return guards
+    return write
+
+
+def _member(emit: _Emit) -> Any:
+    @intrinsic
+    def member(typing_context, state, params, action, group, picked):
+        def generate(context, builder, call, args):
+            result = cgutils.alloca_once_value(builder, args[3])
+            with _Switch(builder, args[2]) as switch:
+                for i in emit.sharing:
+                    switch.case(i)
+                    found, given = emit.model.members[i], {GROUP: args[3], PICKED: args[4]}
+                    builder.store(emit.values(builder, [found], *args[:2], given)(found), result)
+            return builder.load(result)
+
+        return types.int64(state, params, types.int64, types.int64, types.int64), generate
+
+    return member
 
 
 def _sends(emit: _Emit) -> Any:
@@ -314,6 +350,7 @@ def _take(emit: _Emit) -> Any:
                     value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
                     if not same(sent, 0):
                         given[LOST] = value(lost)
+                    if not same(sent, 0) and emit.loses_messages[i]:
                         builder.store(given[LOST], all_lost)
                         builder.store(Value(builder, value(sent)).popcount().value, num_sent)
                     for place, after in changed.items():

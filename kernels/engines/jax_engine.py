@@ -150,7 +150,7 @@ def _queue(model: Model, points: Points, jobs: Sequence[Job], seed: int, recordi
         params=tuple(points.params[point].T),
         weights=tuple(points.weights[point].T),
         accepts=tuple(points.accepts[point].T) if (points.accepts < ALWAYS).any() else (),
-        loss=points.losses[point],
+        losses=tuple(points.losses[point].T),
         max_steps=points.max_steps[point],
         horizon=points.horizons[point],
     )

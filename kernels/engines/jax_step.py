@@ -20,6 +20,7 @@ from quorisk.kernels.engines.philox import (
     is_accepted,
     later_fates,
     multiply_high,
+    pick,
     place,
     settled_fates,
 )
@@ -33,13 +34,13 @@ from quorisk.kernels.model import (
     exposure_mask,
     exposures,
     fault_bits,
-    instance_words,
     leaves,
 )
 from quorisk.kernels.ops import as_int64, as_uint64, nth_bit, popcount
+from quorisk.kernels.rule import group_words, losses
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.expressions import same
-from quorisk.kernels.tracing.general import CHOICE, INSTANCE, PARAMS, STATE, GeneralModel, general
+from quorisk.kernels.tracing.general import CHOICE, GROUP, INSTANCE, PARAMS, PICKED, STATE, GeneralModel, general
 from quorisk.kernels.tracing.general import LOST as MESSAGES_LOST
 
 _once = jax.lax.optimization_barrier
@@ -70,18 +71,18 @@ class Settings(NamedTuple):
     """What a run of a job depends on; in tables the first axis is the job. See `points.Points`."""
 
     params: tuple[Any, ...]  # int64, the leaves of Params
-    weights: tuple[Any, ...]  # int64, by word of instances, the last one for the end of a lifetime
+    weights: tuple[Any, ...]  # int64, by word of groups, the last one for the end of a lifetime
     accepts: tuple[Any, ...]  # uint64, likewise; empty if everything is always accepted
-    loss: Any  # uint64
+    losses: tuple[Any, ...]  # uint64
     max_steps: Any  # int64
     horizon: Any  # float64
 
 
 class _Drawn(NamedTuple):
-    """An action instance; `action` is the number of actions at the end of a lifetime, -1 if nothing is to be done."""
+    """A group; `action` is the number of actions at the end of a lifetime, -1 if nothing is to be done."""
 
     action: Any
-    instance: Any
+    group: Any
     accept: Any
 
 
@@ -127,7 +128,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     given: dict[Any, Any] = {}
     arrays = Answers(model, settings.params, lane.state, given)
     running = lane.outcome == RUNNING
-    broken_now, masks = arrays.get(arrays.model.broken, 32), [arrays.get(mask, 64) for mask in arrays.model.masks]
+    broken_now, masks = arrays.get(arrays.model.broken, 32), [arrays.get(mask, 64) for mask in arrays.model.groups]
     broken_now, masks = _once((broken_now, masks))
     newly_broken = jnp.where(running, broken_now & ~lane.broken_mask, 0)
     changed = jnp.where(running, (broken_now ^ lane.exposing) & exposure_mask(model), 0)
@@ -141,7 +142,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     total = sums[-1]
 
     block = as_uint64(lane.attempt) * np.uint64(RETRY)
-    source = seed, as_uint64(lane.run), as_uint64(lane.steps + 1), block, settings.loss
+    source = seed, as_uint64(lane.run), as_uint64(lane.steps + 1), block, settings.losses[0]
     choose, wait, fates = first_draws(source)
     drawn = _draw(model, settings, masks, sums, as_int64(place(choose, as_uint64(total), source)))
     accepted = is_accepted(drawn.accept, source) if settings.accepts else True
@@ -157,12 +158,18 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     waited = goes_on | (running & (outcome == HORIZON))
 
     drawn = _once(drawn._replace(action=jnp.where(moves, drawn.action, -1)))
-    given[INSTANCE] = drawn.instance
+    given |= {GROUP: drawn.group, PICKED: pick(source)}
+    members = [
+        arrays.get(member, 64) if action.shared > 1 else drawn.group
+        for action, member in zip(model.actions, arrays.model.members, strict=True)
+    ]
+    given[INSTANCE] = _select(drawn.action, drawn.group, members)
     sent = _select(drawn.action, jnp.int64(0), [arrays.get(sent, 64) for sent in arrays.model.sends])
-    fates = _all_fates(model, fates, source)
+    fates = _all_fates(model, settings, drawn.action, fates, source)
     given[MESSAGES_LOST] = lost = _once(_deposit(fates, sent, model.max_sends))
+    messages = _select(drawn.action, sent, [jnp.int64(0) if loss else sent for loss in losses(model)])
     after = applied(arrays, lane.state, drawn.action)
-    met = _select(drawn.action, 0, fault_bits(model)) | jnp.asarray(lost != 0, jnp.int32)
+    met = _select(drawn.action, 0, fault_bits(model)) | jnp.asarray(lost & messages != 0, jnp.int32)
     return Lane(
         job=lane.job,
         run=lane.run,
@@ -174,7 +181,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
         first_steps=tuple(first_steps),
         steps=lane.steps + moves,
         attempt=jnp.where(goes_on & ~moves, lane.attempt + 1, 0),
-        messages=lane.messages + popcount(jnp.asarray(sent, jnp.int64)),
+        messages=lane.messages + popcount(jnp.asarray(messages, jnp.int64)),
         time=jnp.where(waited, jnp.minimum(time, settings.horizon), lane.time),
         exposed=tuple(exposed),
     )
@@ -207,14 +214,15 @@ class Answers(Arrays):
 def _outputs(model: GeneralModel) -> list[Any]:
     """All that a run is asked for."""
     return [
-        *(model.initial_choices, *model.initial, *model.masks, model.broken, model.outcome, *model.sends),
+        *(model.initial_choices, *model.initial, *model.groups, model.broken, model.outcome, *model.sends),
+        *model.members,
         *(leaf for after in model.after for leaf in after),
     ]
 
 
 def _draw(model: Model, settings: Settings, masks: Any, sums: Any, chosen: Any) -> _Drawn:
-    """The instance in whose share of the total `chosen` lies: the words' shares end at `sums`."""
-    words = [*instance_words(model), (len(model.actions), 0)]
+    """The group in whose share of the total `chosen` lies: the words' shares end at `sums`."""
+    words = [*group_words(model), (len(model.actions), 0)]
     accepts: Any = settings.accepts or (None,) * len(words)
     action, first, before = jnp.int64(0), jnp.int64(0), jnp.int64(0)
     mask, weight, accept = masks[0], settings.weights[0], accepts[0]
@@ -247,10 +255,15 @@ def applied(arrays: Answers, state: Sequence[Any], action: Any) -> tuple[Any, ..
     )
 
 
-def _all_fates(model: Model, fates: Any, source: Any) -> Any:
-    """Bit j: the j-th message sent in this step, counted from the lowest bit, is lost."""
+def _all_fates(model: Model, settings: Settings, action: Any, fates: Any, source: Any) -> Any:
+    """Bit j: the j-th member of the step's subset, counted from the lowest bit, is lost; `fates` is what block 0 says
+    of messages."""
     if model.max_sends == 0:
         return jnp.int64(0)
+    if any(losses(model)):
+        loss = _select(action, settings.losses[0], [settings.losses[place] for place in losses(model)])
+        source = (*source[:-1], loss)
+        fates = first_draws(source)[2]
     fates = settled_fates(fates, source)
     return fates | later_fates(source, model.max_sends) if model.max_sends > FIRST_MESSAGES else fates
 

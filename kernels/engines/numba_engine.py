@@ -1,6 +1,6 @@
 """The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import islice
@@ -15,12 +15,14 @@ from quorisk.kernels.engines.philox import (
     OPEN,
     again,
     draw_pair,
+    fates_of,
     first_draws,
     highest_place,
     is_accepted,
     later_fates,
     lowest_place,
     multiply_high,
+    pick,
     place,
     settled_fates,
 )
@@ -35,12 +37,11 @@ from quorisk.kernels.model import (
     exposure_mask,
     exposures,
     fault_bits,
-    instance_words,
-    num_words,
     smallest_params,
 )
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
 from quorisk.kernels.packing import spread, wide_row
+from quorisk.kernels.rule import group_words, losses
 from quorisk.kernels.stepper import may_send_more_than, stepper
 
 NAME = "numba"
@@ -50,7 +51,7 @@ _AHEAD = 8
 
 
 class Words(NamedTuple):
-    """What is known of each word of instances, int64 by word."""
+    """What is known of each word of groups (`rule.group_words`), int64 by word."""
 
     action: np.ndarray
     first: np.ndarray
@@ -64,6 +65,8 @@ class Limits(NamedTuple):
 
     loss: np.uint64
     """The probability that a message is lost, in units of 2**-63."""
+    losses: np.ndarray
+    """Likewise, uint64 by action: the probability with which what it may lose is lost."""
     max_steps: np.int64
     horizon: np.float64
 
@@ -71,8 +74,8 @@ class Limits(NamedTuple):
 class Room(NamedTuple):
     """Where a run keeps what does not fit into registers; the next one uses it again."""
 
-    masks: np.ndarray  # int64 by word, the instances that are enabled
-    sums: np.ndarray  # int64 by word, the weight of those instances, of this word and all before it
+    masks: np.ndarray  # int64 by word, the groups with a member enabled
+    sums: np.ndarray  # int64 by word, the weight of those groups, of this word and all before it
     first_steps: np.ndarray  # int64 by invariant, the step at which it broke
     exposed: np.ndarray  # float64 by exposure, how long it lasted
     draws: np.ndarray  # int64, the random numbers of the next steps
@@ -156,15 +159,16 @@ def _split(job: Job) -> Iterator[Job]:
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
     """What compiled code is told of a point, in the order of `_batch`."""
     like, words = _tables(model)
-    limits = Limits(points.losses[point], points.max_steps[point], points.horizons[point])
+    by_action = points.losses[point][np.array(losses(model))]
+    limits = Limits(points.losses[point, 0], by_action, points.max_steps[point], points.horizons[point])
     weights = points.weights[point], points.accepts[point]
     return like, points.params[point], *weights, words, limits, points.time_units[point], points.starts
 
 
 @cache
 def _tables(model: Model) -> tuple[Any, Words]:
-    """Params for their type, and what is known of each word of instances."""
-    action, first = np.array(instance_words(model), np.int64).T
+    """Params for their type, and what is known of each word of groups."""
+    action, first = np.array(group_words(model), np.int64).T
     return smallest_params(model), Words(action.copy(), first.copy(), np.array(fault_bits(model), np.int64)[action])
 
 
@@ -172,17 +176,24 @@ def _tables(model: Model) -> tuple[Any, Words]:
 def engine(model: Model) -> Any:
     """The compiled batch function of a model."""
     steps = stepper(model)
-    sizes: dict[str, Any] = {"num_words": sum(num_words(model)), "num_invariants": len(model.invariants)}
+    sizes: dict[str, Any] = {"num_words": len(group_words(model)), "num_invariants": len(model.invariants)}
     sizes["num_wide"] = len(wide_row(model.initial(smallest_params(model), 0), model.widths))
     sizes["exposed_places"] = np.array(exposures(model), np.int64)
     one = bind(
         _run,
         model.name,
         add_up=bind(_add_up, model.name, **sizes),
-        guards=steps.guards,
+        groups=steps.groups,
         take=steps.take,
-        sends=steps.sends,
-        many_sent=sum(1 << i for i in may_send_more_than(model, FIRST_MESSAGES)),
+        special=_mask(_special(model)),
+        settle=bind(
+            _settle,
+            model.name,
+            sends=steps.sends,
+            member=steps.member,
+            sharing=_mask(i for i, action in enumerate(model.actions) if action.shared > 1),
+            losing_else=_mask(i for i, loss in enumerate(losses(model)) if loss),
+        ),
         broken=steps.broken,
         max_sends=model.max_sends,
         begin=bind(
@@ -201,10 +212,21 @@ def engine(model: Model) -> Any:
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)
 
 
+def _special(model: Model) -> set[int]:
+    """The places of the actions of which block 0 does not say all."""
+    others = {i for i, (action, loss) in enumerate(zip(model.actions, losses(model), strict=True)) if action.shared > 1 or loss}
+    return others.union(may_send_more_than(model, FIRST_MESSAGES))
+
+
+def _mask(places: Iterable[int]) -> int:
+    return sum(1 << place for place in places)
+
+
 # Templates, with the names that are bound by `engine`
 
-add_up = begin = broken = data_loss = exposed_places = exposure = guards = initial = initial_choices = LATE
-many_sent = max_sends = num_invariants = num_wide = outcome = run_one = sends = take = unpack = LATE
+add_up = begin = broken = data_loss = exposed_places = exposure = groups = initial = initial_choices = LATE
+losing_else = max_sends = member = num_invariants = num_wide = outcome = run_one = sends = settle = LATE
+sharing = special = take = unpack = LATE
 
 
 def _run(params, weights, accepts, words, limits, starts, seed, run, room):
@@ -229,7 +251,7 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
             if newly_broken & data_loss:
                 ended = LOST
                 break
-        guards(state, params, masks)
+        groups(state, params, masks)
         total = add_up(weights, masks, sums)
         if total == 0:
             ended = outcome(state, params)
@@ -262,10 +284,8 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
         action, instance = words.action[word], words.first[word] + nth_bit(masks[word], nth)
-        if many_sent >> action & 1:
-            num_sent = popcount(sends(state, params, action, instance))
-            if num_sent > FIRST_MESSAGES:
-                fates |= later_fates(source, num_sent)
+        if special >> action & 1:
+            instance, fates = settle(state, params, action, instance, fates, source, limits.losses)
         state, sent, lost = take(state, params, action, instance, fates)
         messages += sent
         met_mask |= words.met[word] | as_int64(lost != 0)
@@ -274,8 +294,22 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
     return ended, broken_mask, met_mask, step, messages, time
 
 
+def _settle(state, params, action, group, fates, source, losses):
+    """The instance that goes off of a group, and the fates of all that it may lose."""
+    instance = group
+    if sharing >> action & 1:
+        instance = member(state, params, action, group, pick(source))
+    num = popcount(sends(state, params, action, instance))
+    if losing_else >> action & 1:
+        seed, run, step, block, _ = source
+        fates = fates_of((seed, run, step, block, losses[action]), num)
+    elif num > FIRST_MESSAGES:
+        fates |= later_fates(source, num)
+    return instance, fates
+
+
 def _add_up(weights, masks, sums):
-    """The weight of all instances that are enabled; `sums` has those of the first 1, 2, ... words."""
+    """The weight of all groups with a member enabled; `sums` has those of the first 1, 2, ... words."""
     total = 0
     for word in range(num_words):
         total += weights[word] * popcount(masks[word])
@@ -285,7 +319,7 @@ def _add_up(weights, masks, sums):
 
 @jitable
 def _choose(weights, masks, sums, choose):
-    """The word of instances and the instance in it that 32 bits lead to, and whether further bits may change that."""
+    """The word of groups and the group in it that 32 bits lead to, and whether further bits may change that."""
     total = as_uint64(sums[-1])
     lowest, highest = as_int64(lowest_place(choose, total)), as_int64(highest_place(choose, total))
     word = 0
@@ -324,8 +358,8 @@ def _begin(params, starts, wide, seed, run):
 
 @jitable_apart
 def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fates, source):
-    """The word of instances and the instance in it that the draws lead to if all their bits count, the time by then,
-    and the fates and the block of the attempt at which an instance was accepted."""
+    """The word of groups and the group in it that the draws lead to if all their bits count, the time by then, and the
+    fates and the block of the attempt at which a group was accepted."""
     total = sums[-1]
     while True:
         drawn = as_int64(place(choose, as_uint64(total), source))
@@ -345,7 +379,7 @@ def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fate
 @jitable
 def _draw_ahead(seed, run, step, loss, draws):
     """The random numbers of the next steps all at once, as they do not depend on states: for each step what chooses
-    the instance, the wait, and the fates of messages.
+    the group, the wait, and the fates of messages.
 
     A loop without branches over one array, so that it becomes SIMD code.
     """

@@ -20,6 +20,9 @@ answer.
     block 1               first half: the 64 bits that follow word 0; second half: whether an instance is accepted
     block 2 + j // 2      half j % 2: 48 low bits that follow the fate of message j; of those beyond the first four the
                           upper 63 bits are all that there is
+    block PICK            first half: which member of a group goes off, where instances share a rate
+
+What an action loses with another probability than messages are is drawn from the same bits as their fates.
 
 So an instance of weight w in a total of W is chosen with probability w/W to within 2**-96, and a message is lost with
 probability loss/2**63 exactly. A wait has 32 bits: its distribution function is within 2**-32, its scale within 3e-8,
@@ -29,6 +32,7 @@ anew from blocks that are counted RETRY further on.
 
 import numpy as np
 
+from quorisk.kernels.rule import PICK_BITS
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, leading_zeros, where
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -40,6 +44,8 @@ FIRST_MESSAGES = 4
 """Messages of a step whose fates block 0 decides, nearly always."""
 OPEN = FIRST_MESSAGES
 """The lowest of the bits of `first_draws`' fates that say which ones it left open."""
+PICK = 1 << 7
+"""The block, after those of all messages, that says which member of a group goes off (`rule.member`)."""
 RETRY = 1 << 8
 """Blocks from one attempt at a step to the next."""
 _REST_BITS = np.uint64(48)
@@ -158,6 +164,20 @@ def later_fates(source, num):
         lost |= as_int64(first >> np.uint64(1) < loss) << 2 * pair
         lost |= as_int64(second >> np.uint64(1) < loss) << 2 * pair + 1
     return lost
+
+
+@jitable_apart
+def fates_of(source, num):
+    """The fates of members 0 to num - 1 of a subset, or of more, as a mask: all of them drawn with the source's loss."""
+    _, _, fates = first_draws(source)
+    return settled_fates(fates, source) | later_fates(source, num)
+
+
+@jitable_apart
+def pick(source):
+    """A random number below 2**PICK_BITS, which says which member of a group goes off."""
+    seed, run, step, block, _ = source
+    return as_int64(draw_pair(seed, run, step, block + np.uint64(PICK))[0] >> np.uint64(64 - PICK_BITS))
 
 
 @jitable

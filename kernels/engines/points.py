@@ -9,7 +9,8 @@ import numpy as np
 
 from quorisk.kernels.engines.philox import LOG2_UNIT
 from quorisk.kernels.engines.starts import NO_STARTS, Starts
-from quorisk.kernels.model import Model, leaves, num_words
+from quorisk.kernels.model import MESSAGE_LOSS, Model, leaves
+from quorisk.kernels.rule import group_words, loss_names
 
 LOSS_UNIT = 2.0**-63
 _LIKE = {round(least / LOSS_UNIT): round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
@@ -38,15 +39,27 @@ class Point(NamedTuple):
     """Mean of the exponential model time after which a run ends; infinite for none."""
     time_unit: str | None = None
     """"s" if rates and times are physical; None if the file gives them without a unit. No engine asks."""
+    other_losses: Mapping[str, float] = {}
+    """By name, the probabilities of `Model.probabilities`: with which what is no message is lost; 0 where not given."""
+
+    def p_lost(self, name: str) -> float:
+        """The probability of that name, one of `rule.loss_names`."""
+        return self.message_loss if name == MESSAGE_LOSS else self.other_losses.get(name, 0.0)
+
+    def with_p_lost(self, name: str, value: float) -> "Point":
+        """The point with another probability of that name."""
+        if name == MESSAGE_LOSS:
+            return self._replace(message_loss=value)
+        return self._replace(other_losses={**self.other_losses, name: value})
 
 
 class Points(NamedTuple):
     """Points as arrays; the first axis is the point."""
 
     params: np.ndarray  # int64, the leaves of Params
-    weights: np.ndarray  # int64, of each word of instances and, last, of the end of a lifetime; see Weights
+    weights: np.ndarray  # int64, of each of `rule.group_words` and, last, of the end of a lifetime; see Weights
     accepts: np.ndarray  # uint64, likewise
-    losses: np.ndarray  # uint64, message_loss in units of 2**-63
+    losses: np.ndarray  # uint64, the probabilities of `rule.loss_names` in units of 2**-63
     max_steps: np.ndarray  # int64
     horizons: np.ndarray  # float64, in the engines' unit of time
     time_units: np.ndarray  # float64, model time of the engines' unit: 2**-32 ln 2 by the weight of rate 1
@@ -70,9 +83,9 @@ def like_loss(loss: int) -> int:
 
 
 def kin(points: Points) -> list[int]:
-    """By point: the first one of which code serves for it, too; they differ in nothing but the loss, if at all."""
+    """By point: the first one of which code serves for it, too; they differ in nothing but the losses, if at all."""
     first: dict[Any, int] = {}
-    alike = points._replace(losses=np.array([like_loss(loss) for loss in points.losses.tolist()], np.uint64))
+    alike = points._replace(losses=np.array([list(map(like_loss, row)) for row in points.losses.tolist()], np.uint64))
     return [first.setdefault(key(alike, point), point) for point in range(len(points.losses))]
 
 
@@ -83,7 +96,7 @@ class RateError(ValueError):
 class Weights(NamedTuple):
     """Rates as integers that an engine chooses by; the last one is that of the end of a lifetime, 0 if there is none.
 
-    An instance chosen by its weight is accepted with probability accept / 2**63. If it is not, its wait is over, but
+    A group chosen by its weight is accepted with probability accept / 2**63. If it is not, its wait is over, but
     nothing happens: so a rate below its weight is kept exactly, and so is the distribution of time.
     """
 
@@ -99,12 +112,12 @@ def scale_rates(model: Model, rates: Mapping[str, float], lifetime: float = math
     Rates are taken as the decimal numbers that a file or a person wrote. Where they have a common unit that is large
     enough, weights are in exact proportion to them. Else each is exact to one part in 1e9, as far apart as they may
     lie: a weight of few units is rounded up, and accepted in proportion. Raises RateError if one is below 1 / 2e21 of
-    all together, each taken as often as a model has room for its instances.
+    all together, each taken as often as a model has room for its groups.
     """
     exact = [Fraction(repr(float(rates.get(action.name, 1.0)))) for action in model.actions]
     exact.append(1 / Fraction(repr(float(lifetime))) if lifetime < math.inf else Fraction(0))
-    instances = [63 * words for words in num_words(model)] + [1]
-    largest_total = sum((rate * most for rate, most in zip(exact, instances, strict=True)), Fraction(0))
+    groups = [63 * words for words in _num_group_words(model)] + [1]
+    largest_total = sum((rate * most for rate, most in zip(exact, groups, strict=True)), Fraction(0))
     unit = Fraction(math.lcm(*(rate.denominator for rate in exact)))
     unit /= math.gcd(*(int(rate * unit) for rate in exact)) or 1
     if unit * largest_total < MAX_TOTAL_WEIGHT:
@@ -129,16 +142,30 @@ def _log2(number: Fraction) -> float:
     return math.log2(number.numerator) - math.log2(number.denominator)
 
 
+def rates_in_force(model: Model, point: Point) -> dict[str, float]:
+    """The rates of a point by action; 0 for those that never happen without a parameter that is off there."""
+    return {
+        action.name: point.rates.get(action.name, 1.0) if not action.needs or point.values[action.needs] else 0.0
+        for action in model.actions
+    }
+
+
+def _num_group_words(model: Model) -> list[int]:
+    """By action."""
+    places = [place for place, _ in group_words(model)]
+    return [places.count(place) for place in range(len(model.actions))]
+
+
 def pack(model: Model, points: Sequence[Point]) -> Points:
     """The arrays of these points. Raises RateError."""
-    words = (*num_words(model), 1)
-    scaled = [scale_rates(model, point.rates, point.lifetime) for point in points]
+    words, names = (*_num_group_words(model), 1), loss_names(model)
+    scaled = [scale_rates(model, rates_in_force(model, point), point.lifetime) for point in points]
     time_units = np.array([LOG2_UNIT * math.log(2.0) * float(each.unit) for each in scaled])
     return Points(
         params=np.array([leaves(model.make_params(point.values)) for point in points], np.int64),
         weights=np.array([np.repeat(np.array(each.weights, np.int64), words) for each in scaled], np.int64),
         accepts=np.array([np.repeat(np.array(each.accepts, np.uint64), words) for each in scaled], np.uint64),
-        losses=np.array([round(Fraction(point.message_loss) * 2**63) for point in points], np.uint64),
+        losses=np.array([[round(Fraction(point.p_lost(name)) * 2**63) for name in names] for point in points], np.uint64),
         max_steps=np.array([point.max_steps for point in points], np.int64),
         horizons=np.array([point.horizon for point in points]) / time_units,
         time_units=time_units,

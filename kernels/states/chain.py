@@ -1,14 +1,10 @@
 """The Markov chain of one configuration: the states that a random run can be in, and the odds of each next state.
 
 It is the exhaustive search, except that a run's end is an end here too (a data-loss invariant is broken, or nothing is
-enabled that has a rate) and that what has probability 0 is not followed. With W the sum of the rates r of all enabled
-instances, and of 1 / lifetime, a transition's probability is
-
-    sum of  r / W * loss^k * (1 - loss)^(n - k)
-
-over the instances and the subsets of their n messages, k of them lost, that lead to the same state. These are sums and
-products of positive numbers: the relative error is some 1e-15, however small the probability and however far apart the
-rates. If there is a lifetime, its end is one more state, to which all others lead with probability 1 / lifetime / W.
+enabled that has a rate) and that what has probability 0 is not followed. A transition's probability is the sum of
+those of the steps that lead to the same state (`kernels.states.odds`). These are sums and products of positive numbers:
+the relative error is some 1e-15, however small the probability and however far apart the rates. If there is a lifetime,
+its end is one more state, to which all others lead with probability 1 / lifetime / W.
 """
 
 import math
@@ -21,7 +17,7 @@ import numpy as np
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
-from quorisk.kernels.ops import lowest_bit, popcount
+from quorisk.kernels.states.odds import odds_of, room_for_steps, step_functions
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -32,7 +28,6 @@ from quorisk.kernels.states.store import (
     WIDER,
     Store,
     store_functions,
-    word_tables,
 )
 from quorisk.kernels.stepper import stepper
 
@@ -67,7 +62,8 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     `progress(states, transitions)` is called a few times a second. Raises ChainError.
     """
     start, expand = start_function(model), _expand_function(model)
-    params = model.make_params(point.values)
+    odds, steps = odds_of(model, point), room_for_steps()
+    params = odds.params
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, STATE_BYTES)
     if lacking := store.lacks(num_initial):
@@ -75,8 +71,6 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     # only what is written takes memory
     chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
     latest = np.zeros(len(chain.ends), np.int64)
-    rates = np.array([float(point.rates.get(action.name, 1.0)) for action in model.actions])
-    constants = params, rates, 1.0 / point.lifetime, fates(model, point.message_loss)
     choice, count, status = 0, 0, ENDED
     while choice < num_initial and status != FULL:
         status, choice, count = start(params, choice, num_initial, store.kept, count, chain.initial)
@@ -84,7 +78,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
     place, transitions, over = 0, 0, False
     while place < count and status != FULL and not over:
         stop = min(count, place + SLICE)
-        status, place, count = expand(*constants, store.kept, latest, place, stop, count, chain)
+        status, place, count = expand(odds, steps, store.kept, latest, place, stop, count, chain)
         status = store.make_room(status, count)
         transitions = int(chain.first[place])
         over = count * store.state_bytes + transitions * TRANSITION_BYTES > memory_bytes
@@ -133,12 +127,6 @@ def _cut(chain: Chain, states: int) -> Chain:
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
 
 
-def fates(model: Model, loss: float) -> np.ndarray:
-    """[n, k]: the probability that of n messages a given k are lost and the others are not."""
-    sizes = range(model.max_sends + 1)
-    return np.array([[loss**k * (1.0 - loss) ** (n - k) if k <= n else 0.0 for k in sizes] for n in sizes])
-
-
 @cache
 def start_function(model: Model) -> Any:
     """Compiled `_start`."""
@@ -147,25 +135,23 @@ def start_function(model: Model) -> Any:
 
 @cache
 def _expand_function(model: Model) -> Any:
-    steps = stepper(model)
     return bind(
         _expand,
         model.name,
         cached=True,
-        guards=steps.guards,
-        sends_of=steps.sends_of,
-        broken=steps.broken,
-        outcome=steps.outcome,
+        guards=stepper(model).guards,
+        broken=stepper(model).broken,
+        outcome=stepper(model).outcome,
         data_loss=data_loss_mask(model),
         **store_functions(model)._asdict(),
-        **word_tables(model),
+        **step_functions(model)._asdict(),
     )
 
 
 # Templates, with the names that are bound above
 
-approach = broken = data_loss = follow = guards = initial = keep = num_words = outcome = LATE
-seek = sends_of = settle = state = word_action = word_first = LATE
+approach = broken = data_loss = enabled = follow = guards = initial = keep = listed = num_words = LATE
+outcome = seek = settle = state = weigh = words = LATE
 
 
 def _start(params, choice, num_initial, kept, count, initial_p):
@@ -182,13 +168,14 @@ def _start(params, choice, num_initial, kept, count, initial_p):
     return ENDED, choice, count
 
 
-def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, chain):
+def _expand(odds, steps, kept, latest, place, last, count, chain):
     """Adds the transitions of states `place` to last - 1. Returns why it stopped, the next state, the number of states.
 
     latest[i] - 1 is the last transition into state i so far. A state in which it stopped is expanded anew.
     """
     masks = np.empty(num_words, np.int64)
-    mixed, odds = np.empty(MOST_SUCCESSORS, np.uint64), np.empty(MOST_SUCCESSORS)
+    mixed, p = np.empty(MOST_SUCCESSORS, np.uint64), np.empty(MOST_SUCCESSORS)
+    end_rate = odds.rates[-1]
     end = chain.first[place]
     while place < last:
         if count + MOST_SUCCESSORS > min(len(kept.rows), len(chain.ends)) or end + MOST_SUCCESSORS > len(chain.target):
@@ -196,37 +183,26 @@ def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, ch
         if 2 * (count + MOST_SUCCESSORS) > len(kept.table):
             return TABLE_FULL, place, count
         before = state(kept, place)
-        chain.broken[place] = broken(before, params)
-        guards(before, params, masks)
-        total = 0.0
-        for word in range(num_words):
-            total += rates[word_action[word]] * popcount(masks[word])
-        ends = UNFINISHED if total > 0.0 else outcome(before, params)
-        total += end_rate
+        chain.broken[place] = broken(before, odds.params)
+        guards(before, odds.params, masks)
+        total, _ = enabled(masks, odds)
+        ends = UNFINISHED if total > 0.0 else outcome(before, odds.params)
         if chain.broken[place] & data_loss:
             ends = LOST
         chain.ends[place] = ends
-        chain.total_rate[place] = total
+        chain.total_rate[place] = total if total > 0.0 else end_rate
         num = 0
-        for word in range(num_words if ends == UNFINISHED else 0):
-            mask = masks[word]
-            action = word_action[word]
-            chance = rates[action] / total
-            while mask != 0 and chance > 0.0:
-                instance = word_first[word] + lowest_bit(mask)
-                mask &= mask - 1
-                sent = sends_of(kept.here, params, action, instance)
-                lost = sent
-                while True:
-                    odds[num] = chance * fates[popcount(sent), popcount(lost)]
-                    if odds[num] > 0.0:
-                        if not follow(place, params, action, instance, lost, kept, count + num):
-                            return WIDER, place, count
-                        mixed[num] = seek(kept, count + num)
-                        num += 1
-                    if lost == 0:
-                        break
-                    lost = (lost - 1) & sent
+        if ends == UNFINISHED:
+            num_steps = listed(kept.here, odds.params, masks, steps)
+            weigh(masks, odds, total, steps, num_steps)
+            for i in range(num_steps):
+                if steps.p[i] > 0.0:
+                    action = words.action[steps.word[i]]
+                    if not follow(place, odds.params, action, steps.instance[i], steps.lost[i], kept, count + num):
+                        return WIDER, place, count
+                    mixed[num] = seek(kept, count + num)
+                    p[num] = steps.p[i]
+                    num += 1
         for i in range(num):
             approach(kept, mixed[i])
         row, first_at = end, count
@@ -238,7 +214,7 @@ def _expand(params, rates, end_rate, fates, kept, latest, place, last, count, ch
                 chain.p[end] = 0.0
                 end += 1
                 latest[found] = end
-            chain.p[latest[found] - 1] += odds[i]
+            chain.p[latest[found] - 1] += p[i]
         if ends == UNFINISHED and end_rate > 0.0:
             chain.target[end] = NOWHERE
             chain.p[end] = end_rate / total

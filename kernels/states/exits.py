@@ -8,10 +8,9 @@ import numpy as np
 
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.model import Model
-from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.packing import Layout, spread, unpacked
-from quorisk.kernels.states.costs import cost_functions
 from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.odds import room_for_steps, step_functions
 from quorisk.kernels.states.representatives import representative_function, room_for
 from quorisk.kernels.states.store import (
     ENDED,
@@ -22,7 +21,6 @@ from quorisk.kernels.states.store import (
     WIDER,
     Store,
     store_functions,
-    word_tables,
 )
 from quorisk.kernels.stepper import stepper
 
@@ -51,10 +49,11 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
     leave = _leave_function(head.model)
     store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
-    order = np.argsort(-solved.flows, kind="stable")[: np.count_nonzero(solved.flows)]
+    order, steps = np.argsort(-solved.flows, kind="stable")[: np.count_nonzero(solved.flows)], room_for_steps()
     i, count, status = 0, 0, ENDED
     while i < len(order) and status != FULL:
-        status, i, count = leave(head.odds, head.kept, head.arrays, solved.flows, order, i, store.kept, flows, count)
+        given = head.odds, steps, head.kept, head.arrays, solved.flows
+        status, i, count = leave(*given, order, i, store.kept, flows, count)
         status = store.make_room(status, count)
     order = np.argsort(-flows[:count], kind="stable")
     left_out = 0.0 if status == ENDED else max(0.0, solved.leaves - math.fsum(flows[order]))
@@ -70,23 +69,21 @@ def _leave_function(model: Model) -> Any:
         model.name,
         cached=True,
         guards=steps.guards,
-        sends_of=steps.sends_of,
         effect_of=steps.effect_of,
         representative=representative_function(model),
         num_room=room_for(model),
-        **cost_functions(model)._asdict(),
         **states._asdict(),
-        **word_tables(model),
+        **step_functions(model)._asdict(),
     )
 
 
 # Templates, with the names that are bound by `_leave_function`
 
-decades_below = effect_of = enabled = guards = keep = num_room = num_words = representative = LATE
-sends_of = state = word_action = word_first = LATE
+cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
+state = weigh = words = LATE
 
 
-def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
+def _leave(odds, steps, kept, arrays, flows, order, i, exits, exit_flows, count):
     """Adds the exits of states order[i] and on. Returns why it stopped, the next i, the number of exits.
 
     A state of which no path was followed yet is an exit itself. Flows are added to only when all exits of a state are
@@ -112,29 +109,18 @@ def _leave(odds, kept, arrays, flows, order, i, exits, exit_flows, count):
         guards(before, odds.params, masks)
         total, top = enabled(masks, odds)
         share = flows[place] / arrays.leaves[place]
+        num = listed(kept.here, odds.params, masks, steps)
+        weigh(masks, odds, total, steps, num)
         for adding in range(2):
-            for word in range(num_words):
-                mask = masks[word]
-                action = word_action[word]
-                chance = odds.rates[action] / total
-                step_cost = arrays.cost[place] + decades_below(top, odds.decades[action])
-                while mask != 0 and chance > 0.0:
-                    instance = word_first[word] + lowest_bit(mask)
-                    mask &= mask - 1
-                    sent = sends_of(kept.here, odds.params, action, instance)
-                    lost = sent
-                    while True:
-                        p = chance * odds.fates[popcount(sent), popcount(lost)]
-                        if p > 0.0 and step_cost + odds.loss_cost * popcount(lost) >= due:
-                            after = effect_of(kept.here, odds.params, action, instance, lost)
-                            found = keep(representative(after, odds.params, odds.alike, room), exits, count)
-                            if found == NO_ROW:
-                                return WIDER, i, count
-                            count += found == count
-                            if adding == 1:
-                                exit_flows[found] += share * p
-                        if lost == 0:
-                            break
-                        lost = (lost - 1) & sent
+            for k in range(num):
+                action, lost = words.action[steps.word[k]], steps.lost[k]
+                if steps.p[k] > 0.0 and arrays.cost[place] + cost(odds, top, action, lost) >= due:
+                    after = effect_of(kept.here, odds.params, action, steps.instance[k], lost)
+                    found = keep(representative(after, odds.params, odds.alike, room), exits, count)
+                    if found == NO_ROW:
+                        return WIDER, i, count
+                    count += found == count
+                    if adding == 1:
+                        exit_flows[found] += share * steps.p[k]
         i += 1
     return ENDED, i, count

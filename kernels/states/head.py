@@ -1,6 +1,6 @@
 """The likeliest paths of a configuration, solved exactly.
 
-A head has every path of cost d at most, in decades (`kernels.states.costs`). Of a run that is in it, three things are
+A head has every path of cost d at most, in decades (`kernels.states.odds`). Of a run that is in it, three things are
 known to as many digits as an exact answer has (`kernels.states.absorption`): L, the probability that it loses data
 before it leaves; F, the probability that it leaves; and the distribution of the first state outside, its exit
 (`kernels.states.exits`). So P(loss) = L + F q, with q the probability of loss of a run that starts from an exit. Costs
@@ -23,10 +23,9 @@ from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
-from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.chain import Chain, start_function
-from quorisk.kernels.states.costs import cost_functions, odds_of
+from quorisk.kernels.states.odds import odds_of, room_for_steps, step_functions
 from quorisk.kernels.states.representatives import representative_function, room_for
 from quorisk.kernels.states.store import (
     ENDED,
@@ -39,7 +38,6 @@ from quorisk.kernels.states.store import (
     Kept,
     Store,
     store_functions,
-    word_tables,
 )
 from quorisk.kernels.stepper import stepper
 
@@ -90,7 +88,7 @@ class Head:
 
     def __init__(self, model: Model, point: Point, memory_bytes: int) -> None:
         self.model, self._memory_bytes = model, memory_bytes
-        self.odds = odds_of(model, point)
+        self.odds, self._steps = odds_of(model, point), room_for_steps()
         params = self.odds.params
         self._store = Store(model, params, memory_bytes, STATE_BYTES)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
@@ -135,7 +133,7 @@ class Head:
         while place < self._count and status != FULL:
             stop = min(self._count, place + SLICE)
             status, place, self._count, self._transitions = expand(
-                self.odds, level, self.kept, self.arrays, place, stop, self._count, self._transitions
+                self.odds, self._steps, level, self.kept, self.arrays, place, stop, self._count, self._transitions
             )
             status = self._store.make_room(status, self._count)
             used = self._count * self._store.state_bytes + self._transitions * TRANSITION_BYTES
@@ -244,26 +242,24 @@ def _expand_function(model: Model) -> Any:
         model.name,
         cached=True,
         guards=steps.guards,
-        sends_of=steps.sends_of,
         effect_of=steps.effect_of,
         representative=representative_function(model),
         num_room=room_for(model),
         broken=steps.broken,
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),
-        **cost_functions(model)._asdict(),
         **store_functions(model)._asdict(),
-        **word_tables(model),
+        **step_functions(model)._asdict(),
     )
 
 
 # Templates, with the names that are bound by `_expand_function`
 
-broken = data_loss = decades_below = effect_of = enabled = guards = keep = num_room = num_words = LATE
-outcome = representative = sends_of = state = word_action = word_first = LATE
+broken = cost = data_loss = effect_of = enabled = guards = keep = listed = num_room = num_words = LATE
+outcome = representative = state = weigh = words = LATE
 
 
-def _expand(odds, level, kept, arrays, place, stop, count, end):
+def _expand(odds, steps, level, kept, arrays, place, stop, count, end):
     """Follows the paths of cost `level` from states `place` to stop - 1. Returns why it stopped, the next state, and
     the numbers of states and transitions. A state in which it stopped is expanded anew.
     """
@@ -286,45 +282,35 @@ def _expand(odds, level, kept, arrays, place, stop, count, end):
                 arrays.ends[place] = LOST
             if arrays.ends[place] == UNFINISHED:
                 arrays.expires[place] = odds.rates[-1] / total
-        row, out, due = end, 0.0, NEVER
-        for word in range(num_words if arrays.ends[place] == UNFINISHED else 0):
-            mask = masks[word]
-            action = word_action[word]
-            chance = odds.rates[action] / total
-            step_cost = arrays.cost[place] + decades_below(top, odds.decades[action])
-            while mask != 0 and chance > 0.0:
-                instance = word_first[word] + lowest_bit(mask)
-                mask &= mask - 1
-                sent = sends_of(kept.here, odds.params, action, instance)
-                lost = sent
-                while True:
-                    p = chance * odds.fates[popcount(sent), popcount(lost)]
-                    cost = step_cost + odds.loss_cost * popcount(lost)
-                    if p > 0.0 and cost > level:
-                        out += p
-                        due = min(due, cost)
-                    elif p > 0.0 and cost == level:
-                        after = effect_of(kept.here, odds.params, action, instance, lost)
-                        found = keep(representative(after, odds.params, odds.alike, room), kept, count)
-                        if found == NO_ROW:
-                            for begun in range(row, end):
-                                arrays.latest[arrays.target[begun]] = 0
-                            return WIDER, place, count, row
-                        if found == count:
-                            arrays.cost[found] = arrays.due[found] = level
-                            arrays.leaves[found] = 1.0
-                            arrays.ends[found] = UNFINISHED
-                            count += 1
-                        if arrays.latest[found] <= row:
-                            arrays.source[end] = place
-                            arrays.target[end] = found
-                            arrays.p[end] = 0.0
-                            end += 1
-                            arrays.latest[found] = end
-                        arrays.p[arrays.latest[found] - 1] += p
-                    if lost == 0:
-                        break
-                    lost = (lost - 1) & sent
+        row, out, due, num = end, 0.0, NEVER, 0
+        if arrays.ends[place] == UNFINISHED:
+            num = listed(kept.here, odds.params, masks, steps)
+            weigh(masks, odds, total, steps, num)
+        for i in range(num):
+            action, p = words.action[steps.word[i]], steps.p[i]
+            step_cost = arrays.cost[place] + cost(odds, top, action, steps.lost[i])
+            if p > 0.0 and step_cost > level:
+                out += p
+                due = min(due, step_cost)
+            elif p > 0.0 and step_cost == level:
+                after = effect_of(kept.here, odds.params, action, steps.instance[i], steps.lost[i])
+                found = keep(representative(after, odds.params, odds.alike, room), kept, count)
+                if found == NO_ROW:
+                    for begun in range(row, end):
+                        arrays.latest[arrays.target[begun]] = 0
+                    return WIDER, place, count, row
+                if found == count:
+                    arrays.cost[found] = arrays.due[found] = level
+                    arrays.leaves[found] = 1.0
+                    arrays.ends[found] = UNFINISHED
+                    count += 1
+                if arrays.latest[found] <= row:
+                    arrays.source[end] = place
+                    arrays.target[end] = found
+                    arrays.p[end] = 0.0
+                    end += 1
+                    arrays.latest[found] = end
+                arrays.p[arrays.latest[found] - 1] += p
         arrays.leaves[place] = out
         arrays.due[place] = due
         place += 1

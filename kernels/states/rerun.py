@@ -7,12 +7,12 @@ import numpy as np
 from quorisk.kernels.engines.philox import (
     RETRY,
     draw_pair,
+    fates_of,
     first_draws,
     is_accepted,
-    later_fates,
     multiply_high,
+    pick,
     place,
-    settled_fates,
 )
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.tally import parts
@@ -24,9 +24,9 @@ from quorisk.kernels.model import (
     data_loss_mask,
     exposures,
     fault_bits,
-    instance_words,
 )
 from quorisk.kernels.ops import deposit, nth_bit, popcount
+from quorisk.kernels.rule import group_words, groups, losses, member
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.paths import Path, Step
 
@@ -56,7 +56,7 @@ class Rerun(NamedTuple):
 def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
     """The run of that index of a point, as `engines.Engine.record` counts it."""
     params, points = model.make_params(point.values), pack(model, [point])
-    words = instance_words(model)
+    words, loss = group_words(model), points.losses[0][list(losses(model))]
     weights, accepts = points.weights[0].tolist(), points.accepts[0].tolist()
     max_steps, horizon, unit = int(points.max_steps[0]), float(points.horizons[0]), float(points.time_units[0])
     data_loss, fault_bit = data_loss_mask(model), fault_bits(model)
@@ -68,7 +68,8 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
         broken_now = paths.broken(model, state, params)
         broken_mask |= broken_now
         exposed.note(broken_now, time)
-        masks = [int(mask) for mask in _masks(model, state, params)]
+        enabled = [action.enabled(state, params) for action in model.actions]
+        masks = [int(word) for action, its in zip(model.actions, enabled, strict=True) for word in groups(action, its)]
         outcome = UNFINISHED
         if broken_mask & data_loss:
             outcome = LOST
@@ -77,19 +78,23 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
         elif len(steps) < max_steps:
             masks.append(1)  # the end of a lifetime, always possible
             total = sum(weight * popcount(mask) for weight, mask in zip(weights, masks, strict=True))
-            source = tuple(map(np.uint64, (seed, run, len(steps) + 1, block, points.losses[0])))
-            choose, wait, fates = first_draws(source)
+            source = tuple(map(np.uint64, (seed, run, len(steps) + 1, block, 0)))
+            choose, wait, _ = first_draws(source)
             time += float(wait) / float(total)  # as compiled code divides
-            word, instance = _chosen(masks, weights, int(place(choose, np.uint64(total), source)))
+            word, group = _chosen(masks, weights, int(place(choose, np.uint64(total), source)))
             if time <= horizon and not is_accepted(np.uint64(accepts[word]), source):
                 block += RETRY
                 continue
             if time <= horizon and word < len(words):
-                step = Step(words[word][0], words[word][1] + instance, 0)
-                sent = paths.sends(model, state, params, step)
-                steps.append(step._replace(lost=deposit(_fates(fates, source, popcount(sent)), sent)))
-                messages += popcount(sent)
-                met_mask |= fault_bit[steps[-1].action] | (steps[-1].lost != 0)
+                place_of, first = words[word]
+                instance = member(model.actions[place_of], enabled[place_of], first + group, pick(source))
+                sent = paths.sends(model, state, params, Step(place_of, instance, 0))
+                fates = fates_of((*source[:-1], loss[place_of]), popcount(sent))
+                steps.append(Step(place_of, instance, deposit(fates, sent)))
+                met_mask |= fault_bit[place_of]
+                if not losses(model)[place_of]:
+                    messages += popcount(sent)
+                    met_mask |= steps[-1].lost != 0
                 state, block = paths.after(model, state, params, steps[-1]), 0
                 continue
             outcome, time = HORIZON, min(time, horizon)
@@ -122,19 +127,10 @@ def _choice(choices: int, seed: int, run: int) -> int:
     return int(multiply_high(np.uint64(draw), np.uint64(choices)))
 
 
-def _masks(model: Model, state: Any, params: Any) -> list[Any]:
-    return [mask for action in model.actions for mask in action.enabled(state, params)]
-
-
 def _chosen(masks: list[int], weights: list[int], drawn: int) -> tuple[int, int]:
-    """The word and the instance in it at a place between 0 and the sum of all weights."""
+    """The word and the group in it at a place between 0 and the sum of all weights."""
     for word, (weight, mask) in enumerate(zip(weights, masks, strict=True)):
         if drawn < weight * popcount(mask):
             return word, nth_bit(mask, drawn // weight)
         drawn -= weight * popcount(mask)
     raise AssertionError("drawn beyond the sum of all weights")
-
-
-def _fates(fates: int, source: Any, messages: int) -> int:
-    """Bit j: message j of a step is lost."""
-    return int(settled_fates(fates, source)) | int(later_fates(source, messages))

@@ -12,6 +12,7 @@ import numpy as np
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit
+from quorisk.kernels.states.odds import room_for_steps, step_functions
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -22,7 +23,6 @@ from quorisk.kernels.states.store import (
     WIDER,
     Store,
     store_functions,
-    word_tables,
 )
 from quorisk.kernels.stepper import stepper
 
@@ -103,6 +103,7 @@ def visit(
     parents = np.empty(len(store.kept.rows) if wanted else 0, np.int64)
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
+    steps = room_for_steps()
     choice, count, status = 0, 0, ENDED
     while choice < num_initial and status != FULL:
         status, choice, count = start(params, choice, num_initial, store.kept, parents, count)
@@ -114,7 +115,7 @@ def visit(
         while first < last and status != FULL and not breaking[0, list(wanted)].any():
             stop = min(last, first + SLICE)
             before = count
-            status, first, count = expand(params, store.kept, parents, first, stop, count, counts)
+            status, first, count = expand(params, steps, store.kept, parents, first, stop, count, counts)
             note(params, store.kept, before, count, depth + 1, breaking)
             status = store.make_room(status, count)
             if progress:
@@ -133,10 +134,9 @@ def _functions(model: Model) -> tuple[Any, Any, Any]:
         model.name,
         cached=True,
         guards=steps.guards,
-        sends_of=steps.sends_of,
         num_actions=len(model.actions),
         **states._asdict(),
-        **word_tables(model),
+        **step_functions(model)._asdict(),
     )
     given = {"broken": steps.broken, "state": states.state, "num_invariants": len(model.invariants)}
     return start, expand, bind(_note, model.name, cached=True, **given)
@@ -144,8 +144,8 @@ def _functions(model: Model) -> tuple[Any, Any, Any]:
 
 # Templates, with the names that are bound by `_functions`
 
-approach = broken = follow = guards = initial = keep = num_actions = num_invariants = num_words = LATE
-seek = sends_of = settle = state = word_action = word_first = LATE
+approach = broken = follow = guards = initial = keep = listed = num_actions = num_invariants = num_words = LATE
+seek = settle = state = words = LATE
 
 
 def _note(params, kept, first, last, depth, breaking):
@@ -179,7 +179,7 @@ def _start(params, choice, num_initial, kept, parents, count):
     return ENDED, choice, count
 
 
-def _expand(params, kept, parents, place, last, count, counts):
+def _expand(params, steps, kept, parents, place, last, count, counts):
     """Adds the successors of states `place` to last - 1. Returns why it stopped, the next state, and their number.
 
     Successors are settled many at a time, when the processor has fetched what that asks for. States whose successors
@@ -200,24 +200,14 @@ def _expand(params, kept, parents, place, last, count, counts):
                     break
                 return TABLE_FULL, place, count
             guards(state(kept, place), params, masks)
-            for word in range(num_words):
-                mask = masks[word]
-                action = word_action[word]
-                while mask != 0:
-                    instance = word_first[word] + lowest_bit(mask)
-                    mask &= mask - 1
-                    sent = sends_of(kept.here, params, action, instance)
-                    lost = sent
-                    while True:
-                        if not follow(place, params, action, instance, lost, kept, count + num):
-                            return WIDER, begun, count
-                        taken[action] += 1
-                        mixed[num] = seek(kept, count + num)
-                        sources[num] = place
-                        num += 1
-                        if lost == 0:
-                            break
-                        lost = (lost - 1) & sent
+            for i in range(listed(kept.here, params, masks, steps)):
+                action = words.action[steps.word[i]]
+                if not follow(place, params, action, steps.instance[i], steps.lost[i], kept, count + num):
+                    return WIDER, begun, count
+                taken[action] += 1
+                mixed[num] = seek(kept, count + num)
+                sources[num] = place
+                num += 1
             place += 1
         for i in range(num):
             approach(kept, mixed[i])

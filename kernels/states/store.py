@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.compiled import LATE, bind, packing, prefetch
-from quorisk.kernels.model import Model, instance_words, smallest_params
+from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.ops import jitable
 from quorisk.kernels.packing import (
     Layout,
@@ -139,13 +139,6 @@ class Store:
     def _fill(self, table: np.ndarray, count: int) -> None:
         self.kept = self.kept._replace(table=table)
         _rehash(self.kept.rows, count, table)
-
-
-def word_tables(model: Model) -> dict[str, Any]:
-    """What compiled code that enumerates instances needs as globals: of each word of instances its action and its
-    first instance, and how many words there are."""
-    action, first = np.array(instance_words(model), np.int64).T
-    return {"num_words": len(action), "word_action": action.copy(), "word_first": first.copy()}
 
 
 # Templates, with the names that are bound by `store_functions`

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from quorisk.kernels import rule
 from quorisk.kernels.model import INSTANCE_BITS, Model, leaves, num_words, smallest_params
 from quorisk.kernels.tracing.expressions import HIGHEST, bits
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
@@ -13,8 +14,10 @@ STATE, PARAMS = "state", "params"
 CHOICE = "choice"
 """Name of the leaf that numbers the initial state."""
 INSTANCE, LOST, FATES = "instance", "lost", "fates"
-"""Names of the leaves of a step: the instance of its action, the messages that it loses, and in place of those a mask
-of which bit j is set if the j-th message sent is lost, whichever that is."""
+"""Names of the leaves of a step: the instance of its action, what it loses, and in place of that a mask of which bit j
+is set if the j-th member of its subset is lost, whichever that is."""
+GROUP, PICKED = "group", "picked"
+"""Names of the leaves from which the instance follows: the first one of its group, and `rule.member`'s `pick`."""
 
 
 class GeneralModel(NamedTuple):
@@ -27,8 +30,12 @@ class GeneralModel(NamedTuple):
     """The leaves of the state, of which all that follows is made."""
     masks: tuple[Any, ...]
     """All actions' words of enabled instances."""
+    groups: tuple[Any, ...]
+    """The words of `rule.group_words`: the groups that have a member enabled."""
+    members: tuple[Any, ...]
+    """By action: the instance of GROUP that goes off by PICKED; GROUP itself where instances do not share a rate."""
     sends: tuple[Any, ...]
-    """By action: the messages that INSTANCE sends."""
+    """By action: the members of the subset of INSTANCE, such as messages that it sends."""
     lost: tuple[Any, ...]
     """By action: those of them that are lost by FATES."""
     after: tuple[tuple[Any, ...], ...]
@@ -52,10 +59,14 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
     may_be = [(1 << width) - 1 if within_widths else HIGHEST for width in leaves(model.widths)]
     state_leaves = tuple(graph.leaf((STATE, i), may) for i, may in enumerate(may_be))
     state, fates = nested(like_state, iter(state_leaves)), graph.leaf(FATES, HIGHEST)
-    sends, all_lost, after = [], [], []
-    for action, words in zip(model.actions, num_words(model), strict=True):
+    picked = graph.leaf(PICKED, (1 << rule.PICK_BITS) - 1)
+    sends, all_lost, after, groups, members = [], [], [], list[Any](), []
+    enabled = [tuple(map(integer, action.enabled(state, params))) for action in model.actions]
+    for action, words, masks in zip(model.actions, num_words(model), enabled, strict=True):
         last = (words << INSTANCE_BITS) - 1
-        instance = graph.leaf(INSTANCE, (1 << last.bit_length()) - 1, hi=last)
+        group, instance = (graph.leaf(name, (1 << last.bit_length()) - 1, hi=last) for name in (GROUP, INSTANCE))
+        groups += map(integer, rule.groups(action, masks))
+        members.append(integer(rule.member(action, masks, group, picked)))
         sent = integer(action.sends(state, params, instance))
         _, may = bits(sent)
         lost = graph.leaf(LOST, may) if may else 0
@@ -69,7 +80,9 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         initial_choices=integer(model.initial_choices(params)),
         initial=_integers(model.initial(params, graph.leaf(CHOICE, HIGHEST))),
         state=state_leaves,
-        masks=tuple(integer(mask) for action in model.actions for mask in action.enabled(state, params)),
+        masks=tuple(mask for masks in enabled for mask in masks),
+        groups=tuple(groups),
+        members=tuple(members),
         sends=tuple(sends),
         lost=tuple(all_lost),
         after=tuple(after),

@@ -1,0 +1,205 @@
+"""The steps that may be taken from a state, the probability of each, and its cost: for whatever enumerates states.
+
+With W the sum of the rates of all groups that have a member enabled (`kernels.rule`), and of 1 / lifetime, a step of
+an instance of rate r, one of g enabled members of its group, that loses k of the n members of its subset, each with
+probability p, has probability
+
+    r / W / g * p^k * (1 - p)^(n - k)
+
+and the cost, in decades below the likeliest group that is enabled with it,
+
+    round(log10(highest rate enabled / r)) + k * round(-log10(p))
+
+The end of a lifetime is enabled wherever anything is, at the rate 1 / lifetime: beside it, what is rarer has a cost.
+Costs only choose where a head ends (`kernels.states.head`): a bad one wastes time, and makes no answer wrong.
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.model import EVERYTHING, Model, instance_words
+from quorisk.kernels.ops import jitable, lowest_bit, popcount
+from quorisk.kernels.rule import every_row, loss_names, losses, nonempty_rows, num_members
+from quorisk.kernels.states.store import MOST_SUCCESSORS
+from quorisk.kernels.stepper import stepper
+
+
+class Odds(NamedTuple):
+    """What probabilities and costs of the steps of a point follow from."""
+
+    params: Any
+    rates: np.ndarray  # float64 by action and, last, of the end of a lifetime: 1 / lifetime
+    decades: np.ndarray  # float64, their decimal logarithms
+    fates: np.ndarray  # float64, [action, n, k]: that of n members a given k are lost and the others are not
+    loss_cost: np.ndarray  # int64 by action, of a member lost
+    alike: int  # the number of things that no step tells apart; see `model.Alike`
+
+
+class Steps(NamedTuple):
+    """The steps from one state, the first ones of each array; of an instance, those that lose most come first."""
+
+    word: np.ndarray  # int64, its word of instances
+    instance: np.ndarray  # int64
+    size: np.ndarray  # int64, the members of its subset
+    lost: np.ndarray  # int64, mask of those that are lost
+    p: np.ndarray  # float64; 0 if its rate is 0
+
+
+class Words(NamedTuple):
+    """What is known of each word of instances, int64 by word."""
+
+    action: np.ndarray
+    first: np.ndarray
+    """Its first instance."""
+    shared: np.ndarray
+    """`Action.shared`."""
+    every: np.ndarray
+    """`rule.every_row` of that."""
+    begin: np.ndarray
+    """The first word of its action."""
+    end: np.ndarray
+    """The word after the last one of its action."""
+
+
+class StepFunctions(NamedTuple):
+    """A model's compiled functions. `masks` are the words of instances that are enabled."""
+
+    num_words: int
+    words: Words
+    listed: Any
+    """`listed(here, params, masks, steps)`: writes all steps from the state of a wide row but for their `p`, however
+    likely; returns how many there are."""
+    enabled: Any
+    """`enabled(masks, odds)`: W, 0 if nothing has a rate, and the highest decade."""
+    weigh: Any
+    """`weigh(masks, odds, total, steps, num)`: writes the probabilities of so many steps; `total` is W."""
+    cost: Any
+    """`cost(odds, top, action, lost)`: of a step; `top` is the highest decade enabled."""
+
+
+def odds_of(model: Model, point: Point) -> Odds:
+    """The odds of a point's steps."""
+    rates = np.array([*(float(point.rates.get(action.name, 1.0)) for action in model.actions), 1.0 / point.lifetime])
+    decades = np.log10(rates, out=np.full(len(rates), -math.inf), where=rates > 0.0)
+    by_name = [point.p_lost(name) for name in loss_names(model)]
+    p_lost = [by_name[place] for place in losses(model)]
+    loss_cost = np.array([round(-math.log10(p)) if p > 0.0 else 0 for p in p_lost], np.int64)
+    params = model.make_params(point.values)
+    alike = model.alike.number(params) if model.alike else 0
+    return Odds(params, rates, decades, np.array([_fates(model, p) for p in p_lost]), loss_cost, alike)
+
+
+def _fates(model: Model, p: float) -> list[list[float]]:
+    sizes = range(model.max_sends + 1)
+    return [[p**k * (1.0 - p) ** (n - k) if k <= n else 0.0 for k in sizes] for n in sizes]
+
+
+def room_for_steps() -> Steps:
+    """Room for the steps from one state."""
+    return Steps(*(np.empty(MOST_SUCCESSORS, np.int64) for _ in range(4)), np.empty(MOST_SUCCESSORS))
+
+
+@cache
+def step_functions(model: Model) -> StepFunctions:
+    """The functions that list and weigh the steps of a model."""
+    action, first = np.array(instance_words(model), np.int64).T
+    shared = np.array([model.actions[place].shared for place in action], np.int64)
+    words = Words(
+        action=action.copy(),
+        first=first.copy(),
+        shared=shared,
+        every=np.array(list(map(every_row, shared.tolist())), np.int64),
+        begin=np.searchsorted(action, action, "left"),
+        end=np.searchsorted(action, action, "right"),
+    )
+    given = {"num_words": len(action), "words": words}
+    return StepFunctions(
+        **given,
+        listed=bind(_listed, model.name, sends_of=stepper(model).sends_of, **given),
+        enabled=bind(_enabled, model.name, **given),
+        weigh=bind(_weigh, model.name, words=words),
+        cost=bind(_cost, model.name),
+    )
+
+
+# Templates, with the names that are bound by `step_functions`
+
+num_words = sends_of = words = LATE
+
+
+def _listed(here, params, masks, steps):
+    num = 0
+    for word in range(num_words):
+        mask = masks[word]
+        while mask != 0:
+            instance = words.first[word] + lowest_bit(mask)
+            mask &= mask - 1
+            sent = sends_of(here, params, words.action[word], instance)
+            size, lost = popcount(sent), sent
+            while True:
+                steps.word[num] = word
+                steps.instance[num] = instance
+                steps.size[num] = size
+                steps.lost[num] = lost
+                num += 1
+                if lost == 0:
+                    break
+                lost = (lost - 1) & sent
+    return num
+
+
+def _enabled(masks, odds):
+    total, top = 0.0, -np.inf
+    for word in range(num_words):
+        if masks[word] != 0:
+            total += odds.rates[words.action[word]] * _num_groups(masks, word, words)
+            top = max(top, odds.decades[words.action[word]])
+    if total > 0.0:
+        total += odds.rates[-1]
+        top = max(top, odds.decades[-1])
+    return total, top
+
+
+def _weigh(masks, odds, total, steps, num):
+    for i in range(num):
+        word = steps.word[i]
+        action = words.action[word]
+        chance = odds.rates[action] / total
+        if words.shared[word] > 1:
+            chance /= _group_size(masks, word, steps.instance[i], words)
+        steps.p[i] = chance * odds.fates[action, steps.size[i], popcount(steps.lost[i])]
+
+
+def _cost(odds, top, action, lost):
+    decade = odds.decades[action]
+    below = np.int64(np.floor(top - decade + 0.5)) if decade > -np.inf and decade <= top else 0
+    return below + odds.loss_cost[action] * popcount(lost)
+
+
+@jitable
+def _num_groups(masks, word, words):
+    """The groups of a word that have a member enabled; the first word with one has the group that all words share."""
+    if words.shared[word] == 1:
+        return popcount(masks[word])
+    if words.shared[word] < EVERYTHING:
+        return popcount(nonempty_rows(masks[word], words.shared[word], words.every[word]))
+    for other in range(words.begin[word], word):
+        if masks[other] != 0:
+            return 0
+    return 1
+
+
+@jitable
+def _group_size(masks, word, instance, words):
+    """The members of an instance's group that are enabled."""
+    if words.shared[word] < EVERYTHING:
+        return num_members(masks[word], instance & 63, words.shared[word])
+    size = 0
+    for other in range(words.begin[word], words.end[word]):
+        size += popcount(masks[other])
+    return size
