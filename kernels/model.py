@@ -185,6 +185,11 @@ def instance_words(model: Model) -> list[tuple[int, int]]:
     return [(action, 64 * word) for action, words in enumerate(num_words(model)) for word in range(words)]
 
 
+def loses_messages(model: Model) -> bool:
+    """Whether it sends messages, which may be lost."""
+    return any(action.lost_with == MESSAGE_LOSS and action.sends is not sends_nothing for action in model.actions)
+
+
 def data_loss_mask(model: Model) -> int:
     """Bit i is set if a breach of invariant i is data loss."""
     return sum(1 << i for i, invariant in enumerate(model.invariants) if invariant.data_loss)

@@ -134,14 +134,14 @@ def made(model: Model, point: Point, shape: Shape, part: Part) -> Kernel:
         stack.enter_context(part.without())
         kernel = build.build(model, points, 0, params, part.timed, shape)
         assembly = build.assembly(model, points, 0, params, part.timed, shape)
-    loss = int(points.losses[0])
     width = 1 if part.without is _short_rows else kernel.row_words
     scratch, rows = np.empty(kernel.scratch_words, np.int64), np.empty((BATCH_RUNS, width), np.int64)
 
     def run() -> float:
         steps = 0
         for first_run in range(0, RUNS, BATCH_RUNS):
-            kernel.run(0, loss, first_run, BATCH_RUNS, scratch.ctypes.data, rows.ctypes.data)
+            losses = points.losses.ctypes.data
+            kernel.run(0, losses, first_run, BATCH_RUNS, scratch.ctypes.data, rows.ctypes.data)
             steps += int(rows[:, 0 if width == 1 else STEPS].sum())
         return float(steps)
 

@@ -14,7 +14,7 @@ from numba import njit
 from quorisk.kernels.compiled import packing
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Model, loses_messages
 from quorisk.kernels.ops import bits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols import registry
@@ -94,8 +94,9 @@ def point_of(
 ) -> points.Point:
     limits: dict[str, Any] = {name: given.pop(name) for name in ("max_steps", "horizon", "lifetime") if name in given}
     limits = {"max_steps": 10_000, "horizon": math.inf} | limits
-    loss = message_loss if model.max_sends else 0.0
-    return points.Point(values_of(model, **given), rates or {}, loss, **limits)
+    others = {each.name: given.pop(each.name) for each in model.probabilities if each.name in given}
+    loss = message_loss if loses_messages(model) else 0.0
+    return points.Point(values_of(model, **given), rates or {}, loss, **limits, other_losses=others)
 
 
 def run(

@@ -15,6 +15,9 @@ from quorisk.kernels.rule import group_words, loss_names
 LOSS_UNIT = 2.0**-63
 _LIKE = {round(least / LOSS_UNIT): round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
 """From this loss on, code is made as for that one."""
+_MOST, _LIKE_MOST = round(0.4 / LOSS_UNIT), round(0.6 / LOSS_UNIT)
+"""From the former on, code is made as for the latter where what is lost is no message: a lost message is told of and
+sent again, but of what an outage takes half is another matter than a tenth."""
 MAX_TOTAL_WEIGHT = 2**62
 ALWAYS = 1 << 63
 """Probability 1 in units of 2**-63."""
@@ -77,15 +80,21 @@ def key(points: Points, point: int) -> tuple[bytes, ...]:
     return tuple(np.asarray(column).tobytes() for column in alone(points, point)[: Points._fields.index("starts")])
 
 
-def like_loss(loss: int) -> int:
-    """The loss for which code is made, and runs are observed, that serves for this one; both in units of 2**-63."""
+def like_losses(losses: Sequence[int]) -> tuple[int, ...]:
+    """The losses for which code is made, and runs are observed, that serves for these; both in units of 2**-63, in the
+    order of `rule.loss_names`."""
+    of_messages, *others = losses
+    return _like(of_messages), *(_LIKE_MOST if loss >= _MOST else _like(loss) for loss in others)
+
+
+def _like(loss: int) -> int:
     return next(like for least, like in _LIKE.items() if loss >= least) if loss else 0
 
 
 def kin(points: Points) -> list[int]:
     """By point: the first one of which code serves for it, too; they differ in nothing but the losses, if at all."""
     first: dict[Any, int] = {}
-    alike = points._replace(losses=np.array([list(map(like_loss, row)) for row in points.losses.tolist()], np.uint64))
+    alike = points._replace(losses=np.array([like_losses(row) for row in points.losses.tolist()], np.uint64))
     return [first.setdefault(key(alike, point), point) for point in range(len(points.losses))]
 
 

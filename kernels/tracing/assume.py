@@ -30,18 +30,18 @@ class Habits(NamedTuple):
     """For each word, and last for guards and invariants: the conditions that nearly always have this value."""
 
 
-def habits(model: Model, traced: TracedModel, loss: float, narrowest: int) -> Habits:
+def habits(model: Model, traced: TracedModel, losses: Sequence[float], narrowest: int) -> Habits:
     """What the runs show by which `observe` found the bounds; of shifts, what may not fit lanes of `narrowest` bits.
 
-    `loss` is the probability of a loss.
+    `losses` are the probabilities of `rule.loss_names`.
     """
-    effects = [[*(word.after or ()), word.sent] for word in traced.words]
+    effects = [[*(word.after or ()), word.subset] for word in traced.words]
     amounts = [_amounts(effect, narrowest) for effect in effects]
     conditions = [_conditions(outputs) for outputs in (*effects, _of_state(traced))]
     asked = [[*some, *others] for some, others in zip([*amounts, []], conditions, strict=True)]
     if not any(asked):
         return Habits([{} for _ in effects], [{} for _ in conditions])
-    seen = values(model, traced, loss, asked)
+    seen = values(model, traced, losses, asked)
     farthest = [
         {node.id: shown[node.id].highest for node in nodes if node.id in shown}
         for nodes, shown in zip(amounts, seen.shown, strict=False)
@@ -97,8 +97,8 @@ def _with(word: Word, farthest: Mapping[int, int], settled: Mapping[int, bool], 
     """The word as far as it keeps to its habits."""
     if word.after is None:
         return word
-    (sent, *after), doubt = _taking([word.sent, *word.after], farthest, settled, narrowest)
-    return word._replace(sent=sent, after=tuple(after), doubt=doubt)
+    (subset, *after), doubt = _taking([word.subset, *word.after], farthest, settled, narrowest)
+    return word._replace(subset=subset, after=tuple(after), doubt=doubt)
 
 
 def _taking(

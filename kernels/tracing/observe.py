@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.model import Model, num_words
+from quorisk.kernels.model import Model
+from quorisk.kernels.rule import PICK_BITS, group_words
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node, same
-from quorisk.kernels.tracing.general import CHOICE
-from quorisk.kernels.tracing.trace import LOSSES, Bounds, TracedModel, bit_leaf, mask_leaf, trace, widest
+from quorisk.kernels.tracing.general import CHOICE, PICKED
+from quorisk.kernels.tracing.trace import Bounds, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace, widest
 
 NUM_RUNS = 1 << 10
 """Runs that go on at a time."""
@@ -25,10 +26,10 @@ _PATIENCE = 1 << 6
 """Steps in which nothing new is seen after which there is no more to expect."""
 
 
-def observe(model: Model, params: Any, weights: Sequence[int], loss: float) -> Bounds:
-    """The bounds of some runs with these rates and this probability of a loss. Raises TypeError as `trace`."""
+def observe(model: Model, params: Any, weights: Sequence[int], losses: Sequence[float]) -> Bounds:
+    """The bounds of some runs with these rates and probabilities of `rule.loss_names`. Raises TypeError as `trace`."""
     traced = trace(model, params, weights, widest(model))
-    return _Watch(model, traced, loss).bounds()
+    return _Watch(model, traced, losses).bounds()
 
 
 @dataclass
@@ -56,10 +57,10 @@ class Observed(NamedTuple):
     """How many were seen, from their beginning."""
 
 
-def values(model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]]) -> Observed:
+def values(model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]]) -> Observed:
     """What the runs that show the bounds show of expressions: of each word's, wherever it is taken, and of those that
     come after all words', in every state."""
-    watch = _Watch(model, traced, loss, asked)
+    watch = _Watch(model, traced, losses, asked)
     watch.bounds()
     return Observed(watch.shown, watch.runs)
 
@@ -69,9 +70,11 @@ class _Watch:
     seen any more."""
 
     def __init__(
-        self, model: Model, traced: TracedModel, loss: float, asked: Sequence[Sequence[Node]] | None = None
+        self, model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]] | None = None
     ) -> None:
-        self.traced, self.loss, self.max_sends, self.num_words = traced, loss, model.max_sends, sum(num_words(model))
+        self.traced, self.losses, self.max_sends, self.num_words = traced, losses, model.max_sends, len(group_words(model))
+        self.members = np.arange(model.max_sends)[:, None]
+        self.shares = [model.actions[word.action].shared > 1 for word in traced.words]
         self.data_loss = [invariant.data_loss for invariant in model.invariants]
         self.random = np.random.Generator(np.random.Philox(0))
         self.weights = np.array([float(word.weight) for word in traced.words])[:, None]
@@ -135,21 +138,23 @@ class _Watch:
         ended: np.ndarray = (sums[-1] == 0) | broken[self.data_loss].any(axis=0)
         drawn = self.random.random(num) * sums[-1]
         chosen = np.where(ended, -1, (sums <= drawn).sum(axis=0))
-        lost = self.random.random((self.max_sends, num)) < self.loss
-        losses = (lost.astype(np.int64) << np.arange(self.max_sends)[:, None]).sum(axis=0)
+        fates = self.random.random((self.max_sends, num))
         for place, word in enumerate(words):
             (runs,) = np.nonzero(chosen == place)
             if len(runs):
                 self.taken[word.number] += len(runs)
-                self._take(place, runs, masks[place, runs], losses[runs])
+                self._take(place, runs, masks[place, runs], fates[:, runs] < self.losses[word.loss])
         return ended
 
-    def _take(self, place: int, runs: np.ndarray, mask: np.ndarray, losses: np.ndarray) -> None:
-        """A random instance of a word, in those runs."""
+    def _take(self, place: int, runs: np.ndarray, mask: np.ndarray, lost: np.ndarray) -> None:
+        """A random instance of a random group of a word, in those runs."""
         enabled = mask >> np.arange(64)[:, None] & 1
         bit = np.argmax(np.where(enabled, self.random.random(enabled.shape), -1.0), axis=0)
         leaves: dict[Any, np.ndarray] = {("state", i): column for i, column in enumerate(self.state[:, runs])}
-        leaves |= {LOSSES: losses, bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
+        leaves |= {bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
+        leaves[losses_leaf(self.traced.words[place].loss)] = (lost.astype(np.int64) << self.members).sum(axis=0)
+        if self.shares[place]:
+            leaves[PICKED] = self.random.integers(0, 1 << PICK_BITS, len(runs))
         found = self.effects[place](leaves)
         for i, after in zip(self.changed[place], found, strict=False):
             self.state[i, runs] = after

@@ -8,14 +8,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from quorisk.kernels.model import INSTANCE_BITS, Action, Model, fault_bits, leaves, num_words
+from quorisk.kernels import rule
+from quorisk.kernels.model import Action, Model, fault_bits, leaves
 from quorisk.kernels.tracing.demand import leaf_names, width
 from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, trailing_zeros
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
-from quorisk.kernels.tracing.general import CHOICE, nested
-
-LOSSES = "losses"
-"""Name of the leaf of which bit j is set if message j of a step is lost."""
+from quorisk.kernels.tracing.general import CHOICE, PICKED, nested
 
 
 NARROWEST = 16
@@ -28,9 +26,9 @@ class Bounds(NamedTuple):
     state: tuple[int, ...]
     """The bits that each leaf of the state may have."""
     enabled: frozenset[int]
-    """Words of instances of which some may be enabled, by their place in the model."""
+    """Words of groups of which some may be enabled, by their place in `rule.group_words`."""
     taken: frozenset[int]
-    """The words of instances of which some may be taken."""
+    """The words of groups of which some may be taken."""
     broken: frozenset[int]
     """Places of the invariants that may be broken."""
     shares: tuple[float, ...] = ()
@@ -40,34 +38,42 @@ class Bounds(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of instances that may be enabled."""
+    """A word of groups that may be enabled."""
 
     number: int
-    """Its place among the model's words."""
+    """Its place in `rule.group_words`."""
     action: int
     fault: int
     """The bit of its kind of fault in a run's `met_mask`; 0 if it is none."""
     weight: int
-    """The rate of its instances, as in `points.Points`."""
+    """The rate of its groups, as in `points.Points`."""
     mask: Any
-    """The instances that are enabled."""
-    sent: Any
-    """Messages that the instance `bit_leaf` sends."""
+    """The groups with a member enabled."""
+    subset: Any
+    """What the instance that goes off may lose, such as the messages that it sends: of the group `bit_leaf`, the member
+    that PICKED says."""
+    loss: int
+    """The place of its probability in `rule.loss_names`."""
     after: tuple[Any, ...] | None
-    """The leaves of the state after it, LOSSES being lost; None if the bounds rule out that it is taken."""
+    """The leaves of the state after it, `losses_leaf(loss)` being lost; None if the bounds rule out that it is taken."""
     share: float = 1.0
     """Of all steps, how many are thought to take it."""
     doubt: Any = False
     """Whether `after` need not be right; see `assume`."""
+
+    @property
+    def sent(self) -> Any:
+        """The messages that it sends: nothing else is counted as such."""
+        return 0 if self.loss else self.subset
 
 
 class Seen(NamedTuple):
     """What an engine has to know of a state."""
 
     masks: tuple[Any, ...]
-    """The enabled instances of each of `TracedModel.words`."""
+    """The groups with a member enabled of each of `TracedModel.words`."""
     unbounded: Any
-    """Whether an instance is enabled that the bounds rule out, or the rest need not be right; see `assume`."""
+    """Whether a group is enabled that the bounds rule out, or the rest need not be right; see `assume`."""
     broken: tuple[Any, ...]
     """By invariant: whether it is broken."""
     outcome: Any
@@ -79,7 +85,7 @@ class TracedModel(NamedTuple):
     state: tuple[Any, ...]
     """The leaves of the state, of name `("state", i)`; 0 where bits are ruled out, or where nothing depends on them."""
     words: tuple[Word, ...]
-    """Those that may be enabled, in the order in which instances are drawn."""
+    """Those that may be enabled, in the order in which groups are drawn."""
     now: Seen
     """What an engine has to know of the state, as a function of its leaves."""
     num_choices: int
@@ -94,9 +100,15 @@ class TracedModel(NamedTuple):
 
 def widest(model: Model) -> Bounds:
     """All that the model's layout has room for."""
-    words = frozenset(range(sum(num_words(model))))
+    words = frozenset(range(len(rule.group_words(model))))
     invariants = frozenset(range(len(model.invariants)))
     return Bounds(tuple((1 << width) - 1 for width in leaves(model.widths)), words, words, invariants)
+
+
+def losses_leaf(loss: int) -> tuple[str, int]:
+    """Name of the leaf of which bit j is set if member j of a step's subset is lost, by that place in
+    `rule.loss_names`."""
+    return "losses", loss
 
 
 def bit_leaf(place: int) -> tuple[str, int]:
@@ -110,7 +122,7 @@ def mask_leaf(place: int) -> tuple[str, int]:
 
 
 def trace(model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> TracedModel:
-    """The model with these parameters; `weights` are the rates of its words of instances, as in `points.Points`.
+    """The model with these parameters; `weights` are the rates of its words of groups, as in `points.Points`.
 
     Raises TypeError if the protocol's functions do with a traced value what cannot be followed.
     """
@@ -171,7 +183,11 @@ class _Tracer:
     def __init__(self, model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> None:
         self.model, self.params, self.weights, self.bounds = model, params, weights, bounds
         self.graph = new_graph()
-        self.losses = self.graph.leaf(LOSSES, (1 << model.max_sends) - 1) if model.max_sends else 0
+        most = (1 << model.max_sends) - 1
+        self.losses = [
+            self.graph.leaf(losses_leaf(loss), most) if most else 0 for loss in range(len(rule.loss_names(model)))
+        ]
+        self.picked = self.graph.leaf(PICKED, (1 << rule.PICK_BITS) - 1)
 
     def trace(self) -> TracedModel:
         state = tuple(self.graph.leaf(("state", i), may) if may else 0 for i, may in enumerate(self.bounds.state))
@@ -210,7 +226,7 @@ class _Tracer:
         whole = nested(self.model.widths, iter(state))
         unbounded: Any = False
         masks: list[Any] = []
-        for mask in (mask for action in self.model.actions for mask in action.enabled(whole, self.params)):
+        for mask in (mask for action in self.model.actions for mask in rule.groups(action, self._enabled(action, whole))):
             if self.weights[len(masks)] and len(masks) not in self.bounds.enabled:
                 unbounded = make("or", unbounded, condition(mask))
             drawn = self.weights[len(masks)] and len(masks) in self.bounds.enabled
@@ -218,20 +234,22 @@ class _Tracer:
         broken = tuple(negation(condition(v.holds(whole, self.params))) for v in self.model.invariants)
         return Seen(tuple(masks), unbounded, broken, integer(self.model.outcome(whole, self.params)))
 
+    def _enabled(self, action: Action, whole: Any) -> tuple[Any, ...]:
+        return tuple(map(integer, action.enabled(whole, self.params)))
+
     def _words(self, state: Sequence[Any], masks: Sequence[Any], places: Sequence[int]) -> tuple[Word, ...]:
         whole = nested(self.model.widths, iter(state))
-        actions = [
-            (i, first) for i, num in enumerate(num_words(self.model)) for first in range(0, num << INSTANCE_BITS, 64)
-        ]
         words = []
         for place, i in enumerate(places):
-            number, first = actions[i]
-            sent, after = 0, None
+            number, first = rule.group_words(self.model)[i]
+            loss = rule.losses(self.model)[number]
+            subset, after = 0, None
             if i in self.bounds.taken:
-                sent, after = self._taken(self.model.actions[number], whole, first + self._bit(place, masks[i]))
+                group = first + self._bit(place, masks[i])
+                subset, after = self._taken(self.model.actions[number], whole, group, self.losses[loss])
             fault = fault_bits(self.model)[number]
             share = self.bounds.shares[i] if self.bounds.shares else 1.0
-            words.append(Word(i, number, fault, self.weights[i], masks[i], sent, after, share))
+            words.append(Word(i, number, fault, self.weights[i], masks[i], subset, loss, after, share))
         return tuple(words)
 
     def _bit(self, place: int, mask: Any) -> Any:
@@ -244,16 +262,19 @@ class _Tracer:
         bit.power = self.graph.leaf(mask_leaf(place), may)
         return bit
 
-    def _taken(self, action: Action, whole: Any, instance: Any) -> tuple[Any, tuple[Any, ...]]:
-        """What an instance sends, and the leaves of the state after it."""
-        sent = integer(action.sends(whole, self.params, instance))
-        after = action.apply(whole, self.params, instance, make("deposit", self.losses, sent))
-        return sent, tuple(map(integer, leaves(after)))
+    def _taken(self, action: Action, whole: Any, group: Any, losses: Any) -> tuple[Any, tuple[Any, ...]]:
+        """What may be lost of the instance that goes off of a group, and the leaves of the state after it."""
+        instance = group
+        if action.shared > 1:
+            instance = integer(rule.member(action, self._enabled(action, whole), group, self.picked))
+        subset = integer(action.sends(whole, self.params, instance))
+        after = action.apply(whole, self.params, instance, make("deposit", losses, subset))
+        return subset, tuple(map(integer, leaves(after)))
 
 
 def _needed(now: Seen, words: Sequence[Word]) -> set[int]:
     """Places of the leaves of the state on which runs depend."""
-    needed = leaf_names([*now.masks, now.unbounded, *now.broken, now.outcome, *(word.sent for word in words)])
+    needed = leaf_names([*now.masks, now.unbounded, *now.broken, now.outcome, *(word.subset for word in words)])
     while True:
         after = [value for word in words for i, value in enumerate(word.after or ()) if ("state", i) in needed]
         if (more := leaf_names(after)) <= needed:

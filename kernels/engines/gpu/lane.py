@@ -5,7 +5,7 @@ number's width, and bits counted in 32 at a time. The lanes know of each other o
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any, NamedTuple
 
@@ -14,15 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from quorisk.kernels.engines.lanes.draws import asks_beside
 from quorisk.kernels.engines.lanes.kernel import REDO, Limits, Plan, doom, packed, places, plan
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
     draw_pair,
+    fates_of,
     first_draws,
     is_accepted,
     later_fates,
     leaves_open,
     multiply_high,
+    pick,
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS
@@ -31,7 +34,8 @@ from quorisk.kernels.ops import as_int64, as_uint64, popcount
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, span
-from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, together, word_leaf
+from quorisk.kernels.tracing.general import PICKED
+from quorisk.kernels.tracing.trace import TracedModel, bit_leaf, losses_leaf, mask_leaf, together, word_leaf
 
 _INTEGERS: dict[int, Any] = {32: jnp.int32, 64: jnp.int64}
 
@@ -151,9 +155,7 @@ class Stepper:
 
     def _draw(self, seed: Any, index: Any, run: Run) -> _Draws:
         """The random numbers of the step, and the instance that they choose."""
-        # a number of 64 bits whose highest is set is no constant that the backend takes
-        loss = jnp.left_shift(jnp.uint64(self.limits.loss >> 1), np.uint64(1)) | np.uint64(self.limits.loss & 1)
-        source = seed, as_uint64(index), as_uint64(run.steps + 1), np.uint64(0), loss
+        source = seed, as_uint64(index), as_uint64(run.steps + 1), np.uint64(0), self._loss(0)
         choose, wait, fates = first_draws(source)
         groups, kind = self.plan.groups, _INTEGERS[self.plan.share_bits]
         sums: list[Any] = []
@@ -214,9 +216,33 @@ class Stepper:
             any_lane(doubtful & live), lambda: ~is_accepted(accept, drawn.source), lambda: doubtful
         )
 
+    def _loss(self, place: int) -> Any:
+        """The probability at that place in `rule.loss_names`: a number of 64 bits whose highest is set is no constant
+        that the backend takes."""
+        loss = self.limits.losses[place]
+        return jnp.left_shift(jnp.uint64(loss >> 1), np.uint64(1)) | np.uint64(loss & 1)
+
+    def _all_beside(self, drawn: _Draws) -> dict[Any, Any]:
+        """What only steps of some words draw, by name: numbers are drawn only where a lane draws such a word."""
+        asking: dict[Any, Any] = {}
+        for place, word in enumerate(self.traced.words):
+            for name in asks_beside(self.model, word) if word.after is not None else ():
+                asking[name] = asking.get(name, False) | self._is_drawn(drawn, place)
+        return {
+            name: lax.cond(any_lane(flag), partial(self._beside, name, drawn.source), lambda: jnp.int64(0))
+            for name, flag in asking.items()
+        }
+
+    def _beside(self, name: Any, source: Any) -> Any:
+        """What `asks_beside` names, as an int64."""
+        if name == PICKED:
+            return pick(source)
+        fates = fates_of((*source[:-1], self._loss(name[1])), self.model.max_sends)
+        return fates & ((1 << self.model.max_sends) - 1)
+
     def _losses(self, drawn: _Draws) -> Any:
-        """LOSSES, as an int64."""
-        source, fates, loss = drawn.source, drawn.fates, self.limits.loss
+        """The fates of messages, as an int64."""
+        source, fates, loss = drawn.source, drawn.fates, self.limits.losses[0]
         if not loss:
             return jnp.int64(0)
         first = fates & ((1 << FIRST_MESSAGES) - 1)
@@ -228,11 +254,12 @@ class Stepper:
     def _effects(self, run: Run, drawn: _Draws) -> tuple[Run, Any]:
         """The run after the step, but for what `_ends` adds; whether it is to be made again."""
         losses, step = self._losses(drawn), self.together
+        beside = {losses_leaf(0): losses} | self._all_beside(drawn)
         state = dict(zip(self.plan.leaves, run.state, strict=True))
 
         def before(name: Any) -> Any:
-            if name == LOSSES:
-                return losses
+            if name in beside:
+                return beside[name]
             what, place = name
             if what == "state":
                 return state[place]
@@ -247,7 +274,7 @@ class Stepper:
         values = Numbers([*step.after, step.num_sent, step.met, step.redo], before)
         sent = values.get(step.num_sent, 32)
         met = run.met | values.get(step.met, 32)
-        if self.limits.loss:
+        if self.limits.losses[0]:
             among = losses.astype(jnp.int32) & (jnp.left_shift(np.int32(1), sent) - 1)
             met |= (among != 0).astype(jnp.int32)
         after = run._replace(

@@ -51,7 +51,9 @@ QUEUED = Shape(RUNS, DWORD, queued=True)
 _MOST_STEPS = 1 << 30
 _EMITTING = threading.Lock()
 """Of the threads that compile, one makes expressions at a time: kernels of several share some of them."""
-_PROTOTYPE = ctypes.CFUNCTYPE(None, *2 * [ctypes.c_uint64], *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
+_PROTOTYPE = ctypes.CFUNCTYPE(
+    None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p]
+)
 _SPEED = 3
 """LLVM's level of optimization."""
 
@@ -60,7 +62,7 @@ class Kernel(NamedTuple):
     """Machine code for one configuration."""
 
     run: Callable[[int, int, int, int, int, int], None]
-    """See `kernel.NAME`; the last two are addresses."""
+    """See `kernel.NAME`; the second and the last two are addresses."""
     shape: Shape
     row_words: int
     columns: tuple[int, ...]
@@ -183,13 +185,13 @@ def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limi
         raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
     if not any(weights):
         raise Unsupported("all rates are 0")
-    loss = limits.loss * LOSS_UNIT
+    losses = tuple(loss * LOSS_UNIT for loss in limits.losses)
     try:
         if shape == SCALAR:  # every action may be taken, for its effect costs nothing until it is
-            bounds = _observed(model, params, weights, loss)
+            bounds = _observed(model, params, weights, losses)
             traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
         else:
-            traced = assumed(*_traced(model, params, weights, loss), shape.narrowest)
+            traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
     except (TypeError, ValueError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not traced.words:
@@ -198,15 +200,17 @@ def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limi
 
 
 @lru_cache(maxsize=16)
-def _observed(model: Model, params: Any, weights: tuple[int, ...], loss: float) -> Bounds:
-    return observe(model, params, weights, loss)
+def _observed(model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]) -> Bounds:
+    return observe(model, params, weights, losses)
 
 
 @lru_cache(maxsize=16)
-def _traced(model: Model, params: Any, weights: tuple[int, ...], loss: float) -> tuple[TracedModel, Habits]:
+def _traced(
+    model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]
+) -> tuple[TracedModel, Habits]:
     """The model for lanes of any width, and what its runs were seen to do."""
-    traced = trace(model, params, weights, _observed(model, params, weights, loss))
-    return traced, habits(model, traced, loss, NARROWEST)
+    traced = trace(model, params, weights, _observed(model, params, weights, losses))
+    return traced, habits(model, traced, losses, NARROWEST)
 
 
 @cache

@@ -9,15 +9,20 @@ from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
     OPEN,
     draw_pair,
+    fates_of,
     first_draws,
     is_accepted,
     later_fates,
     multiply_high,
+    pick,
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS
+from quorisk.kernels.model import Model
 from quorisk.kernels.ops import as_int64, nth_bit
-from quorisk.kernels.tracing.machine import I1, I64, Value, any_lane, constant, intrinsic
+from quorisk.kernels.tracing.general import PICKED
+from quorisk.kernels.tracing.machine import I1, I64, Value, any_lane, constant, intrinsic, splat
+from quorisk.kernels.tracing.trace import Word, losses_leaf
 
 _UNROLLED = 3
 """Bits of a mask that are passed over without a branch on the way to the one drawn."""
@@ -27,7 +32,7 @@ class Draws(NamedTuple):
     """What block 0 says of a step, or of one in each lane: 64-bit values of LLVM."""
 
     choose: Any
-    """32 bits, which choose the instance."""
+    """32 bits, which choose the group."""
     wait: Any
     fates: Any
     """Bit j: message j of the first ones is lost; None if no message ever is."""
@@ -56,6 +61,27 @@ def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sen
         return None
     numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
     return later_fates((*numbers, Value(builder, loss)), most_sent).value
+
+
+def asks_beside(model: Model, word: Word) -> list[Any]:
+    """The names of what only a step that draws this word draws: what picks the member of a group, and the fates of what
+    is no message."""
+    picked = [PICKED] if model.actions[word.action].shared > 1 else []
+    return picked + ([losses_leaf(word.loss)] if word.loss else [])
+
+
+def draw_beside(builder: Any, name: Any, seed: Any, run: Any, step: Any, losses: Any, max_sends: int) -> Any:
+    """What `asks_beside` names, in 64 bits. At `losses` are the kernel's."""
+    numbers = [Value(builder, number) for number in (seed, run, step, constant(step.type, 0))]
+    if name == PICKED:
+        return pick((*numbers, None)).value
+    loss = Value(builder, splat(builder, loss_at(builder, losses, name[1]), getattr(step.type, "count", 1)))
+    return (fates_of((*numbers, loss), max_sends) & (1 << max_sends) - 1).value
+
+
+def loss_at(builder: Any, losses: Any, place: int) -> Any:
+    """One of the kernel's losses, in units of 2**-63."""
+    return builder.load(builder.gep(losses, [constant(I64, place)], source_etype=I64), typ=I64)
 
 
 def losses(builder: Any, fates: Any, later: Any, most_sent: int) -> Any:

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.engines.philox import highest_place, lowest_place
-from quorisk.kernels.engines.points import Points, like_loss
+from quorisk.kernels.engines.points import Points, like_losses
 from quorisk.kernels.model import Model, exposures
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant, set_bits, trailing_zeros
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
 NAME = "kernel"
-"""`kernel(seed, loss, first_run, num_runs, scratch, rows)`: writes row i for run `first_run` + i. All are 64-bit words;
-`loss` is as in `Limits`, and may be any that `shared` makes the same. Kernels for a list of runs get its address as
+"""`kernel(seed, losses, first_run, num_runs, scratch, rows)`: writes row i for run `first_run` + i. All are 64-bit words;
+at `losses` are those of `Limits`, which may be any that `shared` makes the same. Kernels for a list of runs get its address as
 `first_run`, and write row i for the i-th of the list."""
 REDO = -1
 """Outcome of a run that the generic engine has to make; the rest of its row means nothing."""
@@ -30,13 +30,13 @@ _ROOM = 64
 class Limits(NamedTuple):
     """What ends a run besides the model, and what is to be known of it."""
 
-    loss: int
-    """Probability that a message is lost, in units of 2**-63."""
+    losses: tuple[int, ...]
+    """The probabilities of `rule.loss_names`, in units of 2**-63."""
     lifetime_weight: int
     """Weight of the end of a lifetime; 0 if there is none."""
     accepts: tuple[int, ...]
-    """By word of instances, and last for the end of a lifetime: the probability to accept one that is drawn, in units
-    of 2**-63. One that is not accepted is left to the generic engine."""
+    """By word of groups, and last for the end of a lifetime: the probability to accept one that is drawn, in units of
+    2**-63. One that is not accepted is left to the generic engine."""
     max_steps: int
     horizon: float
     """In the engines' unit of time."""
@@ -46,7 +46,7 @@ class Limits(NamedTuple):
 
 
 class Field(NamedTuple):
-    """Where the mask of a word of instances, or a piece of it, lies among the masks packed together."""
+    """Where the mask of a word of groups, or a piece of it, lies among the masks packed together."""
 
     place: int
     """The word's."""
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
 def limits_of(points: Points, point: int, timed: bool) -> Limits:
     """The limits of a point."""
     return Limits(
-        loss=int(points.losses[point]),
+        losses=tuple(points.losses[point].tolist()),
         lifetime_weight=int(points.weights[point, -1]),
         accepts=tuple(points.accepts[point].tolist()),
         max_steps=int(points.max_steps[point]),
@@ -100,11 +100,11 @@ def limits_of(points: Points, point: int, timed: bool) -> Limits:
 
 def shared(limits: Limits) -> Limits:
     """The limits for which code is made that serves for these, too: points of a grid differ in their losses."""
-    return limits._replace(loss=like_loss(limits.loss))
+    return limits._replace(losses=like_losses(limits.losses))
 
 
 def weights_of(points: Points, point: int) -> tuple[int, ...]:
-    """The rates of a point's words of instances."""
+    """The rates of a point's words of groups."""
     return tuple(points.weights[point, :-1].tolist())
 
 

@@ -10,7 +10,15 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.choice import Choice
-from quorisk.kernels.engines.lanes.draws import draw, draw_choice, draw_later, losses, only_if
+from quorisk.kernels.engines.lanes.draws import (
+    draw,
+    draw_beside,
+    draw_choice,
+    draw_later,
+    loss_at,
+    losses,
+    only_if,
+)
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, Plan, counted_steps, doom, lane, packed, row_words
 from quorisk.kernels.engines.lanes.rows import scratch_words
 from quorisk.kernels.model import LOST, UNFINISHED, Model, fault_kinds
@@ -66,14 +74,15 @@ class LaneKernel:
         self.message_bits = lane((self.most_steps * self.most_sent).bit_length() + 1, narrowest)
         self.widths = {i: demand.width(traced.state[i], narrowest) for i in self.leaves}
         self.module = ir.Module("lanes")
-        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
+        kind = ir.FunctionType(ir.VoidType(), [I64, POINTER, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
-        self.seed, self.loss, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
-        self.scratch.add_attribute("noalias")
-        self.rows.add_attribute("noalias")
+        self.seed, self.losses, self.first_run, self.num_runs, self.scratch, self.rows = self.function.args
+        for pointer in (self.losses, self.scratch, self.rows):
+            pointer.add_attribute("noalias")
         self.row_words = row_words(self.watched, self.exposed)
         self.scratch_words = scratch_words(self.row_words, lanes)
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.loss = loss_at(self.builder, self.losses, 0)
         self.now: dict[Any, Any] = {}
         self.next: dict[Any, Any] = {}
 
@@ -156,7 +165,8 @@ class LaneKernel:
         self.step = builder.add(now["step"], self._number(1))
         seed, run = splat(builder, self.seed, self.lanes), self._absolute(now["run"])
         step = self._sized(self.step, 64)
-        loss = splat(builder, self.loss, self.lanes) if self.limits.loss else None
+        loss = splat(builder, self.loss, self.lanes) if self.limits.losses[0] else None
+        self.source = run, step
         self.draws = draw(builder, seed, run, step, loss)
         self.later_fates = draw_later(builder, seed, run, step, loss, self.most_sent)
         masks = [now["group", i] for i in range(len(self.groups))]
@@ -164,14 +174,19 @@ class LaneKernel:
         self.choice = Choice(builder, masks, self.groups, self.fields, *weights, now["live"], self.draws.choose)
         self.rejected = self.choice.is_rejected(self.traced.words, self.limits, seed, run, step)
 
+    def _beside(self, name: Any, run: Any, step: Any) -> Any:
+        """What `draws.asks_beside` names, in 64 bits; `run` has the runs' own numbers, `step` those of their steps."""
+        seed = splat(self.builder, self.seed, self.lanes)
+        return draw_beside(self.builder, name, seed, run, step, self.losses, self.model.max_sends)
+
     def _is_lost(self, fates: Any, sent: Any) -> Any:
-        """1 if any of so many messages is lost, else 0; `fates` are as LOSSES."""
+        """1 if any of so many messages is lost, else 0; `fates` are those of messages."""
         builder, one = self.builder, self._number(1)
         among = builder.and_(self._sized(fates, self.number_bits), builder.sub(builder.shl(one, sent), one))
         return builder.zext(builder.icmp_unsigned("!=", among, self._number(0)), one.type)
 
     def _losses(self) -> Any:
-        """LOSSES, in 64 bits."""
+        """The fates of messages, in 64 bits."""
         if self.draws.fates is None:
             return constant(self._kind(64), 0)
         return losses(self.builder, self.draws.fates, self.later_fates, self.model.max_sends)

@@ -9,6 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from quorisk.kernels.engines.lanes.draws import asks_beside
 from quorisk.kernels.engines.lanes.kernel import NAME, Limits, places_of_bits, plan
 from quorisk.kernels.engines.lanes.lane_kernel import LaneKernel
 from quorisk.kernels.engines.lanes.queues import Queues
@@ -28,9 +29,10 @@ from quorisk.kernels.tracing.machine import (
     only_bit,
     with_wide_registers,
 )
-from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf
+from quorisk.kernels.tracing.trace import TracedModel, Word, bit_leaf, losses_leaf, mask_leaf
 
 _STEP_BITS = 16
+_LOSSES = losses_leaf(0)
 _BESIDE = _NO_RUN, _OPEN, _OVER, _START = range(4)
 """What runs draw beside words: nothing, as there is none; what the generic engine has to look at; the end of their
 lifetime, or the horizon; and before they begin."""
@@ -65,8 +67,8 @@ class QueuedKernel(LaneKernel):
             values |= {("exposed", i): (1 << 64) - 1 for i in self.exposed}
         if self.limits.timed:
             values["time"] = (1 << 64) - 1
-        if self.limits.loss and self.most_sent:
-            values[LOSSES] = (1 << self.most_sent) - 1
+        if self.limits.losses[0] and self.most_sent:
+            values[_LOSSES] = (1 << self.most_sent) - 1
         return values | {"drawn": _bits(DWORD * len(self.groups) + _START)}
 
     def text(self) -> str:
@@ -171,6 +173,9 @@ class QueuedKernel(LaneKernel):
     def _take(self, place: int, word: Word) -> None:
         """An instance of a word, in each lane its own."""
         builder, cache = self.builder, dict[Any, Any]()
+        if names := asks_beside(self.model, word):
+            step = builder.add(self._sized(self._value("step"), 64), constant(self._kind(64), 1))
+            cache |= {name: self._beside(name, self._absolute(self._value("run")), step) for name in names}
 
         def before(name: Any, width: int) -> Any:
             if name not in cache:
@@ -188,8 +193,8 @@ class QueuedKernel(LaneKernel):
         emitter = self._emitter(before, [*effect.outputs(), num_sent])
         after = {("state", i): emitter.get(leaf, self.widths[i]) for i, leaf in effect.leaves.items()}
         sent, met = emitter.get(num_sent, self.number_bits), self._number(word.fault)
-        if LOSSES in self.layout.pieces and not is_constant(num_sent, 0):
-            met = builder.or_(met, self._is_lost(before(LOSSES, self.number_bits), sent))
+        if _LOSSES in self.layout.pieces and not is_constant(num_sent, 0):
+            met = builder.or_(met, self._is_lost(before(_LOSSES, self.number_bits), sent))
 
         def now(name: Any, width: int) -> Any:
             return self._sized(after[name], width) if name in after else before(name, width)
@@ -248,8 +253,8 @@ class QueuedKernel(LaneKernel):
         self.now |= {"run": run, "live": builder.and_(self.there, self._is_asked_for(run))}
         self._draw()
         self.now["drawn"] = self._drawn(doomed and builder.and_(ended, doomed))
-        if LOSSES in self.layout.pieces:
-            self.now[LOSSES] = self._losses()
+        if _LOSSES in self.layout.pieces:
+            self.now[_LOSSES] = self._losses()
         owners = [self.words.index(place) if place in self.words else self._queue_of(_OPEN) for place in self._places()]
         owners += [self._queue_of(special) for special in _BESIDE]
         self.queues.put_back(self._dwords(ended, states), self.now["drawn"], owners)
@@ -261,7 +266,7 @@ class QueuedKernel(LaneKernel):
     def _after(self) -> tuple[dict[Any, Any], Any]:
         """What is known after the step; the rows of runs that end with it, and which do."""
         builder, outcome = self.builder, self.traced.now.outcome
-        names = [name for name in self.layout.pieces if name[0] != "state" and name not in ("drawn", LOSSES)]
+        names = [name for name in self.layout.pieces if name[0] != "state" and name not in ("drawn", _LOSSES)]
         self.now = {name: self._known(name) for name in names}
         self.next = dict(self.now)
         self.next["step"] = builder.add(self.now["step"], self._get("taken"))

@@ -8,7 +8,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import draw, draw_accepted, draw_choice, draw_later, draw_nth_bit, losses
+from quorisk.kernels.engines.lanes.draws import (
+    asks_beside,
+    draw,
+    draw_accepted,
+    draw_beside,
+    draw_choice,
+    draw_later,
+    draw_nth_bit,
+    loss_at,
+    losses,
+)
 from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
 from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
 from quorisk.kernels.engines.lanes.taken import Affected, affected_by, effect_of
@@ -17,7 +27,7 @@ from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant
 from quorisk.kernels.tracing.machine import DOUBLE, I1, I16, I64, POINTER, Value, constant, splat
-from quorisk.kernels.tracing.trace import LOSSES, TracedModel, Word, bit_leaf, mask_leaf
+from quorisk.kernels.tracing.trace import TracedModel, Word, bit_leaf, losses_leaf, mask_leaf
 
 _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tail", "special", "breaks", "end", "done")
 
@@ -36,13 +46,14 @@ class ScalarKernel:
         self.row_words = row_words(self.watched, self.exposed)
         self.leaves = [i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)]
         self.module = ir.Module("scalar")
-        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, I64, POINTER, POINTER])
+        kind = ir.FunctionType(ir.VoidType(), [I64, POINTER, I64, I64, POINTER, POINTER])
         self.function = ir.Function(self.module, kind, NAME)
-        self.seed, self.loss, self.first_run, self.num_runs, scratch, self.rows = self.function.args
-        scratch.add_attribute("noalias")
-        self.rows.add_attribute("noalias")
+        self.seed, self.losses, self.first_run, self.num_runs, scratch, self.rows = self.function.args
+        for pointer in (self.losses, scratch, self.rows):
+            pointer.add_attribute("noalias")
         self.block = {name: self.function.append_basic_block(name) for name in _BLOCKS}
         self.builder = ir.IRBuilder(self.block["entry"])
+        self.loss = loss_at(self.builder, self.losses, 0)
         sizes = len(traced.state), len(self.groups), len(model.invariants)
         self.memory = Scratch(self.builder, scratch, *sizes, self.exposed)
         self.scratch_words = self.memory.num_words
@@ -130,7 +141,7 @@ class ScalarKernel:
         seed, run = splat(builder, self.seed, AHEAD), splat(builder, self.absolute, AHEAD)
         following = ir.Constant(seed.type, list(range(1, AHEAD + 1)))
         step = builder.add(splat(builder, self.step, AHEAD), following)
-        draws = draw(builder, seed, run, step, splat(builder, self.loss, AHEAD) if self.limits.loss else None)
+        draws = draw(builder, seed, run, step, splat(builder, self.loss, AHEAD) if self.limits.losses[0] else None)
         for i, numbers in enumerate(draws):
             if numbers is not None and (self.limits.timed or numbers is not draws.wait):
                 builder.store(numbers, self.memory.place(_int(self.memory.draws + i * AHEAD)), align=8)
@@ -162,7 +173,7 @@ class ScalarKernel:
         is_open = builder.icmp_unsigned(">=", uncertain, builder.mul(builder.add(nth, _int(1)), weight))
         self._leave("open", is_open, REDO, self.later)
         self.bit, self.hot = draw_nth_bit(builder, mask, nth, self.has_pdep)
-        self.fates = self._drawn(2) if self.limits.loss else None
+        self.fates = self._drawn(2) if self.limits.losses[0] else None
         action = builder.load(builder.gep(self._table(), [_int(0), builder.add(base, self.bit)]), typ=I16)
         nowhere = builder.append_basic_block("nowhere")
         ir.IRBuilder(nowhere).unreachable()
@@ -238,11 +249,13 @@ class ScalarKernel:
         if (accept := self.limits.accepts[word.number]) != ALWAYS:
             self._leave(f"rejected{place}", builder.not_(self._accepted(accept)), REDO, self.later)
         shift = field.lowest - field.offset
-        cache: dict[Any, Any] = {}
+        cache, beside = dict[Any, Any](), asks_beside(self.model, word)
 
         def before(name: Any, width: int) -> Any:
             if name not in cache:
-                if name == LOSSES:
+                if name in beside:
+                    cache[name] = self._beside(name)
+                elif name == losses_leaf(0):
                     cache[name] = self._losses(word)
                 elif name == bit_leaf(place):
                     cache[name] = builder.add(self.bit, _int(shift))
@@ -271,9 +284,9 @@ class ScalarKernel:
     def _meet(self, word: Word, sent: Any, before: Callable[[Any, int], Any]) -> None:
         """Notes the kinds of faults that the run meets in this step."""
         builder, met = self.builder, _int(word.fault)
-        if self.limits.loss and not is_constant(word.sent, 0):
+        if self.limits.losses[0] and not is_constant(word.sent, 0):
             places = builder.sub(builder.shl(_int(1), sent), _int(1))
-            lost = builder.icmp_unsigned("!=", builder.and_(before(LOSSES, 64), places), _int(0))
+            lost = builder.icmp_unsigned("!=", builder.and_(before(losses_leaf(0), 64), places), _int(0))
             met = builder.or_(met, builder.zext(lost, I64))
         if not isinstance(met, ir.Constant) or met.constant:
             self.memory.store(self.memory.met, builder.or_(self.memory.load(self.memory.met), met))
@@ -296,14 +309,20 @@ class ScalarKernel:
         return emitter.flag(affected.unbounded), looked_at
 
     def _losses(self, word: Word) -> Any:
-        """LOSSES: which of the messages sent in this step are lost."""
+        """Which of the messages sent in this step are lost."""
         builder, limits = self.builder, self.limits
-        if not limits.loss:
+        if not limits.losses[0]:
             return _int(0)
         most_sent = bits(word.sent)[1].bit_count()
         step = builder.add(self.step, _int(1))
         later = draw_later(builder, self.seed, self.absolute, step, self.loss, most_sent)
         return losses(builder, self.fates, later, self.model.max_sends)
+
+    def _beside(self, name: Any) -> Any:
+        """What `draws.asks_beside` names."""
+        step = self.builder.add(self.step, _int(1))
+        given = self.seed, self.absolute, step, self.losses, self.model.max_sends
+        return draw_beside(self.builder, name, *given)
 
     def _tail(self) -> None:
         """What all actions have in common."""

@@ -280,11 +280,11 @@ class Switch:
     def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
         """(first run, rows) of parts of a job. Whatever rows this thread gets next overwrite them."""
         batch = _batch_runs(kernel)
-        loss = int(self.points.losses[self.point])
+        losses = self.points.losses[self.point].ctypes.data
         rows, scratch = self._memory_of(kernel)
         for start in range(job.first_run, job.first_run + job.num_runs, batch):
             num = min(batch, job.first_run + job.num_runs - start)
-            kernel.run(seed, loss, start, num, scratch.ctypes.data, rows.ctypes.data)
+            kernel.run(seed, losses, start, num, scratch.ctypes.data, rows.ctypes.data)
             yield start, rows[:num]
 
     def _memory_of(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
@@ -332,13 +332,14 @@ class Switch:
 
     def _add_told(self, kernel: Kernel, seed: int, runs: np.ndarray, tally: np.ndarray) -> np.ndarray:
         """Adds these runs to a tally, with their times; returns those of which even this kernel does not tell all."""
-        loss, batch, left = int(self.points.losses[self.point]), _batch_runs(kernel), [np.empty(0, np.int64)]
+        losses, batch = self.points.losses[self.point].ctypes.data, _batch_runs(kernel)
+        left = [np.empty(0, np.int64)]
         rows, scratch = self._memory_of(kernel)
         redo, records = np.empty(batch, np.int64), np.empty((0, len(RECORD)), np.int64)
         told = self._told(kernel)
         for start in range(0, len(runs), batch):
             some = np.ascontiguousarray(runs[start : start + batch])
-            kernel.run(seed, loss, some.ctypes.data, len(some), scratch.ctypes.data, rows.ctypes.data)
+            kernel.run(seed, losses, some.ctypes.data, len(some), scratch.ctypes.data, rows.ctypes.data)
             there = rows[: len(some)]
             num_redo = add_rows(False)(there, there.view(np.float64), *told, tally, records, redo)
             left.append(some[redo[:num_redo]])

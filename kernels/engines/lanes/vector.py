@@ -1,10 +1,12 @@
 """Many runs at once, one in each lane of a SIMD register: effects are computed for all lanes, and kept where drawn."""
 
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
 
+from quorisk.kernels.engines.lanes.draws import asks_beside, only_if
 from quorisk.kernels.engines.lanes.effects import effects
 from quorisk.kernels.engines.lanes.kernel import NAME, Limits, plan
 from quorisk.kernels.engines.lanes.lane_kernel import LaneKernel
@@ -20,7 +22,7 @@ from quorisk.kernels.tracing.machine import (
     only_bit,
     with_wide_registers,
 )
-from quorisk.kernels.tracing.trace import LOSSES, TracedModel, bit_leaf, mask_leaf, word_leaf
+from quorisk.kernels.tracing.trace import TracedModel, bit_leaf, losses_leaf, mask_leaf, word_leaf
 
 
 class VectorKernel(LaneKernel):
@@ -68,10 +70,11 @@ class VectorKernel(LaneKernel):
         """The states after the step, and what is to be known of them."""
         builder, hot, kind = self.builder, self.choice.hot, self.choice.hot.type
         bit, drawn = only_bit(builder, hot), [self.choice.is_drawn(place) for place in range(len(self.traced.words))]
+        beside = self._all_beside(drawn)
 
         def before(name: Any, width: int) -> Any:
-            if name == LOSSES:
-                return self._sized(self._losses(), width)
+            if name in beside or name == losses_leaf(0):
+                return self._sized(beside[name] if name in beside else self._losses(), width)
             what, place = name
             if what == "state":
                 return self._sized(self.now[name], width)
@@ -97,6 +100,25 @@ class VectorKernel(LaneKernel):
         if "doomed" in self.now:
             self.redo = builder.or_(self.redo, self.now["doomed"])
             self.next["doomed"] = self.now["doomed"]
+
+    def _all_beside(self, drawn: Sequence[Any]) -> dict[Any, Any]:
+        """What only steps of some words draw, by name: numbers are drawn only where a lane draws such a word."""
+        words = [(place, word) for place, word in enumerate(self.traced.words) if word.after is not None]
+        asking: dict[Any, list[Any]] = {}
+        for place, word in words:
+            for name in asks_beside(self.model, word):
+                asking.setdefault(name, []).append(drawn[place])
+        none = constant(self._kind(64), 0)
+        return {
+            name: only_if(
+                self.builder,
+                any_lane(self.builder, reduce(self.builder.or_, flags)),
+                "beside",
+                none,
+                partial(self._beside, name, *self.source),
+            )
+            for name, flags in asking.items()
+        }
 
     def _after(self) -> tuple[dict[Any, Any], Any]:
         """What is to be known of the states after the step; the rows of runs that end here, and which do."""

@@ -19,7 +19,7 @@ from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.build import Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, Points, RateError, pack
-from quorisk.kernels.model import LOST, Model
+from quorisk.kernels.model import LOST, Model, loses_messages
 from tests.support import any_values
 
 MOST_RUNS, MOST_STEPS = 100_000, 20_000_000
@@ -58,11 +58,18 @@ def random_point(model: Model, chance: random.Random) -> Point:
     for action in model.actions if chance.random() < 0.6 else ():
         if chance.random() < 0.3:
             rates[action.name] = chance.choice([0.0, 1e-15, 0.001, 0.25, 3.0, round(chance.random(), 3), 40.0])
-    loss = chance.choice([0.0, 0.001, 0.1, 0.5, 1.0, round(chance.random(), 2)]) if model.max_sends else 0.0
+    loss = random_p(chance) if loses_messages(model) else 0.0
+    other_losses = {probability.name: random_p(chance) for probability in model.probabilities}
     horizon = chance.choice([math.inf, math.inf, round(10 * chance.random() ** 3, 3)])
     max_steps = chance.choice([1, 3, 30, 10_000, 10_000])
     lifetime = chance.choice([math.inf, math.inf, round(0.01 + 10 * chance.random() ** 3, 3)])
-    return Point(any_values(model, chance), rates, loss, max_steps, horizon, lifetime=lifetime)
+    values = any_values(model, chance)
+    return Point(values, rates, loss, max_steps, horizon, lifetime=lifetime, other_losses=other_losses)
+
+
+def random_p(chance: random.Random) -> float:
+    """A probability with which something is lost."""
+    return chance.choice([0.0, 0.001, 0.1, 0.5, 1.0, round(chance.random(), 2)])
 
 
 def cases(model: Model, chance: random.Random, count: int) -> Any:

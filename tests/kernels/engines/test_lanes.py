@@ -126,7 +126,7 @@ def test_kernels_for_a_cpu_without_avx512(monkeypatch, shape):
 def test_observation_is_the_same_each_time():
     model, point = losing()
     points = pack(model, [point])
-    given = model, switch.params_at(model, points, 0), points.weights[0, :-1].tolist(), 0.0
+    given = model, switch.params_at(model, points, 0), points.weights[0, :-1].tolist(), [0.0]
     assert observe(*given) == observe(*given)
 
 

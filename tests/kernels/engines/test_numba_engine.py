@@ -102,8 +102,8 @@ def test_rates_with_a_common_unit_are_in_exact_proportion():
 
 def test_a_probability_of_1e_12_is_kept():
     packed = points.pack(MODEL, [point_of(MODEL, loss) for loss in (0.0, 1e-12, 1.0)])
-    assert packed.losses.tolist()[::2] == [0, 2**63]
-    assert abs(packed.losses[1] * points.LOSS_UNIT / 1e-12 - 1) < 1e-6
+    assert packed.losses[::2, 0].tolist() == [0, 2**63]
+    assert abs(packed.losses[1, 0] * points.LOSS_UNIT / 1e-12 - 1) < 1e-6
 
 
 def test_max_steps_and_horizon_cut_runs_off():

@@ -105,7 +105,7 @@ def test_pieces_of_masks(mask, size, gap, found):
 def words_of(graph: Graph, masks: list[int]) -> list[Word]:
     """Words of which such instances may be enabled."""
     leaves = [graph.leaf(("state", i), mask) for i, mask in enumerate(masks)]
-    return [Word(i, i, 0, 1, leaf, 0, None) for i, leaf in enumerate(leaves)]
+    return [Word(i, i, 0, 1, leaf, 0, 0, None) for i, leaf in enumerate(leaves)]
 
 
 def test_masks_in_pieces_keep_the_order_in_which_instances_are_drawn():

@@ -51,7 +51,7 @@ def test_it_takes_all_runs_to_end_to_say_how_many_steps_they_take(monkeypatch):
     """If one in hundreds went on for ever, it would hold most steps."""
     model, point = registry.load("kafka"), bench.random_runs("kafka").points[0].point
     points = pack(model, [point])
-    given = model, switch.params_at(model, points, 0), weights_of(points, 0), 0.0
+    given = model, switch.params_at(model, points, 0), weights_of(points, 0), [0.0]
     assert 20 < observe(*given).mean_steps < 40
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 20)
     assert math.isinf(observe(*given).mean_steps)

@@ -6,27 +6,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quorisk.kernels import ops
+from quorisk.kernels import ops, rule
 from quorisk.kernels.engines import points
-from quorisk.kernels.model import Model, leaves, num_words
+from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
 from quorisk.kernels.tracing.evaluate import evaluate
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
-from quorisk.kernels.tracing.general import CHOICE
+from quorisk.kernels.tracing.general import CHOICE, PICKED
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import (
-    LOSSES,
     Bounds,
     TracedModel,
     bit_leaf,
+    losses_leaf,
     mask_leaf,
     strays,
     trace,
     widest,
 )
+from tests.kernels.engines import herds
 from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
 from tests.support import any_values, point_of, random_walks
 
@@ -114,7 +115,7 @@ def test_bits_that_nobody_asks_for_narrow_a_lane():
 
 
 def traced_of(model: Model, values: dict[str, Any], bounds: Bounds | None = None) -> TracedModel:
-    weights = [1] * sum(num_words(model))
+    weights = [1] * len(rule.group_words(model))
     return trace(model, model.make_params(values), weights, bounds or widest(model))
 
 
@@ -130,7 +131,7 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
     columns = np.array([leaves(state) for state, *_ in steps], np.int64).T
     names: dict[Any, Any] = {("state", i): column for i, column in enumerate(columns)}
     now = traced.now
-    masks = np.array([[int(m) for a in model.actions for m in a.enabled(s, params)] for s, *_ in steps]).T
+    masks = np.array([[int(m) for a in model.actions for m in groups(a, s, params)] for s, *_ in steps]).T
     found = evaluate([*now.masks, *now.broken, now.outcome], names)
     numbers = [word.number for word in traced.words]
     for number, mask in zip(numbers, found, strict=False):
@@ -139,27 +140,35 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
     for broken, invariant in zip(found[len(numbers) :], model.invariants, strict=False):
         assert (np.broadcast_to(broken, len(steps)) == [not invariant.holds(s, params) for s, *_ in steps]).all()
     assert (np.broadcast_to(found[-1], len(steps)) == [int(model.outcome(s, params)) for s, *_ in steps]).all()
-    place_of = {(word.action, first_instance(model, word.number)): i for i, word in enumerate(traced.words)}
+    place_of = {rule.group_words(model)[word.number]: i for i, word in enumerate(traced.words)}
     for i, (state, action, instance, lost, after) in enumerate(steps):
-        place = place_of[model.actions.index(action), instance - instance % 64]
-        word, sent = traced.words[place], int(action.sends(state, params, instance))
-        bit = instance % 64
+        group, picked = group_and_pick(action, action.enabled(state, params), instance)
+        place = place_of[model.actions.index(action), group - group % 64]
+        word, subset = traced.words[place], int(action.sends(state, params, instance))
         own = {name: column[i : i + 1] for name, column in names.items()}
-        own |= {LOSSES: np.array([gathered(int(lost), sent)]), bit_leaf(place): np.array([bit])}
-        own |= {mask_leaf(place): np.array([1], np.int64) << bit}
+        own |= {losses_leaf(word.loss): np.array([gathered(int(lost), subset)]), PICKED: np.array([picked])}
+        own |= {bit_leaf(place): np.array([group % 64]), mask_leaf(place): np.array([1], np.int64) << group % 64}
         expected = [value if not is_gone(traced.state[k]) else 0 for k, value in enumerate(leaves(after))]
-        computed = evaluate([word.sent, *(word.after or ())], own)
-        assert [int(np.ravel(value)[0]) for value in computed] == [sent, *expected], action.name
+        computed = evaluate([word.subset, *(word.after or ())], own)
+        assert [int(np.ravel(value)[0]) for value in computed] == [subset, *expected], action.name
     return len(steps)
+
+
+def groups(action: Action, state: Any, params: Any) -> tuple[Any, ...]:
+    return rule.groups(action, action.enabled(state, params))
+
+
+def group_and_pick(action: Action, masks: tuple[int, ...], instance: int) -> tuple[int, int]:
+    """The group of an instance, and a random number by which that member of it goes off."""
+    size = action.shared if action.shared < EVERYTHING else 64 * len(masks)
+    group = instance - instance % 64 % size if size < 64 else 0
+    members = [64 * word + bit for word, mask in enumerate(masks) for bit in ops.bits(mask)]
+    members = [each for each in members if group <= each < group + size] if action.shared > 1 else [instance]
+    return group if action.shared > 1 else instance, (2 * members.index(instance) + 1 << 52) // len(members)
 
 
 def is_gone(leaf: Any) -> bool:
     return not isinstance(leaf, Node)
-
-
-def first_instance(model: Model, number: int) -> int:
-    """The first instance of a word, by its place in the model."""
-    return [64 * word for num in num_words(model) for word in range(num)][number]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -169,6 +178,13 @@ def test_traced_functions_are_the_protocols_own(name):
         values = any_values(model, chance)
         params = model.make_params(values)
         assert check_walk(model, params, traced_of(model, values), walks=4, seed=seed) > 10
+
+
+def test_traced_functions_of_instances_that_share_a_rate():
+    for sparse in (1, 3, 13):
+        values = {"sparse": sparse, "ticks": 15, "max_storms": 3, "max_floods": 3}
+        params = herds.make_params(values)
+        assert check_walk(herds.MODEL, params, traced_of(herds.MODEL, values), walks=4, seed=sparse) > 50
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -223,7 +239,7 @@ def test_of_another_variant_and_of_rates_of_0_nothing_is_left():
     names = {model.actions[word.action].name for word in traced_of(model, values).words}
     assert "become_follower_truncate_kip279" in names
     assert not any(name.startswith(("fenced_", "become_follower_truncate_kip101")) for name in names)
-    weights = [0] * sum(num_words(model))
+    weights = [0] * len(rule.group_words(model))
     assert trace(model, model.make_params(values), weights, widest(model)).words == ()
 
 
@@ -248,7 +264,7 @@ def test_what_is_observed_is_what_happens(name):
     point = point_of(model)
     params = model.make_params(point.values)
     weights = points.pack(model, [point]).weights[0].tolist()
-    bounds = observe(model, params, weights, 0.3 if model.max_sends else 0.0)
+    bounds = observe(model, params, weights, [0.3] * len(rule.loss_names(model)))
     traced = trace(model, params, weights, bounds)
     walked = list(random_walks(model, params, 20, 5))
     for i, leaf in enumerate(traced.state):
@@ -264,7 +280,7 @@ def test_what_nothing_depends_on_may_have_any_bits():
     model = registry.load("kraft")
     point = point_of(model, rates={"receive_metadata_update": 0.0})
     params, weights = model.make_params(point.values), points.pack(model, [point]).weights[0].tolist()
-    bounds, wide = observe(model, params, weights, 0.0), widest(model)
+    bounds, wide = observe(model, params, weights, [0.0]), widest(model)
     gone = [i for i, leaf in enumerate(trace(model, params, weights, wide).state) if is_gone(leaf) and wide.state[i]]
     assert gone
     assert all(bounds.state[i] == wide.state[i] for i in gone)
