@@ -42,14 +42,14 @@ class Action(NamedTuple):
     counts: str = ""
     """What its rate counts, a sentence: who or what does it so often."""
     shared: int = 1
-    """How many neighbouring instances of a word, aligned, share the rate: one of such a group goes off at the rate, each
-    that is enabled as likely as the others. EVERYTHING if all instances are one group."""
+    """How many neighbouring instances of a word, aligned, share the rate: one of such a group goes off at the rate,
+    each that is enabled as likely as the others. EVERYTHING if all instances are one group."""
     lost_with: str = MESSAGE_LOSS
     """The probability with which each member of `sends` is lost, independently. Members are messages if it is
     MESSAGE_LOSS; else they are no messages, and are not counted as such."""
     needs: str = ""
-    """The parameter without which it never happens (0 or off); its rate plays no part then. For an action that the model
-    got after its version: where that is off, runs and identities are what they were."""
+    """The parameter without which it never happens (0 or off); its rate plays no part then. For an action that the
+    model got after its version: where that is off, runs and identities are what they were."""
 
 
 class Invariant(NamedTuple):

@@ -25,7 +25,7 @@ _WORD_BITS = 1 << INSTANCE_BITS
 
 @cache
 def group_words(model: Model) -> tuple[tuple[int, int], ...]:
-    """(place of the action, first instance) of each word of all actions' groups, in the order in which they are drawn."""
+    """(place of the action, first instance) of each word of all actions' groups, as they are drawn in order."""
     return tuple(
         (place, word << INSTANCE_BITS)
         for place, (action, words) in enumerate(zip(model.actions, num_words(model), strict=True))

@@ -9,14 +9,17 @@ from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.known import value_in
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.rule import loss_names
 from quorisk.say import numbers, text
 from quorisk.say.quantities import say_time
 
-PER_YEAR, LOSS, LIFETIME = "per_year", "faults.message_loss", "run.lifetime"
+PER_YEAR, LIFETIME = "per_year", "run.lifetime"
+FAULTS = "faults."
+"""Of `[faults]`, what can be scaled are the probabilities with which something is lost."""
 
 
 class Lever(NamedTuple):
-    """A figure of an experiment: a rate, the message loss, a lifetime, or how often a scenario happens a year."""
+    """A figure of an experiment: a rate, a probability of losses, a lifetime, or how often a scenario happens a year."""
 
     key: str
     """Dotted: rates.bookie_is_lost, where no scenario has its own; scenarios.power_outage.rates.bookie_is_lost."""
@@ -56,14 +59,14 @@ class Lever(NamedTuple):
         if self.is_rate and self.is_physical:
             return float(units.read_rate(self.said(factor * value).replace(",", "")))
         value = float(f"{factor * value:.3g}")
-        return min(value, 1.0) if self.own[1] == LOSS else value
+        return min(value, 1.0) if self.own[1].startswith(FAULTS) else value
 
     def said(self, value: float) -> str:
         """Returns a value of the figure, for people."""
         key = self.own[1]
         if key == PER_YEAR:
             return f"{numbers.plain(value)} times a year"
-        if key == LOSS or not self.is_physical:
+        if key.startswith(FAULTS) or not self.is_physical:
             return numbers.plain(value)
         if key == LIFETIME:
             return say_time(value)
@@ -78,7 +81,8 @@ def levers(experiment: Experiment) -> list[Lever]:
     found = [Lever(f"scenarios.{name}.{PER_YEAR}", each.per_year) for name, each in experiment.scenarios.items()]
     rates = [f"rates.{action.name}" for action in experiment.model.actions]
     rest = []
-    for key in [*(key for key in rates if key in experiment.given), LIFETIME, LOSS]:
+    p_lost = [f"{FAULTS}{name}" for name in loss_names(experiment.model)]
+    for key in [*(key for key in rates if key in experiment.given), LIFETIME, *p_lost]:
         for scenario in ("", *experiment.scenarios):
             values = [_value(each, key) for each in experiment.points if _owner(experiment, each, key) == scenario]
             values = [value for value in values if 0 < value < math.inf]
@@ -86,7 +90,7 @@ def levers(experiment: Experiment) -> list[Lever]:
                 physical = experiment.points[0].point.time_unit is not None
                 name = f"scenarios.{scenario}.{key}" if scenario else key
                 rest.append(Lever(name, max(values), physical, _written(experiment, scenario, key)))
-    faults = {LIFETIME, LOSS, *(f"rates.{action.name}" for action in experiment.model.actions if action.fault)}
+    faults = {LIFETIME, *p_lost, *(f"rates.{action.name}" for action in experiment.model.actions if action.fault)}
     rest.sort(key=lambda lever: (lever.own[1] not in faults, lever.value ** (-1 if lever.own[1] == LIFETIME else 1)))
     return [lever for lever in found if lever.value > 0] + rest
 
@@ -121,7 +125,9 @@ def _value(each: GridPoint, key: str) -> float:
     point = each.point
     if key == LIFETIME:
         return point.lifetime
-    return float(point.message_loss if key == LOSS else point.rates[key.removeprefix("rates.")])
+    if key.startswith(FAULTS):
+        return float(point.p_lost(key.removeprefix(FAULTS)))
+    return float(point.rates[key.removeprefix("rates.")])
 
 
 def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
@@ -138,8 +144,8 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
         point, value = each.point, _value(each, key)
         if key == LIFETIME:
             point = point._replace(lifetime=lever.scaled(value, factor) if value < math.inf else value)
-        elif key == LOSS:
-            point = point._replace(message_loss=lever.scaled(value, factor))
+        elif key.startswith(FAULTS):
+            point = point.with_p_lost(key.removeprefix(FAULTS), lever.scaled(value, factor))
         else:
             point = point._replace(rates={**point.rates, key.removeprefix("rates."): lever.scaled(value, factor)})
         return each._replace(point=point, point_id=point_id(experiment.model, point))

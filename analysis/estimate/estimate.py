@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate import method, rare
@@ -14,10 +14,10 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.points import Point, pack, rates_in_force
 from quorisk.kernels.engines.tally import TIME_TICK, Tally, read
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import LOST, OUTCOMES, Model
+from quorisk.kernels.model import LOST, OUTCOMES, Model, loses_messages
 from quorisk.say.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
@@ -223,6 +223,15 @@ def data_loss_invariants(model: Model) -> list[str]:
     return [invariant.name for invariant in model.invariants if invariant.data_loss]
 
 
+def _other_losses(model: Model, point: Point) -> Iterator[str]:
+    """With which probabilities a point loses what is no message."""
+    rates = rates_in_force(model, point)
+    happens = {action.lost_with for action in model.actions if rates[action.name] > 0}
+    for probability in model.probabilities:
+        if probability.name in happens:
+            yield f"The probability {probability.doc} is {point.p_lost(probability.name):g}, independently of others."
+
+
 def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
     """Returns what the probabilities of a point rest on, in sentences."""
     physical = point.time_unit is not None
@@ -235,8 +244,9 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         "Each step is drawn at random from the enabled action instances, in proportion to their rates: "
         + (f"{rates}; all others {one}." if rates else f"all {one}."),
         f"Each message is lost independently with probability {point.message_loss:g}."
-        if model.max_sends
+        if loses_messages(model)
         else "There are no messages that could be lost.",
+        *_other_losses(model, point),
         f"Data loss is a breach of {' or '.join(data_loss_invariants(model))}; it ends the run.",
     ]
     counted = "may be a loss, and upper bounds count all of these runs" if at_any_time else "is not counted"

@@ -14,7 +14,7 @@ from quorisk.analysis.experiment.keys import Key, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
-from quorisk.kernels.engines.points import Point, RateError, scale_rates
+from quorisk.kernels.engines.points import Point, RateError, rates_in_force, scale_rates
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
@@ -249,10 +249,11 @@ def _points(model: Model, combinations: Iterable[Combination], time_unit: str | 
     weighed: set[tuple[float, ...]] = set()  # exact fractions take a while, and most axes leave the rates alone
     for varied, here in combinations:
         point = _point(model, here, varied)._replace(time_unit=time_unit)
-        rates = (*point.rates.values(), point.lifetime)
-        if rates not in weighed:
-            _check_rates(model, point.rates, point.lifetime)
-            weighed.add(rates)
+        rates = rates_in_force(model, point)
+        weighing = (*rates.values(), point.lifetime)
+        if weighing not in weighed:
+            _check_rates(model, rates, point.lifetime)
+            weighed.add(weighing)
         identity = point_id(model, point)
         if identity in seen:
             raise ConfigError(f"scenarios: {_at(seen[identity])} and {_at(varied)} are the same; remove one")
@@ -296,8 +297,10 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
             hint = f" (at the grid point {_at(varied)}; grid.where can exclude it)" if varied else ""
             raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{hint}")
     rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
-    limits = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
-    return Point(parameters, rates, values["faults.message_loss"], *limits)
+    max_steps, horizon, lifetime = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
+    others = {each.name: values[f"faults.{each.name}"] for each in model.probabilities}
+    loss = values["faults.message_loss"]
+    return Point(parameters, rates, loss, max_steps, horizon, lifetime, other_losses=others)
 
 
 def _check_rates(model: Model, rates: Mapping[str, float], lifetime: float) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model
+from quorisk.kernels.rule import loss_names
 
 
 def dotted_values(model: Model, point: Point) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     """
     return {
         **{f"{p.table}.{p.name}": point.values[p.name] for p in model.parameters},
-        "faults.message_loss": float(point.message_loss),
+        **{f"faults.{name}": float(point.p_lost(name)) for name in loss_names(model)},
         **{f"rates.{action.name}": float(point.rates.get(action.name, 1.0)) for action in model.actions},
         "run.max_steps": point.max_steps,
         "run.horizon": _finite(point.horizon),
@@ -26,17 +27,34 @@ def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     }
 
 
+def later_defaults(model: Model) -> dict[str, Any]:
+    """Returns the keys that a model got after its version, with their defaults: a point that has these is the one that
+    it was, and its identity does not tell of them."""
+    later = {p.name: p for p in model.parameters if p.later}
+    return {
+        **{f"{p.table}.{p.name}": p.default_value for p in later.values()},
+        **{f"faults.{probability.name}": 0.0 for probability in model.probabilities},
+        **{f"rates.{action.name}": 1.0 for action in model.actions if action.needs in later},
+    }
+
+
+def identity_values(model: Model, point: Point) -> dict[str, Any]:
+    """Returns `dotted_values` without those of `later_defaults` that the point has: what its identity is made of."""
+    later = later_defaults(model)
+    return {key: value for key, value in dotted_values(model, point).items() if later.get(key, ...) != value}
+
+
 def _finite(time: float) -> float | None:
     return None if math.isinf(time) else float(time)
 
 
 def canonical_parameters(model: Model, point: Point) -> str:
-    """`dotted_values` as JSON: keys sorted, no white space, floats as their shortest exact decimals (`repr`)."""
-    return _canonical(dotted_values(model, point))
+    """`identity_values` as JSON: keys sorted, no white space, floats as their shortest exact decimals (`repr`)."""
+    return _canonical(identity_values(model, point))
 
 
 def point_id(model: Model, point: Point) -> str:
-    """SHA-256, in hex, of the canonical JSON of {"model", "parameters": `dotted_values`, "version"}."""
+    """SHA-256, in hex, of the canonical JSON of {"model", "parameters": `identity_values`, "version"}."""
     return id_of(model.name, model.version, canonical_parameters(model, point))
 
 

@@ -13,7 +13,7 @@ from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.tables import READERS
 from quorisk.kernels.engines import ENGINES
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import Model, Parameter
+from quorisk.kernels.model import Model, Parameter, loses_messages
 
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
 MAX_SEED = 2**63 - 1
@@ -109,9 +109,12 @@ SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else Non
 def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key]:
     """Returns all keys that an experiment file of a model with these scenarios may set, by name."""
     # engines draw losses in units of 2**-63, and floats hold all products of such losses, rates and times
-    loss = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
-    if model.max_sends == 0:
-        loss = number(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
+    p = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
+    loss = (
+        p
+        if loses_messages(model)
+        else number(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
+    )
     rate = number("0, or a number from 1e-100 to 1e100", lambda v: v == 0 or 1e-100 <= v <= 1e100)
     rate = quantity(rate, units.read_rate, units.RATE)
     time = number("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
@@ -123,6 +126,10 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
     keys = [
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True, figure=PROBABILITY),
+        *(
+            Key(f"faults.{probability.name}", p, 0.0, True, figure=PROBABILITY)
+            for probability in model.probabilities
+        ),
         *(Key(f"rates.{action.name}", rate, 1.0, True, True, RATE) for action in model.actions),
         Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),

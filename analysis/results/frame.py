@@ -3,14 +3,17 @@
 import json
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from quorisk.analysis.experiment.identity import later_defaults
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.tally import TIME_TICK
 from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.protocols import registry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +58,7 @@ def frame(
     estimator = estimator_of(table, confidence, table.num_rows if simultaneous else num_scenarios)
     for each in table.to_pylist():
         shared = {name: each[name] for name in schema.IDENTITY_COLUMNS if name != "parameters"}
-        shared |= json.loads(each["parameters"]) | {"runs": each["num_runs"]}
+        shared |= _later(each["protocol"]) | json.loads(each["parameters"]) | {"runs": each["num_runs"]}
         shared |= {key: math.inf for key in ("run.horizon", "run.lifetime") if shared[key] is None}
         shared |= {name: each[name] for name in ("wall_s", *OUTCOMES)}
         shared |= {name: int(each[name]) for name in ("steps", "messages")}
@@ -66,6 +69,12 @@ def frame(
             shared | _estimate(each, invariant, estimator, hidden) for invariant in (any_loss, *each["invariants"])
         ]
     return pd.DataFrame(rows)
+
+
+@cache
+def _later(protocol: str) -> dict[str, Any]:
+    """The keys that rows do not tell of where they have their defaults; none of a protocol that is not here."""
+    return later_defaults(registry.load(protocol)) if protocol in registry.names() else {}
 
 
 def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":

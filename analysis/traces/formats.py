@@ -12,7 +12,9 @@ from typing import Any
 from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
 from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import MESSAGE_LOSS
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.rule import loss_names
 from quorisk.kernels.telling import Function, Message, Set, Told
 from quorisk.say.numbers import counted
 
@@ -85,8 +87,9 @@ def _beyond_the_rates(trace: Trace) -> Iterator[str]:
     off = sorted(name for name in taken if point.rates.get(name, 1.0) == 0)
     if off:
         yield f"Takes {', '.join(off)}, whose rate is 0 here."
-    if point.message_loss == 0 and any(step.lost for step in trace.path.steps):
-        yield "Loses messages, while message_loss is 0 here."
+    lossy = {trace.model.actions[step.action].lost_with for step in trace.path.steps if step.lost}
+    for name in (name for name in loss_names(trace.model) if name in lossy and point.p_lost(name) == 0):
+        yield f"Loses {'messages' if name == MESSAGE_LOSS else 'what it loses'}, while {name} is 0 here."
 
 
 def configuration(trace: Trace) -> str:

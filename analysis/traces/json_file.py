@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from quorisk.analysis.experiment.config import GridPoint
-from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.identity import dotted_values, later_defaults
 from quorisk.analysis.experiment.keys import MAX_RUNS, Kind, choice, integer, show
 from quorisk.analysis.traces import trace as traces
 from quorisk.analysis.traces.trace import Trace, replay
@@ -114,6 +114,7 @@ def _checked(found: Mapping[str, Any], model: Model, grid_point: GridPoint) -> T
 def _check_same(given: Mapping[str, Any], model: Model, grid_point: GridPoint) -> None:
     """Raises ConfigError unless a trace is of this very point."""
     expected = {"protocol": model.name, "version": model.version} | dotted_values(model, grid_point.point)
+    given = later_defaults(model) | dict(given)
     for key in {**expected, **given}:
         if key not in given or key not in expected or given[key] != expected[key]:
             have, want = show(given.get(key)), show(expected.get(key))

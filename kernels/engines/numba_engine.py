@@ -214,7 +214,11 @@ def engine(model: Model) -> Any:
 
 def _special(model: Model) -> set[int]:
     """The places of the actions of which block 0 does not say all."""
-    others = {i for i, (action, loss) in enumerate(zip(model.actions, losses(model), strict=True)) if action.shared > 1 or loss}
+    others = {
+        i
+        for i, (action, loss) in enumerate(zip(model.actions, losses(model), strict=True))
+        if action.shared > 1 or loss
+    }
     return others.union(may_send_more_than(model, FIRST_MESSAGES))
 
 
@@ -225,8 +229,8 @@ def _mask(places: Iterable[int]) -> int:
 # Templates, with the names that are bound by `engine`
 
 add_up = begin = broken = data_loss = exposed_places = exposure = groups = initial = initial_choices = LATE
-losing_else = max_sends = member = num_invariants = num_wide = outcome = run_one = sends = settle = LATE
-sharing = special = take = unpack = LATE
+losing_else = max_sends = member = num_invariants = num_wide = num_words = outcome = run_one = LATE
+sends = settle = sharing = special = take = unpack = LATE
 
 
 def _run(params, weights, accepts, words, limits, starts, seed, run, room):

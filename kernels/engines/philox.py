@@ -32,8 +32,8 @@ anew from blocks that are counted RETRY further on.
 
 import numpy as np
 
-from quorisk.kernels.rule import PICK_BITS
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, leading_zeros, where
+from quorisk.kernels.rule import PICK_BITS
 
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -168,7 +168,7 @@ def later_fates(source, num):
 
 @jitable_apart
 def fates_of(source, num):
-    """The fates of members 0 to num - 1 of a subset, or of more, as a mask: all of them drawn with the source's loss."""
+    """The fates of members 0 to num - 1 of a subset, or of more, as a mask: all are drawn with the source's loss."""
     _, _, fates = first_draws(source)
     return settled_fates(fates, source) | later_fates(source, num)
 

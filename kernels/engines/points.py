@@ -174,7 +174,9 @@ def pack(model: Model, points: Sequence[Point]) -> Points:
         params=np.array([leaves(model.make_params(point.values)) for point in points], np.int64),
         weights=np.array([np.repeat(np.array(each.weights, np.int64), words) for each in scaled], np.int64),
         accepts=np.array([np.repeat(np.array(each.accepts, np.uint64), words) for each in scaled], np.uint64),
-        losses=np.array([[round(Fraction(point.p_lost(name)) * 2**63) for name in names] for point in points], np.uint64),
+        losses=np.array(
+            [[round(Fraction(point.p_lost(name)) * 2**63) for name in names] for point in points], np.uint64
+        ),
         max_steps=np.array([point.max_steps for point in points], np.int64),
         horizons=np.array([point.horizon for point in points]) / time_units,
         time_units=time_units,

@@ -101,7 +101,8 @@ def _fates(model: Model, p: float) -> list[list[float]]:
 
 def room_for_steps() -> Steps:
     """Room for the steps from one state."""
-    return Steps(*(np.empty(MOST_SUCCESSORS, np.int64) for _ in range(4)), np.empty(MOST_SUCCESSORS))
+    word, instance, size, lost = np.empty((4, MOST_SUCCESSORS), np.int64)
+    return Steps(word, instance, size, lost, np.empty(MOST_SUCCESSORS))
 
 
 @cache
@@ -117,7 +118,7 @@ def step_functions(model: Model) -> StepFunctions:
         begin=np.searchsorted(action, action, "left"),
         end=np.searchsorted(action, action, "right"),
     )
-    given = {"num_words": len(action), "words": words}
+    given: dict[str, Any] = {"num_words": len(action), "words": words}
     return StepFunctions(
         **given,
         listed=bind(_listed, model.name, sends_of=stepper(model).sends_of, **given),

@@ -1,6 +1,6 @@
 """A run of the engines once more, in plain Python: the same random numbers, the same steps, every state at hand."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 

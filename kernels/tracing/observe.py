@@ -72,7 +72,12 @@ class _Watch:
     def __init__(
         self, model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]] | None = None
     ) -> None:
-        self.traced, self.losses, self.max_sends, self.num_words = traced, losses, model.max_sends, len(group_words(model))
+        self.traced, self.losses, self.max_sends, self.num_words = (
+            traced,
+            losses,
+            model.max_sends,
+            len(group_words(model)),
+        )
         self.members = np.arange(model.max_sends)[:, None]
         self.shares = [model.actions[word.action].shared > 1 for word in traced.words]
         self.data_loss = [invariant.data_loss for invariant in model.invariants]

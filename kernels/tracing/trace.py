@@ -15,7 +15,6 @@ from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, trailin
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED, nested
 
-
 NARROWEST = 16
 """Bits of the narrowest lanes that there are."""
 
@@ -50,12 +49,12 @@ class Word(NamedTuple):
     mask: Any
     """The groups with a member enabled."""
     subset: Any
-    """What the instance that goes off may lose, such as the messages that it sends: of the group `bit_leaf`, the member
-    that PICKED says."""
+    """What the instance that goes off may lose, such as the messages that it sends: of the group `bit_leaf`, that is
+    the member that PICKED says."""
     loss: int
     """The place of its probability in `rule.loss_names`."""
     after: tuple[Any, ...] | None
-    """The leaves of the state after it, `losses_leaf(loss)` being lost; None if the bounds rule out that it is taken."""
+    """The leaves of the state after it, `losses_leaf(loss)` being lost; None if bounds rule out that it is taken."""
     share: float = 1.0
     """Of all steps, how many are thought to take it."""
     doubt: Any = False
@@ -226,7 +225,9 @@ class _Tracer:
         whole = nested(self.model.widths, iter(state))
         unbounded: Any = False
         masks: list[Any] = []
-        for mask in (mask for action in self.model.actions for mask in rule.groups(action, self._enabled(action, whole))):
+        for mask in (
+            mask for action in self.model.actions for mask in rule.groups(action, self._enabled(action, whole))
+        ):
             if self.weights[len(masks)] and len(masks) not in self.bounds.enabled:
                 unbounded = make("or", unbounded, condition(mask))
             drawn = self.weights[len(masks)] and len(masks) in self.bounds.enabled

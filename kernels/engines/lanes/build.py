@@ -51,9 +51,7 @@ QUEUED = Shape(RUNS, DWORD, queued=True)
 _MOST_STEPS = 1 << 30
 _EMITTING = threading.Lock()
 """Of the threads that compile, one makes expressions at a time: kernels of several share some of them."""
-_PROTOTYPE = ctypes.CFUNCTYPE(
-    None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p]
-)
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
 _SPEED = 3
 """LLVM's level of optimization."""
 

@@ -127,23 +127,27 @@ ACTIONS = (
         bookie_sends_add_confirmed_response_enabled,
         bookie_sends_add_confirmed_response_sends,
         bookie_sends_add_confirmed_response,
+        counts="Each add request on its way to a bookie is stored there and confirmed.",
     ),
     Action(
         "bookie_sends_add_fenced_response",
         bookie_sends_add_fenced_response_enabled,
         bookie_sends_add_fenced_response_sends,
         bookie_sends_add_fenced_response,
+        counts="Each add request of the writer on its way to a fenced bookie is refused.",
     ),
     Action(
         "bookie_sends_fencing_read_lac_response",
         bookie_sends_fencing_read_lac_response_enabled,
         sends_one,
         bookie_sends_fencing_read_lac_response,
+        counts="Each fencing request on its way to a bookie fences it and is answered.",
     ),
     Action(
         "bookie_sends_read_response",
         bookie_sends_read_response_enabled,
         sends_one,
         bookie_sends_read_response,
+        counts="Each recovery read on its way to a bookie is answered.",
     ),
 )

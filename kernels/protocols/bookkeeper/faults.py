@@ -187,15 +187,43 @@ def rack_restarts_empty(state, params, rack, lost):
 _LOST, _EMPTY, _CORRELATED, _CRASH = "lost bookie", "empty restart", "correlated", "writer crash"
 
 ACTIONS = (
-    Action("bookie_restarts_empty", bookie_restarts_empty_enabled, sends_nothing, bookie_restarts_empty, _EMPTY),
-    Action("bookie_is_lost", bookie_is_lost_enabled, sends_nothing, bookie_is_lost, _LOST),
-    Action("bookie_is_replaced", bookie_is_replaced_enabled, sends_nothing, bookie_is_replaced),
-    Action("writer_crashes", writer_crashes_enabled, sends_nothing, writer_crashes, _CRASH),
+    Action(
+        "bookie_restarts_empty",
+        bookie_restarts_empty_enabled,
+        sends_nothing,
+        bookie_restarts_empty,
+        _EMPTY,
+        counts="Each bookie that is up restarts without its data.",
+    ),
+    Action(
+        "bookie_is_lost",
+        bookie_is_lost_enabled,
+        sends_nothing,
+        bookie_is_lost,
+        _LOST,
+        counts="Each bookie that is up is lost for good.",
+    ),
+    Action(
+        "bookie_is_replaced",
+        bookie_is_replaced_enabled,
+        sends_nothing,
+        bookie_is_replaced,
+        counts="Each lost bookie that no fragment names is replaced by an empty machine.",
+    ),
+    Action(
+        "writer_crashes",
+        writer_crashes_enabled,
+        sends_nothing,
+        writer_crashes,
+        _CRASH,
+        counts="The writer crashes, while it has the ledger open.",
+    ),
     Action(
         "auditor_replicates_fragment",
         auditor_replicates_fragment_enabled,
         sends_nothing,
         auditor_replicates_fragment,
+        counts="Each lost bookie of a fragment's ensemble gets a substitute there, with its entries.",
     ),
     Action(
         "two_bookies_are_lost_together",
@@ -203,6 +231,7 @@ ACTIONS = (
         sends_nothing,
         bookies_are_lost_together,
         _CORRELATED,
+        counts="Each pair of bookies that are up is lost for good at one instant.",
     ),
     Action(
         "three_bookies_are_lost_together",
@@ -210,7 +239,15 @@ ACTIONS = (
         sends_nothing,
         bookies_are_lost_together,
         _CORRELATED,
+        counts="Each three bookies that are up are lost for good at one instant.",
     ),
-    Action("rack_restarts_empty", rack_restarts_empty_enabled, sends_nothing, rack_restarts_empty, _CORRELATED),
+    Action(
+        "rack_restarts_empty",
+        rack_restarts_empty_enabled,
+        sends_nothing,
+        rack_restarts_empty,
+        _CORRELATED,
+        counts="Each rack restarts, all of its bookies without their data.",
+    ),
 )
 """BookieRestartsEmpty, BookieIsLost and so on; the last three hit several bookies at once."""

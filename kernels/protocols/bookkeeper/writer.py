@@ -140,47 +140,60 @@ def client_closes_ledger_fail(state, params, instance, lost):
 
 
 ACTIONS = (
-    Action("client_creates_ledger", client_creates_ledger_enabled, sends_nothing, client_creates_ledger),
+    Action(
+        "client_creates_ledger",
+        client_creates_ledger_enabled,
+        sends_nothing,
+        client_creates_ledger,
+        counts="Each client creates the ledger, while there is none.",
+    ),
     Action(
         "client_sends_add_entry_requests",
         client_sends_add_entry_requests_enabled,
         to_writer_ensemble,
         client_sends_add_entry_requests,
+        counts="The writer sends its next entry, while it has one and may have another in flight.",
     ),
     Action(
         "client_receives_add_confirmed_response",
         client_receives_add_confirmed_response_enabled,
         sends_nothing,
         client_receives_add_confirmed_response,
+        counts="Each confirmation on its way to the writer arrives.",
     ),
     Action(
         "client_receives_add_fenced_response",
         client_receives_add_fenced_response_enabled,
         sends_nothing,
         client_receives_add_fenced_response,
+        counts="Each refusal on its way to the writer arrives.",
     ),
     Action(
         "client_changes_ensemble",
         client_changes_ensemble_enabled,
         sends_nothing,
         client_changes_ensemble,
+        counts="The writer replaces the bookies whose requests or answers timed out.",
     ),
     Action(
         "client_resends_pending_add_op",
         client_resends_pending_add_op_enabled,
         client_resends_pending_add_op_sends,
         client_resends_pending_add_op,
+        counts="Each pending entry that is due for a new ensemble is sent to its new bookies.",
     ),
     Action(
         "client_closes_ledger_success",
         client_closes_ledger_success_enabled,
         sends_nothing,
         client_closes_ledger_success,
+        counts="The writer closes the ledger, while that is open.",
     ),
     Action(
         "client_closes_ledger_fail",
         client_closes_ledger_fail_enabled,
         sends_nothing,
         client_closes_ledger_fail,
+        counts="The writer fails to close the ledger, once another client recovers it or has closed it.",
     ),
 )

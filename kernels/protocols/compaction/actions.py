@@ -146,32 +146,60 @@ def broker_crash(state, params, instance, lost):
 
 
 ACTIONS = (
-    Action("producer", producer_enabled, sends_nothing, producer),
-    Action("compactor_phase_one", compactor_phase_one_enabled, sends_nothing, compactor_phase_one),
-    Action("compactor_phase_two_write", compactor_phase_two_write_enabled, sends_nothing, compactor_phase_two_write),
+    Action(
+        "producer",
+        producer_enabled,
+        sends_nothing,
+        producer,
+        counts="Each key and value that the producer may send next is sent: the more there are, the sooner it sends.",
+    ),
+    Action(
+        "compactor_phase_one",
+        compactor_phase_one_enabled,
+        sends_nothing,
+        compactor_phase_one,
+        counts="The compactor reads the topic to its end.",
+    ),
+    Action(
+        "compactor_phase_two_write",
+        compactor_phase_two_write_enabled,
+        sends_nothing,
+        compactor_phase_two_write,
+        counts="The compactor writes the compacted ledger.",
+    ),
     Action(
         "compactor_phase_two_update_context",
         compactor_phase_two_update_context_enabled,
         sends_nothing,
         compactor_phase_two_update_context,
+        counts="The compactor publishes the compacted ledger to readers.",
     ),
     Action(
         "compactor_phase_two_update_horizon",
         compactor_phase_two_update_horizon_enabled,
         sends_nothing,
         compactor_phase_two_update_horizon,
+        counts="The compactor publishes the horizon of the compaction to readers.",
     ),
     Action(
         "compactor_phase_two_persist_cusror",  # the spec's spelling
         compactor_phase_two_persist_cusror_enabled,
         sends_nothing,
         compactor_phase_two_persist_cusror,
+        counts="The compactor stores ledger and horizon in its cursor.",
     ),
     Action(
         "compactor_phase_two_delete_ledger",
         compactor_phase_two_delete_ledger_enabled,
         sends_nothing,
         compactor_phase_two_delete_ledger,
+        counts="The compactor deletes the last ledger but one.",
     ),
-    Action("broker_crash", broker_crash_enabled, sends_nothing, broker_crash),
+    Action(
+        "broker_crash",
+        broker_crash_enabled,
+        sends_nothing,
+        broker_crash,
+        counts="The broker in which the compactor runs crashes and is back at once.",
+    ),
 )

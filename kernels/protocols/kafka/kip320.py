@@ -58,23 +58,33 @@ FENCED_LEADER_EXPAND_ISR = Action(
     fenced_leader_expand_isr_enabled,
     sends_nothing,
     add_to_isr,
+    counts="Each replica that has caught up is added to the ISR by the leader.",
 )
 FENCED_LEADER_SHRINK_ISR = Action(
     "fenced_leader_shrink_isr",
     fenced_leader_shrink_isr_enabled,
     sends_nothing,
     remove_from_isr,
+    counts="Each member of the ISR that has fallen behind is removed by the leader.",
 )
 FENCED_LEADER_INC_HIGH_WATERMARK = Action(
     "fenced_leader_inc_high_watermark",
     fenced_leader_inc_high_watermark_enabled,
     sends_nothing,
     advance_high_watermark,
+    counts="Each replica that takes itself for the leader moves its high watermark past a record that its ISR has.",
 )
 FENCED_BECOME_FOLLOWER_AND_TRUNCATE = Action(
     "fenced_become_follower_and_truncate",
     fenced_become_follower_and_truncate_enabled,
     sends_nothing,
     become_follower_and_truncate_to_match,
+    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
 )
-FENCED_FOLLOWER_FETCH = Action("fenced_follower_fetch", fenced_follower_fetch_enabled, sends_nothing, fetch)
+FENCED_FOLLOWER_FETCH = Action(
+    "fenced_follower_fetch",
+    fenced_follower_fetch_enabled,
+    sends_nothing,
+    fetch,
+    counts="Each follower that lacks records fetches the next one from its leader.",
+)

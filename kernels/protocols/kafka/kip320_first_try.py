@@ -125,19 +125,40 @@ LEADER_EXPAND_ISR_BETTER_FENCING = Action(
     leader_expand_isr_better_fencing_enabled,
     sends_nothing,
     add_to_isr,
+    counts="Each replica that has caught up is added to the ISR by the leader.",
 )
 LEADER_SHRINK_ISR_BETTER_FENCING = Action(
     "leader_shrink_isr_better_fencing",
     leader_shrink_isr_better_fencing_enabled,
     sends_nothing,
     remove_from_isr,
+    counts="Each member of the ISR that has fallen behind is removed by the leader.",
 )
 IMPROVED_LEADER_INC_HIGH_WATERMARK = Action(
     "improved_leader_inc_high_watermark",
     improved_leader_inc_high_watermark_enabled,
     sends_nothing,
     advance_high_watermark,
+    counts="Each replica that takes itself for the leader moves its high watermark past a record that its ISR has.",
 )
-BECOME_FOLLOWER = Action("become_follower", become_follower_enabled, sends_nothing, become_follower)
-FOLLOWER_FETCH = Action("follower_fetch", follower_fetch_enabled, sends_nothing, fetch)
-FOLLOWER_TRUNCATE = Action("follower_truncate", follower_truncate_enabled, sends_nothing, follower_truncate)
+BECOME_FOLLOWER = Action(
+    "become_follower",
+    become_follower_enabled,
+    sends_nothing,
+    become_follower,
+    counts="Each request that names another replica leader reaches a replica.",
+)
+FOLLOWER_FETCH = Action(
+    "follower_fetch",
+    follower_fetch_enabled,
+    sends_nothing,
+    fetch,
+    counts="Each follower that lacks records fetches the next one from its leader.",
+)
+FOLLOWER_TRUNCATE = Action(
+    "follower_truncate",
+    follower_truncate_enabled,
+    sends_nothing,
+    follower_truncate,
+    counts="Each follower whose log ends in another record than its leader's truncates it.",
+)

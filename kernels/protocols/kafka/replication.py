@@ -211,21 +211,54 @@ CONTROLLER_ELECT_LEADER = Action(
     controller_elect_leader_enabled,
     sends_nothing,
     controller_elect_leader,
+    counts="Each replica of the ISR that does not lead is made the leader by the controller.",
 )
 CONTROLLER_SHRINK_ISR = Action(
     "controller_shrink_isr",
     controller_shrink_isr_enabled,
     sends_nothing,
     controller_shrink_isr,
+    counts="Each replica of the ISR, and the leader, is taken out by the controller, as one that failed.",
 )
-BECOME_LEADER = Action("become_leader", become_leader_enabled, sends_nothing, become_leader)
-LEADER_EXPAND_ISR = Action("leader_expand_isr", leader_expand_isr_enabled, sends_nothing, add_to_isr)
-LEADER_SHRINK_ISR = Action("leader_shrink_isr", leader_shrink_isr_enabled, sends_nothing, remove_from_isr)
-LEADER_WRITE = Action("leader_write", leader_write_enabled, sends_nothing, leader_write)
+BECOME_LEADER = Action(
+    "become_leader",
+    become_leader_enabled,
+    sends_nothing,
+    become_leader,
+    counts="Each request that names a replica leader reaches that replica.",
+)
+LEADER_EXPAND_ISR = Action(
+    "leader_expand_isr",
+    leader_expand_isr_enabled,
+    sends_nothing,
+    add_to_isr,
+    counts="Each replica that has caught up is added to the ISR by the leader.",
+)
+LEADER_SHRINK_ISR = Action(
+    "leader_shrink_isr",
+    leader_shrink_isr_enabled,
+    sends_nothing,
+    remove_from_isr,
+    counts="Each member of the ISR that has fallen behind is removed by the leader.",
+)
+LEADER_WRITE = Action(
+    "leader_write",
+    leader_write_enabled,
+    sends_nothing,
+    leader_write,
+    counts="Each replica that takes itself for the leader writes the next record.",
+)
 LEADER_INC_HIGH_WATERMARK = Action(
     "leader_inc_high_watermark",
     leader_inc_high_watermark_enabled,
     sends_nothing,
     advance_high_watermark,
+    counts="Each replica that takes itself for the leader moves its high watermark past a record that its ISR has.",
 )
-FOLLOWER_REPLICATE = Action("follower_replicate", follower_replicate_enabled, sends_nothing, fetch)
+FOLLOWER_REPLICATE = Action(
+    "follower_replicate",
+    follower_replicate_enabled,
+    sends_nothing,
+    fetch,
+    counts="Each follower that lacks records fetches the next one from its leader.",
+)

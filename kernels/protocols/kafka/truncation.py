@@ -119,16 +119,19 @@ BECOME_FOLLOWER_TRUNCATE_TO_HIGH_WATERMARK = Action(
     become_follower_truncate_to_high_watermark_enabled,
     sends_nothing,
     become_follower_truncate_to_high_watermark,
+    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
 )
 BECOME_FOLLOWER_TRUNCATE_KIP101 = Action(
     "become_follower_truncate_kip101",
     become_follower_truncate_kip101_enabled,
     sends_nothing,
     become_follower_truncate_kip101,
+    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
 )
 BECOME_FOLLOWER_TRUNCATE_KIP279 = Action(
     "become_follower_truncate_kip279",
     become_follower_truncate_kip279_enabled,
     sends_nothing,
     become_follower_and_truncate_to_match,
+    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
 )

@@ -342,20 +342,39 @@ def perform_partition_reassignment(state, params, instance, lost):
 
 
 RECEIVE_BROKER_REG_REQUEST = Action(
-    "receive_broker_reg_request", receive_broker_reg_request_enabled, sends_nothing, receive_broker_reg_request
+    "receive_broker_reg_request",
+    receive_broker_reg_request_enabled,
+    sends_nothing,
+    receive_broker_reg_request,
+    counts="Each registration on its way to the controller is handled.",
 )
 RECEIVE_ALTER_PARTITION_REQUEST = Action(
     "receive_alter_partition_request",
     receive_alter_partition_request_enabled,
     sends_nothing,
     receive_alter_partition_request,
+    counts="Each leader's request about the ISR is handled by the controller, whoever leads next.",
 )
-FENCE_BROKER = Action("fence_broker", fence_broker_enabled, sends_nothing, fence_broker, "fencing")
-UNFENCE_BROKER = Action("unfence_broker", unfence_broker_enabled, sends_nothing, unfence_broker)
+FENCE_BROKER = Action(
+    "fence_broker",
+    fence_broker_enabled,
+    sends_nothing,
+    fence_broker,
+    "fencing",
+    counts="Each broker that the controller takes for up is fenced, whoever leads next.",
+)
+UNFENCE_BROKER = Action(
+    "unfence_broker",
+    unfence_broker_enabled,
+    sends_nothing,
+    unfence_broker,
+    counts="Each running broker that is fenced is unfenced.",
+)
 PERFORM_PARTITION_REASSIGNMENT = Action(
     "perform_partition_reassignment",
     perform_partition_reassignment_enabled,
     sends_nothing,
     perform_partition_reassignment,
     "reassignment",
+    counts="An operator adds and removes replicas, any set of them alike, whoever leads next.",
 )

@@ -159,14 +159,24 @@ def receive_alter_partition_response(state, params, b, lost):
 
 
 SEND_ALTER_PARTITION_REQUEST = Action(
-    "send_alter_partition_request", send_alter_partition_request_enabled, sends_nothing, send_alter_partition_request
+    "send_alter_partition_request",
+    send_alter_partition_request_enabled,
+    sends_nothing,
+    send_alter_partition_request,
+    counts="Each leader asks the controller to add the followers that caught up.",
 )
 LEADER_SHRINK_ISR = Action(
-    "leader_shrink_isr", leader_shrink_isr_enabled, sends_nothing, leader_shrink_isr, "ISR shrink"
+    "leader_shrink_isr",
+    leader_shrink_isr_enabled,
+    sends_nothing,
+    leader_shrink_isr,
+    "ISR shrink",
+    counts="Each leader asks the controller to remove members that lag; which ones, any set alike.",
 )
 RECEIVE_ALTER_PARTITION_RESPONSE = Action(
     "receive_alter_partition_response",
     receive_alter_partition_response_enabled,
     sends_nothing,
     receive_alter_partition_response,
+    counts="Each answer to a leader's request about the ISR arrives.",
 )

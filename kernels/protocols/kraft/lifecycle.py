@@ -171,15 +171,31 @@ def no_data_loss_unclean_shutdown(state, params, instance, lost):
     return state._replace(broker_epochs=with_row(state.broker_epochs, instance // WIDTH, 0))
 
 
-BROKER_START = Action("broker_start", broker_start_enabled, sends_nothing, broker_start)
+BROKER_START = Action(
+    "broker_start", broker_start_enabled, sends_nothing, broker_start, counts="Each broker that is down starts."
+)
 RECEIVE_BROKER_REG_RESPONSE = Action(
-    "receive_broker_reg_response", receive_broker_reg_response_enabled, sends_nothing, receive_broker_reg_response
+    "receive_broker_reg_response",
+    receive_broker_reg_response_enabled,
+    sends_nothing,
+    receive_broker_reg_response,
+    counts="Each answer to a registration arrives at the broker that starts.",
 )
 DATA_LOSS_SHUTDOWN = Action(
-    "data_loss_shutdown", data_loss_shutdown_enabled, sends_nothing, data_loss_shutdown, "lost log"
+    "data_loss_shutdown",
+    data_loss_shutdown_enabled,
+    sends_nothing,
+    data_loss_shutdown,
+    "lost log",
+    counts="Each broker that is up goes down and loses its log, whoever leads next.",
 )
 NO_DATA_LOSS_SHUTDOWN = Action(
-    "no_data_loss_shutdown", no_data_loss_shutdown_enabled, sends_nothing, no_data_loss_shutdown, "clean shutdown"
+    "no_data_loss_shutdown",
+    no_data_loss_shutdown_enabled,
+    sends_nothing,
+    no_data_loss_shutdown,
+    "clean shutdown",
+    counts="Each broker that is up shuts down cleanly, whoever leads next.",
 )
 NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     "no_data_loss_unclean_shutdown",
@@ -187,4 +203,5 @@ NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     sends_nothing,
     no_data_loss_unclean_shutdown,
     "crash",
+    counts="Each broker that is up crashes without losing anything, whoever leads next.",
 )

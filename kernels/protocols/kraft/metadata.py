@@ -159,5 +159,9 @@ def renounce(state, b, leader, epoch, deletes):
 
 
 RECEIVE_METADATA_UPDATE = Action(
-    "receive_metadata_update", receive_metadata_update_enabled, sends_nothing, receive_metadata_update
+    "receive_metadata_update",
+    receive_metadata_update_enabled,
+    sends_nothing,
+    receive_metadata_update,
+    counts="Each change of the partition that a running broker may hear of next reaches it.",
 )

@@ -219,13 +219,31 @@ def write_record_to_leader(state, params, instance, lost):
     return maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
 
 
-SEND_FETCH_REQUEST = Action("send_fetch_request", send_fetch_request_enabled, sends_nothing, send_fetch_request)
+SEND_FETCH_REQUEST = Action(
+    "send_fetch_request",
+    send_fetch_request_enabled,
+    sends_nothing,
+    send_fetch_request,
+    counts="Each follower without a fetch under way asks its leader for more.",
+)
 RECEIVE_FETCH_REQUEST = Action(
-    "receive_fetch_request", receive_fetch_request_enabled, sends_nothing, receive_fetch_request
+    "receive_fetch_request",
+    receive_fetch_request_enabled,
+    sends_nothing,
+    receive_fetch_request,
+    counts="Each fetch on its way to a running broker is answered.",
 )
 RECEIVE_FETCH_RESPONSE = Action(
-    "receive_fetch_response", receive_fetch_response_enabled, sends_nothing, receive_fetch_response
+    "receive_fetch_response",
+    receive_fetch_response_enabled,
+    sends_nothing,
+    receive_fetch_response,
+    counts="Each answer to a fetch on its way to a running broker arrives.",
 )
 WRITE_RECORD_TO_LEADER = Action(
-    "write_record_to_leader", write_record_to_leader_enabled, sends_nothing, write_record_to_leader
+    "write_record_to_leader",
+    write_record_to_leader_enabled,
+    sends_nothing,
+    write_record_to_leader,
+    counts="The producers write one of the records that are left to a broker that takes itself for the leader.",
 )

@@ -1,7 +1,7 @@
-"""A model of nothing in particular, made of what a step may be: instances that share a rate, in rows of several sizes, of
-one word and of two, or all of them; and subsets that are lost with probabilities of their own, with messages or without.
+"""A model of nothing in particular, made of what a step may be: instances that share a rate, in rows of several sizes,
+of one word and of two, or all of them; and subsets that are lost with probabilities of their own, or as messages are.
 
-Every step leaves its mark on the state, so that runs that pick another instance, or lose something else, come to differ.
+Every step leaves its mark on the state: runs that pick another instance, or lose something else, come to differ.
 
 Whoever changes it changes its name, too: code compiled for models outside `kernels/` is kept by their names.
 """
