@@ -19,7 +19,7 @@ FAULTS = "faults."
 
 
 class Lever(NamedTuple):
-    """A figure of an experiment: a rate, a probability of losses, a lifetime, or how often a scenario happens a year."""
+    """A figure of an experiment: a rate, a probability, a lifetime, or how often a scenario happens a year."""
 
     key: str
     """Dotted: rates.bookie_is_lost, where no scenario has its own; scenarios.power_outage.rates.bookie_is_lost."""

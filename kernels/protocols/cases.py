@@ -27,7 +27,8 @@ class Cases(NamedTuple):
     """Sizes whose states a test can search in a second."""
     variants: tuple[Configuration, ...]
     """Each switch off and each choice taken at least once, in runs of some dozens of steps: what engines are compared
-    on, run by run. Besides parameters these may set `rates` (by action), `message_loss`, `horizon` and `max_steps`.
+    on, run by run. Besides parameters these may set `rates` (by action), `message_loss` and the model's other
+    probabilities, `horizon` and `max_steps`.
     """
     walks: tuple[Configuration, ...]
     """Larger ones, up to the limits of the bit layout, in which random walks come to every action: what plain Python,

@@ -11,7 +11,7 @@ from quorisk.kernels.protocols.bookkeeper import bookies, faults, invariants, re
 from quorisk.kernels.protocols.bookkeeper.forget import forget
 from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, INITIAL, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
-from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, alike, make_params
+from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, PROBABILITIES, alike, make_params
 
 
 def initial(params, choice):
@@ -34,4 +34,5 @@ MODEL = Model(
     limits=LIMITS,
     forget=forget,
     alike=Alike(MAX_BOOKIES, alike, BITS_BY_BOOKIE),
+    probabilities=PROBABILITIES,
 )

@@ -10,10 +10,12 @@ _SINGLE = _PAIR | {"write_quorum": 1, "ack_quorum": 1}
 _LARGE = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
 _FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
 _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_amnesias": 6}
+_OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
 _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     (
         *("bookie_restarts_empty", "bookie_is_lost", "two_bookies_are_lost_together"),
         *("three_bookies_are_lost_together", "rack_restarts_empty", "writer_crashes"),
+        *("cluster_loses_power", "rack_loses_power"),
     ),
     0.05,
 )
@@ -36,6 +38,7 @@ CASES = Cases(
         _PAIR | _FAULTS | {"limbo_on_unclean_shutdown": False, "max_steps": 40, "rates": {}},
         _PAIR | _FAULTS | _TOGETHER | {"bookies": 5, "max_steps": 40, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | {"rack_aware_placement": False, "racks": 3, "bookies": 4, "max_steps": 40, "rates": {}},
+        _PAIR | _FAULTS | _OUTAGES | {"bookies": 5, "write_quorum": 3, "max_steps": 60, "rates": _SOME_FAULTS},
     ),
     walks=(
         _LARGE,
@@ -50,11 +53,13 @@ CASES = Cases(
         },
         _LARGE | _FAULTS,
         _LARGE | _FAULTS | _TOGETHER | {"bookies": 6},
+        _LARGE | _FAULTS | {"max_outages": 2, "max_rack_outages": 2, "racks": 3, "bookies": 6},
     ),
     rarely=(
         *("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),
         *("bookie_restarts_empty", "bookie_is_lost", "bookie_is_replaced", "writer_crashes"),
         *("two_bookies_are_lost_together", "three_bookies_are_lost_together", "rack_restarts_empty"),
+        *("cluster_loses_power", "rack_loses_power"),
     ),
     silent=("client_closes_ledger_fail",),
     bench={
@@ -80,7 +85,7 @@ CASES = Cases(
         )
     ),
     tlc=Tlc(
-        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}},
+        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}, "BookKeeperStriped": {}},
         constants={
             "Bookies": "bookies",
             "Clients": "clients",

@@ -100,6 +100,8 @@ class SpecState(NamedTuple):
     b_limbo: tuple[bool, ...]
     b_down: Bookies
     amnesias: int
+    outages: int
+    rack_outages: int
     clients: tuple[ClientState, ...]
     messages: frozenset[tuple[Message, int]]  # each message ever sent, with its delivery count
 
@@ -135,6 +137,8 @@ def spec_state(state: layout.State, params: Any) -> SpecState:
         b_limbo=tuple(bool(state.b_limbo >> b & 1) for b in in_use),
         b_down=_bookies(state.b_down),
         amnesias=state.amnesias,
+        outages=state.outages,
+        rack_outages=state.rack_outages,
         clients=tuple(clients),
         messages=frozenset(counts.items()),
     )

@@ -2,6 +2,11 @@
 
 All of it is off unless [faults] asks for it. A bookie that fails takes with it the requests on their way to it, not the
 responses that it has sent.
+
+When the cluster, or a rack, loses power, all of its bookies go down and come back at one instant, in which nobody can
+act. Some do not come back: they are lost for good, whatever `max_lost` says. The others restart as they were, with what
+they had acknowledged, fences and limbo included, as journals are synced. But requests on their way to any of them are
+lost. Clients, metadata and other racks go on. A rack loses power alone: nothing else does at that instant.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
@@ -33,20 +38,25 @@ def without_requests(client, bookies):
     return client._replace(requests=lose(client.requests, broken))
 
 
-def emptied(state, bookies):
-    """These bookies lose their entries, their LACs and, by BreakRequests, what is on its way to them."""
+def break_requests(state, bookies):
+    """BreakRequests of these bookies: what is on its way to them is lost."""
     of_slots = slot_row(0, bookies) | slot_row(1, bookies)
-    lacs = 0
-    for b in range(MAX_BOOKIES):
-        lacs |= where((bookies >> b) & 1, 7 << (3 * b), 0)
     return state._replace(
-        b_entries=state.b_entries & ~(bookies * EVERY_ROW),
-        b_lac=state.b_lac & ~lacs,
         writer=without_requests(state.writer, bookies),
         recoverer_0=without_requests(state.recoverer_0, bookies),
         recoverer_1=without_requests(state.recoverer_1, bookies),
         fence_requests=lose(state.fence_requests, state.fence_requests.on_way & of_slots),
         read_requests=lose(state.read_requests, state.read_requests.on_way & (of_slots * EVERY_SLOT_ROW)),
+    )
+
+
+def emptied(state, bookies):
+    """These bookies lose their entries, their LACs and what is on its way to them."""
+    lacs = 0
+    for b in range(MAX_BOOKIES):
+        lacs |= where((bookies >> b) & 1, 7 << (3 * b), 0)
+    return break_requests(state, bookies)._replace(
+        b_entries=state.b_entries & ~(bookies * EVERY_ROW), b_lac=state.b_lac & ~lacs
     )
 
 
@@ -166,11 +176,16 @@ def bookies_are_lost_together(state, params, instance, lost):
     return lost_for_good(state, instance + 1)
 
 
+def rack_of(params, rack):
+    """The bookies of a rack."""
+    return (params.racks >> (6 * rack)) & ROW
+
+
 def restartable_racks(state, params):
     """Bit r: all bookies of rack r that are not down may restart empty."""
     racks = 0
     for r in range(MAX_BOOKIES):
-        bookies = popcount((params.racks >> (6 * r)) & up(state, params))
+        bookies = popcount(rack_of(params, r) & up(state, params))
         racks |= where((bookies != 0) & (state.amnesias + bookies <= params.max_amnesias), 1 << r, 0)
     return racks
 
@@ -181,10 +196,50 @@ def rack_restarts_empty_enabled(state, params):
 
 
 def rack_restarts_empty(state, params, rack, lost):
-    return restarted_empty(state, params, (params.racks >> (6 * rack)) & up(state, params))
+    return restarted_empty(state, params, rack_of(params, rack) & up(state, params))
+
+
+def without_power(state, bookies, lost):
+    """These bookies restart as they were, but for those that are lost."""
+    return lost_for_good(break_requests(state, bookies), lost)
+
+
+def cluster_loses_power_enabled(state, params):
+    created = state.meta_status != STATUS_NIL
+    return (where(created & (state.outages < params.max_outages), 1, 0),)
+
+
+def bookies_that_lose_power(state, params, instance):
+    return up(state, params)
+
+
+def cluster_loses_power(state, params, instance, lost):
+    return without_power(state, ROW, lost)._replace(outages=state.outages + 1)
+
+
+def racks_in_use(params):
+    """Bit r: rack r has bookies."""
+    racks = 0
+    for r in range(MAX_BOOKIES):
+        racks |= where(rack_of(params, r) != 0, 1 << r, 0)
+    return racks
+
+
+def rack_loses_power_enabled(state, params):
+    wanted = (state.meta_status != STATUS_NIL) & (state.rack_outages < params.max_rack_outages)
+    return (when(wanted, racks_in_use, params),)
+
+
+def bookies_of_rack_that_lose_power(state, params, rack):
+    return rack_of(params, rack) & ~state.b_down
+
+
+def rack_loses_power(state, params, rack, lost):
+    return without_power(state, rack_of(params, rack), lost)._replace(rack_outages=state.rack_outages + 1)
 
 
 _LOST, _EMPTY, _CORRELATED, _CRASH = "lost bookie", "empty restart", "correlated", "writer crash"
+_OUTAGE = "power outage"
 
 ACTIONS = (
     Action(
@@ -249,5 +304,25 @@ ACTIONS = (
         _CORRELATED,
         counts="Each rack restarts, all of its bookies without their data.",
     ),
+    Action(
+        "cluster_loses_power",
+        cluster_loses_power_enabled,
+        bookies_that_lose_power,
+        cluster_loses_power,
+        _OUTAGE,
+        counts="The cluster loses power, and with it every bookie at one instant.",
+        lost_with="p_lost_in_outage",
+        needs="max_outages",
+    ),
+    Action(
+        "rack_loses_power",
+        rack_loses_power_enabled,
+        bookies_of_rack_that_lose_power,
+        rack_loses_power,
+        _OUTAGE,
+        counts="Each rack loses power, and with it all of its bookies at one instant.",
+        lost_with="p_lost_in_rack_outage",
+        needs="max_rack_outages",
+    ),
 )
-"""BookieRestartsEmpty, BookieIsLost and so on; the last three hit several bookies at once."""
+"""BookieRestartsEmpty, BookieIsLost and so on; the last five hit several bookies at once."""

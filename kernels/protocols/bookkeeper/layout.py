@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from quorisk.kernels.ops import popcount, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
-MAX_AMNESIAS = 15
+MAX_AMNESIAS, MAX_OUTAGES = 15, 7
 
 ROW = 0b111111
 """All bookies."""
@@ -73,6 +73,8 @@ class State(NamedTuple):
     b_limbo: int  # bit b: it restarted without its data and answers Unknown instead of NoSuchEntry
     b_down: int  # bit b: lost for good, and not replaced yet
     amnesias: int  # restarts with data loss so far
+    outages: int  # power outages of the whole cluster so far
+    rack_outages: int  # power outages of racks so far
     creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
     writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
     writer: Client  # that client
@@ -130,6 +132,8 @@ WIDTHS = State(
     b_limbo=_BOOKIES,
     b_down=_BOOKIES,
     amnesias=4,
+    outages=3,
+    rack_outages=3,
     creator=2,
     writer_status=3,
     writer=_CLIENT,
@@ -180,6 +184,8 @@ BITS_BY_BOOKIE = State(
     b_limbo=1,
     b_down=1,
     amnesias=0,
+    outages=0,
+    rack_outages=0,
     creator=0,
     writer_status=0,
     writer=_CLIENT_BITS,

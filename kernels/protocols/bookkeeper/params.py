@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from quorisk.kernels.model import Condition, Parameter
+from quorisk.kernels.model import Condition, Parameter, Probability
 from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_AMNESIAS,
     MAX_BOOKIES,
     MAX_CLIENTS,
     MAX_ENTRIES,
     MAX_FRAGMENTS,
+    MAX_OUTAGES,
 )
 
 
@@ -42,6 +43,8 @@ class Params(NamedTuple):
     pairs: int  # bit S - 1: the bookies S are two that may be lost together
     triples: int  # the same for three
     racks: int  # the bookies of each rack, 6 bits a rack
+    max_outages: int
+    max_rack_outages: int
 
 
 PARAMETERS = (
@@ -99,6 +102,12 @@ PARAMETERS = (
         repair=True,
     ),
     Parameter("lost_together", "faults", None, "two or three bookies may be lost at the same moment"),
+    Parameter("max_outages", "faults", (0, MAX_OUTAGES), "times that the whole cluster may lose power", later=True),
+    Parameter("max_rack_outages", "faults", (0, MAX_OUTAGES), "times that a rack may lose power", later=True),
+)
+PROBABILITIES = (
+    Probability("p_lost_in_outage", "that a bookie does not come back from a power outage of the cluster"),
+    Probability("p_lost_in_rack_outage", "that a bookie does not come back from a power outage of its rack"),
 )
 CONDITIONS = (
     Condition("write_quorum", "at most bookies", lambda v: v["write_quorum"] <= v["bookies"]),

@@ -134,6 +134,8 @@ def variables(state: layout.State, params: Any) -> dict[str, Any]:
         "b_limbo": _by_bookie(spec.b_limbo),
         "b_down": _bookie_set(spec.b_down),
         "amnesias": spec.amnesias,
+        **({"outages": spec.outages} if params.max_outages else {}),
+        **({"rack_outages": spec.rack_outages} if params.max_rack_outages else {}),
         "clients": Function(tuple((client_name(c.id), _client_record(c)) for c in spec.clients)),
         "messages": Function(tuple((_message_record(m), counts[m]) for m in in_order(counts))),
     }

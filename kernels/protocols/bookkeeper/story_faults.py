@@ -6,6 +6,7 @@ from typing import Any
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import describe, layout
 from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, SpecState
+from quorisk.kernels.protocols.bookkeeper.faults import rack_of
 from quorisk.kernels.protocols.bookkeeper.names import ZK, bookie_name, fragment_names, in_order, label_of
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.telling import Note, Told
@@ -18,6 +19,8 @@ WORDS = {
     "two_bookies_are_lost_together": "{bookies} are lost for good at the same moment",
     "three_bookies_are_lost_together": "{bookies} are lost for good at the same moment",
     "rack_restarts_empty": "a whole rack restarts without its data: {bookies}",
+    "cluster_loses_power": "the cluster loses power; {fate}",
+    "rack_loses_power": "a rack loses power, that of {bookies}; {fate}",
 }
 
 
@@ -34,7 +37,15 @@ def _of_fragment(state: layout.State, params: Any, instance: int) -> list[int]:
 
 
 def _of_rack(state: layout.State, params: Any, rack: int) -> list[int]:
-    return bits(params.racks >> 6 * rack & layout.ROW & ~state.b_down)
+    return bits(rack_of(params, rack) & ~state.b_down)
+
+
+def _whole_rack(state: layout.State, params: Any, rack: int) -> list[int]:
+    return bits(rack_of(params, rack))
+
+
+def _all(state: layout.State, params: Any, instance: int) -> list[int]:
+    return bits(params.bookies)
 
 
 STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
@@ -45,6 +56,8 @@ STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
     "two_bookies_are_lost_together": _set,
     "three_bookies_are_lost_together": _set,
     "rack_restarts_empty": _of_rack,
+    "cluster_loses_power": _all,
+    "rack_loses_power": _whole_rack,
 }
 """By action: the bookies that an instance of it is about."""
 
@@ -52,8 +65,12 @@ STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
 def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: list[int]) -> Told:
     """What happened to bookies, and which requests never reach them."""
     names = [bookie_name(b) for b in struck]
-    fields = {"bookies": " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))}
-    notes = [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b)]
+    gone = [bookie_name(b) for b in sorted(then.b_down - before.b_down)]
+    comes = f"{_listed(gone)} {'does' if len(gone) == 1 else 'do'} not come back" if gone else "every bookie comes back"
+    fields = {"bookies": _listed(names), "fate": comes}
+    is_outage = action.endswith("loses_power")
+    notes = [Note((names[0], names[-1]), "power outage")] if is_outage else []
+    notes += [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b, is_outage)]
     if action == "auditor_replicates_fragment":
         fragments = zip(before.meta_fragments, then.meta_fragments, strict=True)
         old, new = next((was, now) for was, now in fragments if was != now)
@@ -66,13 +83,20 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
     return Told(words=WORDS[action].format(**fields), notes=tuple(notes))
 
 
-def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
-    """What became of a bookie that failed."""
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _news(before: SpecState, then: SpecState, b: int, is_outage: bool) -> Iterator[str]:
+    """What became of a bookie that failed; after an outage it is as it was, unless it is lost."""
     if b in before.b_down:
         if b not in then.b_down:
             yield "a new machine, empty"
         return
-    yield "lost for good" if b in then.b_down else "empty"
+    if b in then.b_down:
+        yield "lost for good"
+    elif not is_outage:
+        yield "empty"
     if then.b_fenced[b] and not before.b_fenced[b]:
         yield "fenced"
     if then.b_limbo[b] and not before.b_limbo[b]:

@@ -39,6 +39,7 @@ MEMORY = 2 << 30
 ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
 FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
 TOGETHER = FAULTS | {"lost_together": True, "max_lost": 4, "max_amnesias": 5}
+OUTAGES = {"max_outages": 2, "max_rack_outages": 2}
 STRIKES = tuple(action.name for action in faults.ACTIONS if action.name != "auditor_replicates_fragment")
 
 
@@ -84,6 +85,11 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_amnesias": 1}
         ((3, 1, 2, 1, 1, 1), {"lost_together": True, "max_lost": 3, "auto_recovery": True}),
         ((3, 1, 2, 1, 1, 1), {"racks": 2, "max_amnesias": 2, "limbo_on_unclean_shutdown": False}),
         ((3, 1, 2, 1, 1, 1), {"racks": 2, "rack_aware_placement": False, "max_lost": 1, "auto_recovery": True}),
+        ((1, 2, 1, 1, 1, 1), {"max_outages": 2}),
+        ((2, 1, 1, 1, 1, 1), {"max_outages": 1, "auto_recovery": True, "replacement": True, "writer_crash": True}),
+        ((2, 1, 1, 1, 1, 1), {"max_outages": 1, "max_lost": 1, "max_amnesias": 1, "semantics": "literal"}),
+        ((3, 1, 2, 1, 1, 1), {"max_rack_outages": 1, "racks": 2, "auto_recovery": True}),
+        ((2, 1, 1, 1, 1, 1), {"max_rack_outages": 2, "max_outages": 1, "racks": 3}),
     ],
     ids=str,
 )
@@ -158,7 +164,8 @@ def test_estimates_agree_with_an_exact_solution(variant, loss):
 
 @pytest.mark.parametrize("variant", [{}, {"recovery_lac_floor": False}], ids=["spec", "recovery_lac_floor-off"])
 def test_every_field_stays_within_its_width(variant):
-    largest = {"bookies": 6, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 4, "inflight": 4} | FAULTS
+    largest = {"bookies": 6, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 4, "inflight": 4}
+    largest |= FAULTS | OUTAGES | {"racks": 2}
     widths = leaves(MODEL.widths)
     seen = np.zeros(len(widths), np.int64)
     for *_, state in long_walks(params_of(MODEL, **largest, **variant), walks=120, seed=3):
@@ -173,6 +180,7 @@ FAULTY = [
     FAULTS | {"limbo_on_unclean_shutdown": False},
     TOGETHER | {"racks": 2},
     TOGETHER | {"racks": 3, "rack_aware_placement": False, "semantics": "literal"},
+    FAULTS | OUTAGES | {"racks": 2},
 ]
 
 
@@ -297,8 +305,8 @@ def reference_successors(literal, constants):
 
 def test_a_fault_is_of_a_kind_and_whatever_takes_data_away_is_a_fault():
     kinds = {action.name: action.fault for action in MODEL.actions if action.fault}
-    assert set(kinds.values()) == {"lost bookie", "empty restart", "correlated", "writer crash"}
-    params = params_of(MODEL, **named((4, 2, 2, 2, 2, 2)), **TOGETHER, racks=2)
+    assert set(kinds.values()) == {"lost bookie", "empty restart", "correlated", "writer crash", "power outage"}
+    params = params_of(MODEL, **named((4, 2, 2, 2, 2, 2)), **TOGETHER, **OUTAGES, racks=2)
     taken = set()
     for state, action, _, _, after in long_walks(params, walks=20, seed=1):
         if state.b_entries & ~after.b_entries or after.b_down & ~state.b_down:

@@ -15,6 +15,7 @@ from quorisk.kernels.engines.jax_batch import OPTIONS
 from quorisk.kernels.engines.jax_step import Answers, applied
 from quorisk.kernels.model import leaves, num_words
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
 from quorisk.kernels.tracing.general import INSTANCE, LOST
 from tests.support import compiled_effect, params_of, random_walks, values_of
@@ -22,7 +23,7 @@ from tests.support import compiled_effect, params_of, random_walks, values_of
 jax.config.update("jax_enable_x64", True)
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
-"""What a variant may set besides parameters."""
+"""What a variant may set besides parameters and the model's other probabilities."""
 STEPS = 4096
 """That are compared at most: an array of one length, so that XLA compiles once."""
 
@@ -40,8 +41,9 @@ def test_every_protocol_has_cases(name):
     assert model.limits, "every model leaves something out"
     assert all(limit.endswith(".") for limit in model.limits)
     assert cases.walks
+    others = {*LIMITS, *loss_names(model)}
     for given in (*cases.variants, *cases.walks, *cases.ladder):
-        values = values_of(model, **{key: value for key, value in given.items() if key not in LIMITS})
+        values = values_of(model, **{key: value for key, value in given.items() if key not in others})
         assert all(condition.holds(values) for condition in model.conditions), given
     assert {action.name for action in model.actions} >= {*cases.rarely, *cases.silent}
     for tables in (cases.bench, cases.bench_search):

@@ -31,7 +31,7 @@ from tests.references.bookkeeper.clients import (
     recovery_client_receives_add_confirmed_response,
     recovery_client_sends_pending_add_op,
 )
-from tests.references.bookkeeper.faults import FAULT_ACTIONS
+from tests.references.bookkeeper.faults import FAULT_ACTIONS, OUTAGE_ACTIONS
 from tests.references.bookkeeper.state import REQUESTS, Constants, Effect, View
 
 BOOKIE_ACTIONS: tuple[Callable[[View], Iterator[Effect]], ...] = (
@@ -60,11 +60,14 @@ CLIENT_ACTIONS: tuple[Callable[[View, ClientState], Iterator[Effect]], ...] = (
     recovery_client_closes_ledger,
 )
 SPEC_ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACTIONS))
-ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in FAULT_ACTIONS))
+ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in (*FAULT_ACTIONS, *OUTAGE_ACTIONS)))
+LOST_WITH = {"cluster_loses_power": "p_lost_in_outage", "rack_loses_power": "p_lost_in_rack_outage"}
+"""The probability with which what an action may lose is lost, if that is no message."""
 
 
 class Instance(NamedTuple):
-    """One enabled way to take an action; an outcome is (messages sent, messages lost, next state)."""
+    """One enabled way to take an action; an outcome is (messages sent, messages lost, next state), or of an outage
+    (bookies that were up, bookies that do not come back, next state)."""
 
     action: str
     label: Hashable
@@ -99,4 +102,9 @@ def instances(state: State, constants: Constants) -> list[Instance]:
             fates = {(m, LOST if m in lost | to_down else ON_ITS_WAY) for m in sends}
             outcomes.append((len(coins), len(lost), after._replace(messages=after.messages | fates)))
         found.append(Instance(action, label, outcomes))
+    for outage in OUTAGE_ACTIONS:
+        for label, up, after_losing in outage(state, constants):
+            gone = [frozenset(c) for n in range(len(up) + 1) for c in combinations(up, n)]
+            outcomes = [(len(up), len(those), after_losing(those)) for those in gone]
+            found.append(Instance(outage.__name__, label, outcomes))
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csc_array, eye_array
 from scipy.sparse.linalg import splu
 
-from tests.references.bookkeeper.actions import ACTIONS, instances
+from tests.references.bookkeeper.actions import ACTIONS, LOST_WITH, instances
 from tests.references.bookkeeper.properties import DATA_LOSS, INVARIANTS, invariants
 from tests.references.bookkeeper.state import Constants, initial
 
@@ -107,11 +107,15 @@ def _steps(constants: Constants) -> tuple[list[list[tuple[str, list[tuple[int, i
     return moves, holding
 
 
-def loss_chain(constants: Constants, message_loss: float, rates: Mapping[str, float] | None = None) -> dict[str, Any]:
+def loss_chain(
+    constants: Constants, message_loss: float, rates: Mapping[str, float] | None = None, **others: float
+) -> dict[str, Any]:
     """Exact probabilities that a random run breaks each invariant by its end, and its expected length.
 
-    A run ends at the first state that breaks a data-loss invariant or enables no action with a rate.
+    A run ends at the first state that breaks a data-loss invariant or enables no action with a rate. `others` are the
+    probabilities of LOST_WITH.
     """
+    p_lost = {action: others.get(LOST_WITH[action], 0.0) if action in LOST_WITH else message_loss for action in ACTIONS}
     rate = dict.fromkeys(ACTIONS, 1.0) | dict(rates or {})
     moves, holding = _steps(constants)
     number = {0: 0}
@@ -127,7 +131,7 @@ def loss_chain(constants: Constants, message_loss: float, rates: Mapping[str, fl
         total = sum(rate[action] for action, _ in moves[state])
         for action, outcomes in moves[state]:
             for sent, lost, successor in outcomes if rate[action] > 0 else ():
-                p = rate[action] / total * message_loss**lost * (1.0 - message_loss) ** (sent - lost)
+                p = rate[action] / total * p_lost[action] ** lost * (1.0 - p_lost[action]) ** (sent - lost)
                 if p > 0:
                     if successor not in number:
                         number[successor] = len(number)

@@ -1,10 +1,11 @@
 """Bookies and writers that fail, written from the statement of these faults as actions.
 
 A fault sends nothing: each function yields (label, next state) for every instance that is enabled. `k` stands for
-the constants.
+the constants. Power outages have a next state for each set of bookies that do not come back: of these every function
+yields (label, bookies that may be lost, next state by the set of those that are).
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import combinations
 
 from quorisk.kernels.protocols.bookkeeper.describe import CLOSED, LOST, ON_ITS_WAY, OPEN, WITHDRAWN, Fragment, Message
@@ -124,6 +125,32 @@ def rack_restarts_empty(s: State, k: Constants) -> Iterator[Change]:
             yield rack, after
 
 
+Outage = tuple[Hashable, list[int], Callable[[frozenset[int]], State]]
+
+
+def lose_power(s: State, bookies: Iterable[int], gone: frozenset[int]) -> State:
+    """All of these bookies are back at once as they were, but for those that are gone."""
+    for b in bookies:
+        s = lose(s, b) if b in gone else break_requests(s, b)
+    return s
+
+
+def cluster_loses_power(s: State, k: Constants) -> Iterator[Outage]:
+    if s.meta_status is not None and s.outages < k.max_outages:
+        after = s._replace(outages=s.outages + 1)
+        yield "cluster", running(s, k), lambda gone: lose_power(after, range(k.bookies), gone)
+
+
+def rack_loses_power(s: State, k: Constants) -> Iterator[Outage]:
+    for rack in range(min(k.racks, k.bookies)):
+        bookies = [b for b in range(k.bookies) if b % k.racks == rack]
+        if s.meta_status is not None and s.rack_outages < k.max_rack_outages:
+            after = s._replace(rack_outages=s.rack_outages + 1)
+            up = [b for b in bookies if b not in s.b_down]
+            yield rack, up, lambda gone, after=after, bookies=bookies: lose_power(after, bookies, gone)
+
+
+OUTAGE_ACTIONS = (cluster_loses_power, rack_loses_power)
 FAULT_ACTIONS = (
     bookie_restarts_empty,
     bookie_is_lost,

@@ -50,6 +50,8 @@ class Constants(NamedTuple):
     auto_recovery: bool = False
     replacement: bool = False
     lost_together: bool = False
+    max_outages: int = 0
+    max_rack_outages: int = 0
 
     @property
     def literal(self) -> bool:
@@ -95,6 +97,8 @@ def initial(constants: Constants) -> State:
         b_limbo=(False,) * constants.bookies,
         b_down=NOBODY,
         amnesias=0,
+        outages=0,
+        rack_outages=0,
         clients=tuple(ClientState(cid, unconfirmed) for cid in range(constants.clients)),
         messages=frozenset(),
     )
