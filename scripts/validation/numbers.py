@@ -46,8 +46,8 @@ def tlc(quick: bool) -> Check:
         "one has the sum of these numbers, and of how many invariants. TLC's numbers are in `tests/data/`, with the "
         "constants that make a row. The modules are those that their authors published, with two exceptions: in rows "
         "`bkint`, three conditions of BookKeeperProtocol are written as the protocol means them "
-        "([concepts](concepts.md#the-protocols)), and BookKeeperFaults and BookKeeperStriped add [faults](faults.md) to "
-        "that; power outages are the latter's.",
+        "([concepts](concepts.md#the-protocols)), and BookKeeperFaults and BookKeeperStriped add [faults](faults.md) "
+        "to that; power outages are the latter's.",
         (
             "row",
             "protocol",

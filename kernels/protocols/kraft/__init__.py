@@ -17,7 +17,7 @@ from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, make_
 
 MODEL = Model(
     name="kraft",
-    version=2,
+    version=3,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

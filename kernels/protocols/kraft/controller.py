@@ -5,7 +5,7 @@ of registration, row k + broker; of fencing, row of the broker + new leader; of 
 epoch (ten a word) + new leader; of reassignment, a word for each new leader, bit: the set of brokers added and removed.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import EVERYTHING, Action, sends_nothing
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
@@ -354,6 +354,7 @@ RECEIVE_ALTER_PARTITION_REQUEST = Action(
     sends_nothing,
     receive_alter_partition_request,
     counts="Each leader's request about the ISR is handled by the controller, whoever leads next.",
+    shared=WIDTH,
 )
 FENCE_BROKER = Action(
     "fence_broker",
@@ -362,6 +363,7 @@ FENCE_BROKER = Action(
     fence_broker,
     "fencing",
     counts="Each broker that the controller takes for up is fenced, whoever leads next.",
+    shared=WIDTH,
 )
 UNFENCE_BROKER = Action(
     "unfence_broker",
@@ -377,4 +379,5 @@ PERFORM_PARTITION_REASSIGNMENT = Action(
     perform_partition_reassignment,
     "reassignment",
     counts="An operator adds and removes replicas, any set of them alike, whoever leads next.",
+    shared=EVERYTHING,
 )

@@ -22,6 +22,7 @@ from quorisk.kernels.protocols.kraft.watermark import maybe_update_hwm_on_partit
 from quorisk.kernels.protocols.rows import row, with_row
 
 _LEADERS_A_WORD = 3
+_SETS_A_LEADER = 1 << (MAX_BROKERS - 1)
 
 
 def joining(state, params, b):
@@ -100,17 +101,17 @@ def leader_shrink_isr_enabled(state, params):
     idle = where(state.isr_shrinks < params.max_isr_shrinks, idle_leaders(state), 0)
     low, high = 0, 0
     for b in range(_LEADERS_A_WORD):
-        low |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (16 * b)
+        low |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (_SETS_A_LEADER * b)
     for b in range(_LEADERS_A_WORD, MAX_BROKERS):
-        high |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (16 * (b - _LEADERS_A_WORD))
+        high |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (_SETS_A_LEADER * (b - _LEADERS_A_WORD))
     return low, high
 
 
 def leader_shrink_isr(state, params, instance, lost):
     word = instance // 64
-    place = (instance - 64 * word) // 16
+    place = (instance - 64 * word) // _SETS_A_LEADER
     b = place + _LEADERS_A_WORD * word
-    others = instance - 64 * word - 16 * place
+    others = instance - 64 * word - _SETS_A_LEADER * place
     below = (1 << b) - 1
     timed_out = (others & below) | (others & ~below) << 1
     proposed = (row(state.local.isrs, b) & ~timed_out) | joining(state, params, b)
@@ -172,6 +173,7 @@ LEADER_SHRINK_ISR = Action(
     leader_shrink_isr,
     "ISR shrink",
     counts="Each leader asks the controller to remove members that lag; which ones, any set alike.",
+    shared=_SETS_A_LEADER,
 )
 RECEIVE_ALTER_PARTITION_RESPONSE = Action(
     "receive_alter_partition_response",

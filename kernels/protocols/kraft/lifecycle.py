@@ -188,6 +188,7 @@ DATA_LOSS_SHUTDOWN = Action(
     data_loss_shutdown,
     "lost log",
     counts="Each broker that is up goes down and loses its log, whoever leads next.",
+    shared=WIDTH,
 )
 NO_DATA_LOSS_SHUTDOWN = Action(
     "no_data_loss_shutdown",
@@ -196,6 +197,7 @@ NO_DATA_LOSS_SHUTDOWN = Action(
     no_data_loss_shutdown,
     "clean shutdown",
     counts="Each broker that is up shuts down cleanly, whoever leads next.",
+    shared=WIDTH,
 )
 NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     "no_data_loss_unclean_shutdown",
@@ -204,4 +206,5 @@ NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     no_data_loss_unclean_shutdown,
     "crash",
     counts="Each broker that is up crashes without losing anything, whoever leads next.",
+    shared=WIDTH,
 )

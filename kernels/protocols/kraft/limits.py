@@ -3,7 +3,6 @@
 LIMITS = (
     "The controllers' own quorum neither fails nor forks.",
     "A lossy shutdown takes all of a broker's log, which is right for records just written, but too much for old ones.",
-    "A leader fails once for each broker that may lead next: with three replicas in sync twice as often as a follower.",
     "Unless first_record_commits_alone is on, a leader that is the whole ISR does not commit its log's first record at "
     "once: min_isr 1 loses more than is counted, and with one replica and one record a loss of 0 says nothing.",
     "Racks are not in the model: brokers fail one after the other.",

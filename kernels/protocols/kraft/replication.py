@@ -3,7 +3,7 @@
 Instances: of fetch requests and responses, row of the follower + leader; of writes, row of the leader + value.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import EVERYTHING, Action, sends_nothing
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
@@ -246,4 +246,5 @@ WRITE_RECORD_TO_LEADER = Action(
     sends_nothing,
     write_record_to_leader,
     counts="The producers write one of the records that are left to a broker that takes itself for the leader.",
+    shared=EVERYTHING,
 )

@@ -6,6 +6,7 @@ yields (label, bookies that may be lost, next state by the set of those that are
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from itertools import combinations
 
 from quorisk.kernels.protocols.bookkeeper.describe import CLOSED, LOST, ON_ITS_WAY, OPEN, WITHDRAWN, Fragment, Message
@@ -138,7 +139,7 @@ def lose_power(s: State, bookies: Iterable[int], gone: frozenset[int]) -> State:
 def cluster_loses_power(s: State, k: Constants) -> Iterator[Outage]:
     if s.meta_status is not None and s.outages < k.max_outages:
         after = s._replace(outages=s.outages + 1)
-        yield "cluster", running(s, k), lambda gone: lose_power(after, range(k.bookies), gone)
+        yield "cluster", running(s, k), partial(lose_power, after, range(k.bookies))
 
 
 def rack_loses_power(s: State, k: Constants) -> Iterator[Outage]:
@@ -147,7 +148,7 @@ def rack_loses_power(s: State, k: Constants) -> Iterator[Outage]:
         if s.meta_status is not None and s.rack_outages < k.max_rack_outages:
             after = s._replace(rack_outages=s.rack_outages + 1)
             up = [b for b in bookies if b not in s.b_down]
-            yield rack, up, lambda gone, after=after, bookies=bookies: lose_power(after, bookies, gone)
+            yield rack, up, partial(lose_power, after, bookies)
 
 
 OUTAGE_ACTIONS = (cluster_loses_power, rack_loses_power)
