@@ -19,8 +19,9 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import QuoriskError
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import MESSAGE_LOSS, Model, loses_messages
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.rule import loss_names
 from quorisk.kernels.states.head import Head
 from tests.support import any_values
 
@@ -59,8 +60,9 @@ def random_experiment(model: Model, chance: random.Random) -> Experiment | None:
     document: dict[str, Any] = {"protocol": model.name, "model": {}, "variant": {}, "faults": {}}
     for parameter in model.parameters:
         document[parameter.table][parameter.name] = values[parameter.name]
-    if model.max_sends:
-        document["faults"]["message_loss"] = chance.choice([0.0, 0.0, 0.1, 0.4])
+    for name in loss_names(model):
+        if name != MESSAGE_LOSS or loses_messages(model):
+            document["faults"][name] = chance.choice([0.0, 0.0, 0.1, 0.4])
     # no two rates are alike, so that no two actions can change places
     document["rates"] = {
         action.name: round(0.05 + 3.0 * chance.random(), 3) for action in model.actions if chance.random() < 0.9

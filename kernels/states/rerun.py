@@ -1,6 +1,6 @@
 """A run of the engines once more, in plain Python: the same random numbers, the same steps, every state at hand."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from quorisk.kernels.engines.philox import (
     pick,
     place,
 )
-from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.tally import parts
 from quorisk.kernels.model import (
     HORIZON,
@@ -56,10 +56,9 @@ class Rerun(NamedTuple):
 def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
     """The run of that index of a point, as `engines.Engine.record` counts it."""
     params, points = model.make_params(point.values), pack(model, [point])
-    words, loss = group_words(model), points.losses[0][list(losses(model))]
     weights, accepts = points.weights[0].tolist(), points.accepts[0].tolist()
     max_steps, horizon, unit = int(points.max_steps[0]), float(points.horizons[0]), float(points.time_units[0])
-    data_loss, fault_bit = data_loss_mask(model), fault_bits(model)
+    data_loss, words = data_loss_mask(model), group_words(model)
     choice = _choice(model.initial_choices(params), seed, run)
     state, steps = model.initial(params, choice), list[Step]()
     broken_mask, met_mask, messages, time, block = 0, 0, 0, 0.0, 0
@@ -68,8 +67,7 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
         broken_now = paths.broken(model, state, params)
         broken_mask |= broken_now
         exposed.note(broken_now, time)
-        enabled = [action.enabled(state, params) for action in model.actions]
-        masks = [int(word) for action, its in zip(model.actions, enabled, strict=True) for word in groups(action, its)]
+        masks = _masks(model, state, params)
         outcome = UNFINISHED
         if broken_mask & data_loss:
             outcome = LOST
@@ -86,21 +84,33 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
                 block += RETRY
                 continue
             if time <= horizon and word < len(words):
-                place_of, first = words[word]
-                instance = member(model.actions[place_of], enabled[place_of], first + group, pick(source))
-                sent = paths.sends(model, state, params, Step(place_of, instance, 0))
-                fates = fates_of((*source[:-1], loss[place_of]), popcount(sent))
-                steps.append(Step(place_of, instance, deposit(fates, sent)))
-                met_mask |= fault_bit[place_of]
-                if not losses(model)[place_of]:
-                    messages += popcount(sent)
-                    met_mask |= steps[-1].lost != 0
-                state, block = paths.after(model, state, params, steps[-1]), 0
+                action, first = words[word]
+                step, sent = _taken(model, points, state, params, action, first + group, source)
+                steps.append(step)
+                messages += popcount(sent)
+                met_mask |= fault_bits(model)[action] | (step.lost & sent != 0)
+                state, block = paths.after(model, state, params, step), 0
                 continue
             outcome, time = HORIZON, min(time, horizon)
         exposed.note(0, time)
         lasted = tuple(each * unit for each in exposed.lasted)
         return Rerun(Path(choice, tuple(steps)), outcome, broken_mask, met_mask, lasted, messages, time * unit)
+
+
+def _masks(model: Model, state: Any, params: Any) -> list[int]:
+    """The words of `group_words`."""
+    return [int(mask) for action in model.actions for mask in groups(action, action.enabled(state, params))]
+
+
+def _taken(
+    model: Model, points: Points, state: Any, params: Any, place_of: int, group: int, source: Any
+) -> tuple[Step, int]:
+    """The step of a group of an action, and the messages that it sends, as a mask."""
+    action, loss = model.actions[place_of], losses(model)[place_of]
+    instance = member(action, action.enabled(state, params), group, pick(source)) if action.shared > 1 else group
+    subset = int(action.sends(state, params, instance))
+    fates = fates_of((*source[:-1], points.losses[0, loss]), popcount(subset))
+    return Step(place_of, instance, deposit(int(fates), subset)), 0 if loss else subset
 
 
 class _Exposed:

@@ -30,6 +30,7 @@ from tests.analysis.exact.chains import (
     solved,
 )
 from tests.external import herman, retransmission, tandem
+from tests.kernels.engines import herds
 from tests.references import bookkeeper as reference
 from tests.support import point_of, run, values_of
 
@@ -94,7 +95,7 @@ def ends_in_fractions(model, point):
 def rows_in_fractions(model, point):
     """The odds of each state's next ones, how a run ends in it or None, and the odds of starting in it. What the odds
     lack is the end of a lifetime."""
-    params, loss = model.make_params(point.values), Fraction(point.message_loss)
+    params = model.make_params(point.values)
     choices = [model.initial(params, choice) for choice in range(model.initial_choices(params))]
     number = {state: i for i, state in enumerate(dict.fromkeys(choices))}
     rows: list[dict[int, Fraction]] = []
@@ -103,8 +104,12 @@ def rows_in_fractions(model, point):
         flows: dict[int, Fraction] = {}
         broken = paths.broken(model, state, params)
         is_lost = any(invariant.data_loss and broken >> i & 1 for i, invariant in enumerate(model.invariants))
-        for action, instance in () if is_lost else paths.instances(model, state, params):
-            rate = Fraction(point.rates.get(model.actions[action].name, 1.0))
+        enabled = [] if is_lost else list(paths.instances(model, state, params))
+        for action, instance in enabled:
+            groups = [(a, herds.group_of(model.actions[a], each)) for a, each in enabled]
+            size = groups.count((action, herds.group_of(model.actions[action], instance)))
+            rate = Fraction(point.rates.get(model.actions[action].name, 1.0)) / size
+            loss = Fraction(point.p_lost(model.actions[action].lost_with))
             sent = paths.sends(model, state, params, paths.Step(action, instance, 0))
             for lost in paths.subsets(sent):
                 k, n = lost.bit_count(), sent.bit_count()
@@ -127,6 +132,7 @@ FAR_APART = {
     "tandem": (tandem.MODEL, {"capacity": 5}, {"arrive": 1e-9, "serve_first": 4e3, "serve_second": 0.25}, 604800.0),
     "compaction": (COMPACTION, CURSOR_LATE, {"broker_crash": 0.01 / YEAR_S, "compactor_phase_two_write": 4e3}, 60.0),
     "bookkeeper": (BOOKKEEPER, named(1, 2, 1, 1, 1, 1) | UNFENCED, {"client_starts_recovery": 1e-9}, 7.0),
+    "herds": (herds.MODEL, herds.FEW, {"tick": 1e3}, 0.5),
 }
 """Model, values, rates, lifetime."""
 
@@ -134,8 +140,10 @@ FAR_APART = {
 @pytest.mark.parametrize("name", list(FAR_APART))
 def test_lifetimes_and_rates_13_decades_apart_equal_rational_arithmetic(name):
     model, values, rates, lifetime = FAR_APART[name]
-    point = Point(values_of(model, **values) if name != "tandem" else values, rates, 0.0, 100_000, math.inf, lifetime)
-    point = point._replace(message_loss=1e-6) if name == "bookkeeper" else point
+    ours_alone = name in ("compaction", "bookkeeper")
+    point = Point(values_of(model, **values) if ours_alone else values, rates, 0.0, 100_000, math.inf, lifetime)
+    point = point._replace(message_loss=1e-6) if name in ("bookkeeper", "herds") else point
+    point = point._replace(other_losses={"p_lost_in_storm": 1e-3, "p_lost_in_flood": 0.25})
     exactly, (_, _, ours) = ends_in_fractions(model, point), solved(model, point)
     assert set(ours.outcomes) == set(exactly)
     for outcome, p in exactly.items():
@@ -163,6 +171,30 @@ def test_bookkeeper_equals_the_reference(sizes, variant, loss, rates):
     assert ours.expected_steps == pytest.approx(expected["expected_steps"], rel=1e-12)
     for name, p in expected["p"].items():
         assert ours.invariants[name] == pytest.approx(p, rel=1e-12, abs=0.0), name
+
+
+OUTAGES = {"cluster_loses_power": 0.4, "rack_loses_power": 1.7, "client_closes_ledger_success": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "faults"),
+    [
+        ((2, 1, 2, 1, 1, 1), {"max_outages": 2, "writer_crash": True}),
+        ((2, 2, 1, 1, 1, 1), {"max_outages": 1}),
+        ((3, 1, 2, 2, 1, 1), {"max_rack_outages": 2, "racks": 2, "auto_recovery": True, "replacement": True}),
+        ((2, 1, 2, 2, 1, 1), {"max_outages": 1, "max_rack_outages": 1, "racks": 2, "max_lost": 1, "max_amnesias": 1}),
+    ],
+    ids=str,
+)
+def test_power_outages_equal_the_reference(sizes, faults):
+    p_lost = {"p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.7}
+    expected = reference.loss_chain(reference.Constants(*sizes, **faults), 0.1, OUTAGES, **p_lost)
+    found, _, ours = solved(BOOKKEEPER, point_of(BOOKKEEPER, 0.1, OUTAGES, **named(*sizes), **faults, **p_lost))
+    assert len(found.ends) == expected["states"]
+    assert ours.expected_steps == pytest.approx(expected["expected_steps"], rel=1e-12)
+    for name, p in expected["p"].items():
+        assert ours.invariants[name] == pytest.approx(p, rel=1e-12, abs=0.0), name
+    assert expected["p"]["AckedEntriesSurvive"] > 1e-3
 
 
 @pytest.mark.parametrize(("model", "values", "loss", "rates"), ESTIMATED, ids=lambda v: getattr(v, "name", ""))

@@ -22,14 +22,14 @@ from quorisk.kernels.model import (
 )
 from quorisk.kernels.ops import popcount, where
 
-PENS, MEADOWS, HERD = (1 << 60) - 1, (1 << 48) - 1, 0b11111111
+PENS, MEADOWS = (1 << 60) - 1, (1 << 48) - 1
 
 
 class State(NamedTuple):
     asleep: int  # a bit for each animal of ten pens of six
     others: int  # of five more pens
     grass: int  # a bit for each tuft of three meadows of 16
-    gone: int  # those of a herd of eight that are gone
+    gone: int  # those of a herd that are gone
     storms: int
     floods: int
     ticks: int
@@ -39,18 +39,20 @@ class State(NamedTuple):
 class Params(NamedTuple):
     pens: int  # sleeping animals at the start, as a mask
     meadows: int
+    herd: int  # as a mask
     ticks: int
     max_storms: int
     max_floods: int
+    marks: int  # as many low bits as a trail has
 
 
 def goes_on(state, params, mask):
     return where(state.ticks < params.ticks, mask, 0)
 
 
-def marked(state, mark):
-    """The state with one more mark on its trail, of 20 bits."""
-    return state._replace(trail=(state.trail * 5 + mark) & 0xFFFFF)
+def marked(state, params, mark):
+    """The state with one more mark on its trail."""
+    return state._replace(trail=(state.trail * 5 + mark) & params.marks)
 
 
 def wake_enabled(state, params):
@@ -64,7 +66,9 @@ def wake_sends(state, params, instance):
 def wake(state, params, instance, lost):
     low = where(instance < 64, 1 << (instance & 63), 0)
     high = where(instance < 64, 0, 1 << (instance & 63))
-    return marked(state._replace(asleep=state.asleep & ~low, others=state.others & ~high), instance + 200 * lost)
+    return marked(
+        state._replace(asleep=state.asleep & ~low, others=state.others & ~high), params, instance + 200 * lost
+    )
 
 
 def graze_enabled(state, params):
@@ -72,7 +76,7 @@ def graze_enabled(state, params):
 
 
 def graze(state, params, instance, lost):
-    return marked(state._replace(grass=state.grass & ~(1 << instance)), instance)
+    return marked(state._replace(grass=state.grass & ~(1 << instance)), params, instance)
 
 
 def wander_enabled(state, params):
@@ -82,7 +86,7 @@ def wander_enabled(state, params):
 
 
 def wander(state, params, instance, lost):
-    return marked(state, 3 * instance)
+    return marked(state, params, 3 * instance)
 
 
 def storm_enabled(state, params):
@@ -90,25 +94,25 @@ def storm_enabled(state, params):
 
 
 def storm_takes(state, params, instance):
-    return HERD & ~state.gone
+    return params.herd & ~state.gone
 
 
 def storm(state, params, instance, lost):
-    return marked(state._replace(storms=state.storms + 1, gone=state.gone | lost), lost)
+    return marked(state._replace(storms=state.storms + 1, gone=state.gone | lost), params, lost)
 
 
 def flood_enabled(state, params):
     """Each of the herd that is left, in rows of three: where the water comes from."""
-    return (goes_on(state, params, where(state.floods < params.max_floods, HERD & ~state.gone, 0)),)
+    return (goes_on(state, params, where(state.floods < params.max_floods, params.herd & ~state.gone, 0)),)
 
 
 def flood_takes(state, params, instance):
     """Neighbours, the source among them."""
-    return (0b111 << instance >> 1) & HERD & ~state.gone
+    return (0b111 << instance >> 1) & params.herd & ~state.gone
 
 
 def flood(state, params, instance, lost):
-    return marked(state._replace(floods=state.floods + 1, gone=state.gone | lost), 16 * lost + instance)
+    return marked(state._replace(floods=state.floods + 1, gone=state.gone | lost), params, 16 * lost + instance)
 
 
 def tick_enabled(state, params):
@@ -120,11 +124,11 @@ def tick(state, params, instance, lost):
 
 
 def three_are_left(state, params):
-    return popcount(state.gone) < 6
+    return popcount(params.herd & ~state.gone) > 2
 
 
 def one_is_left(state, params):
-    return state.gone != HERD
+    return state.gone != params.herd
 
 
 def outcome(state, params):
@@ -138,15 +142,18 @@ def initial(params, choice):
 def make_params(values):
     """Every `sparse`-th animal and tuft is there at the start."""
     some = sum(1 << i for i in range(0, 60, values["sparse"]))
-    return Params(some & PENS, some & MEADOWS, values["ticks"], values["max_storms"], values["max_floods"])
+    herd, marks = ((1 << values[name]) - 1 for name in ("herd", "marks"))
+    return Params(some & PENS, some & MEADOWS, herd, values["ticks"], values["max_storms"], values["max_floods"], marks)
 
 
 MODEL = Model(
-    name="herds",
+    name="herds_of_many",
     version=1,
     parameters=(
         Parameter("sparse", "model", (1, 60), "of so many animals and tufts one is there"),
+        Parameter("herd", "model", (1, 8), "animals of the herd that storms and floods take"),
         Parameter("ticks", "model", (1, 15), "ticks until everything ends"),
+        Parameter("marks", "model", (0, 20), "bits of the trail", default=20),
         Parameter("max_storms", "faults", (0, 3), "storms"),
         Parameter("max_floods", "faults", (0, 3), "floods"),
     ),
@@ -173,3 +180,10 @@ MODEL = Model(
         Probability("p_lost_in_flood", "that one of the herd is gone after a flood"),
     ),
 )
+FEW = {"sparse": 59, "herd": 4, "ticks": 1, "marks": 0, "max_storms": 1, "max_floods": 1}
+"""Values for which there are a thousand states."""
+
+
+def group_of(action, instance):
+    """What instances that share a rate have in common."""
+    return 0 if action.shared == EVERYTHING else (instance // 64, instance % 64 // action.shared)

@@ -16,9 +16,11 @@ from quorisk.kernels.protocols.kraft.cases import CASES
 from quorisk.kernels.protocols.kraft.describe import spec_state
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, most_leader_epochs, most_records
 from quorisk.kernels.states import paths
+from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.states.search import explore
+from tests.analysis.exact import chains
 from tests.references import kraft as reference
-from tests.support import ROOT, params_of, values_of
+from tests.support import ROOT, params_of, point_of, values_of
 
 ROWS = json.loads((ROOT / "tests" / "data" / "tlc_kraft.json").read_text())
 MEMORY = 1 << 30
@@ -179,6 +181,33 @@ def test_a_lone_replica_acknowledges_its_first_record_only_beyond_the_specs():
     assert breaks(ALONE, one_lost) == set()
     assert breaks((*ALONE[:-1], 2), one_lost) == {LOSSES[1]}
     assert breaks(ALONE, one_lost, first_record_commits_alone=True) == {LOSSES[1]}
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 5])
+@pytest.mark.parametrize("version", ["kip966", "v3_5"])
+def test_of_one_log_lost_right_after_a_lone_acknowledgement_the_leaders_is_one_of_all(replicas, version):
+    """acks = "1": the record is in the leader's log alone, and each broker fails alike, whoever may lead next."""
+    rates = dict.fromkeys((action.name for action in MODEL.actions), 0.0)
+    sizes = {"brokers": replicas, "replication_factor": replicas, "min_isr": 1, "init_isr": 0, "values": 1}
+    rates |= {"write_record_to_leader": 1e15, "data_loss_shutdown": 1.0}
+    point = point_of(MODEL, rates=rates, **sizes, acks="1", version=version, max_lossy_shutdowns=1)
+    *_, found = chains.solved(MODEL, point)
+    assert found.data_loss == pytest.approx(1 / replicas, rel=1e-12)
+
+
+@pytest.mark.parametrize(("brokers", "replicas"), [(3, 1), (3, 3), (5, 3), (5, 5)])
+def test_a_broker_shuts_down_at_its_rate_whatever_the_replicas_and_whoever_leads(brokers, replicas):
+    """Of n brokers each is the first within a lifetime with probability r / (n r + 1 / T)."""
+    sizes = {"brokers": brokers, "replication_factor": replicas, "min_isr": 1, "init_isr": 0, "values": 1}
+    rates = dict.fromkeys((action.name for action in MODEL.actions), 0.0) | {"data_loss_shutdown": 0.05}
+    point = point_of(MODEL, rates=rates, **sizes, max_lossy_shutdowns=1, lifetime=10.0)
+    found, _, solved = chains.solved(MODEL, point)
+    assert found.total_rate[0] == pytest.approx(0.05 * brokers + 0.1, rel=1e-12)
+    runs, p = 2000, 0.05 / (0.05 * brokers + 0.1)
+    paths_of = [rerun(MODEL, point, 1, run).path.steps for run in range(runs)]
+    shut_down = Counter(step.instance // 6 for steps in paths_of for step in steps)
+    assert all(abs(shut_down[b] - runs * p) < 4.5 * (runs * p * (1 - p)) ** 0.5 for b in range(brokers))
+    assert solved.expected_steps == pytest.approx(brokers * p, rel=1e-12)
 
 
 MODEL_DEFAULTS = {p.name: p.default_value for p in MODEL.parameters}

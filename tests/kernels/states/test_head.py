@@ -15,10 +15,12 @@ from quorisk.kernels.states import absorption, chain, head, paths
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.paths import Step
 from tests.external import retransmission, tandem
+from tests.kernels.engines import herds
 from tests.support import point_of
 
 MEMORY = 1 << 28
 UNBOUNDED = 10**12
+GONE = {"p_lost_in_storm": 0.04, "p_lost_in_flood": 0.6}
 PROBLEMS = {
     "tandem": (tandem.MODEL, Point({"capacity": 6}, {"arrive": 0.05}, 0.0, 10**6, math.inf)),
     "retransmission": (
@@ -31,6 +33,17 @@ PROBLEMS = {
             COMPACTION,
             rates={"broker_crash": 1e-3, "compactor_phase_two_write": 1e-2},
             persist_cursor_before_delete=False,
+        ),
+    ),
+    "herds": (
+        herds.MODEL,
+        Point(
+            herds.FEW,
+            {"tick": 9.0},
+            0.03,
+            10**6,
+            math.inf,
+            other_losses=GONE,
         ),
     ),
 }
@@ -51,13 +64,15 @@ def hopes(name):
         if ends[-1]:
             continue
         moves = list(paths.instances(model, state, params))
-        rate = {a: point.rates.get(model.actions[a].name, 1.0) for a, _ in moves}
-        total = sum(rate[a] for a, _ in moves)
-        for action, instance in moves if total else ():
+        groups = [(a, herds.group_of(model.actions[a], instance)) for a, instance in moves]
+        rates = [point.rates.get(model.actions[a].name, 1.0) / groups.count((a, group)) for a, group in groups]
+        total = sum(rates)
+        for (action, instance), rate in zip(moves, rates, strict=True) if total else ():
+            loss = point.p_lost(model.actions[action].lost_with)
             sent = paths.sends(model, state, params, Step(action, instance, 0))
             for subset in paths.subsets(sent):
                 n, k = sent.bit_count(), subset.bit_count()
-                p = rate[action] / total * point.message_loss**k * (1 - point.message_loss) ** (n - k)
+                p = rate / total * loss**k * (1 - loss) ** (n - k)
                 after = paths.after(model, state, params, Step(action, instance, subset))
                 if p and after not in places:
                     places[after] = len(states)

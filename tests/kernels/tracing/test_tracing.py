@@ -182,7 +182,7 @@ def test_traced_functions_are_the_protocols_own(name):
 
 def test_traced_functions_of_instances_that_share_a_rate():
     for sparse in (1, 3, 13):
-        values = {"sparse": sparse, "ticks": 15, "max_storms": 3, "max_floods": 3}
+        values = {"sparse": sparse, "herd": 8, "ticks": 15, "marks": 20, "max_storms": 3, "max_floods": 3}
         params = herds.make_params(values)
         assert check_walk(herds.MODEL, params, traced_of(herds.MODEL, values), walks=4, seed=sparse) > 50
 

@@ -1,0 +1,78 @@
+"""Power outages: independent bookies, lost at one instant, and what each method and engine says of them."""
+
+import numpy as np
+import pytest
+
+from quorisk.analysis import estimate
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import Experiment, build
+from quorisk.kernels.engines import jax_engine, numba_engine
+from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Shape
+from quorisk.kernels.engines.points import pack
+from tests.kernels.engines import fuzz
+
+MEMORY = 1 << 30
+P_LOST = 0.0075
+"""Between 0.5 % and 1 % of a cluster's nodes do not come back from a power outage (Cidon et al., Copysets, 2013)."""
+
+
+def stored(copies: int, p_lost: float = P_LOST, **run: object) -> Experiment:
+    """An entry that is stored and acknowledged, and then one outage."""
+    return build(
+        {
+            "protocol": "bookkeeper",
+            "model": {
+                **{"bookies": copies, "write_quorum": copies, "ack_quorum": copies},
+                **{"clients": 1, "entries": 1, "inflight": 1},
+            },
+            "faults": {"max_outages": 1, "p_lost_in_outage": p_lost},
+            "rates": {"cluster_loses_power": 1e-6, "client_closes_ledger_success": 1e-12},
+            "run": run,
+        },
+        "an outage",
+    )
+
+
+@pytest.mark.parametrize("copies", [2, 3, 4, 5])
+def test_an_outage_loses_an_entry_if_none_of_its_bookies_comes_back(copies):
+    """Not n! / product(1 + i r) times as often, as bookies would that are lost one after another within a time."""
+    p = exact(stored(copies), MEMORY).data_loss.p
+    assert p == pytest.approx(P_LOST**copies, rel=1e-5)
+    head = estimate.estimate(stored(copies, method="head", runs=1000), 2, memory_bytes=MEMORY)
+    assert head.method.startswith("exact")  # all of it, or the head with its tail bounded
+    assert head.data_loss.low * (1 - 1e-12) <= p <= head.data_loss.high * (1 + 1e-12)
+    assert head.data_loss.p == pytest.approx(P_LOST**copies, rel=1e-4)
+
+
+@pytest.mark.parametrize(("copies", "p_lost"), [(2, P_LOST), (3, 0.1)])
+def test_runs_count_it_on_every_engine_bit_for_bit(copies, p_lost):
+    experiment, runs = stored(copies, p_lost), 200_000
+    model, point = experiment.model, experiment.points[0].point
+    made = fuzz.make(model, point, 3, runs)
+    losses, p = int((made.records[:, 0] == 2).sum()), p_lost**copies
+    assert abs(losses - runs * p) < 4.5 * (runs * p) ** 0.5
+    some = made._replace(job=made.job._replace(num_runs=20_000), records=made.records[:20_000])
+    some = some._replace(tally=numba_engine.tally_of(model, pack(model, [point]), made.seed, some.job))
+    for shape in (SCALAR, Shape(32, 16), QUEUED):
+        assert fuzz.by_kernel(some, shape, True).repeated < 200
+    few = some.job._replace(num_runs=5000)
+    assert np.array_equal(jax_engine.record(model, some.points, few, some.seed), some.records[:5000])
+
+
+def test_the_bookies_of_a_rack_are_lost_with_a_probability_of_their_own():
+    """Three copies on two racks: the two of the first are lost by its outage, the third by that of its own."""
+    document = dict(stored(3).document) | {
+        "faults": {"max_rack_outages": 2, "p_lost_in_rack_outage": 0.5, "p_lost_in_outage": 1.0},
+        "rates": {"rack_loses_power": 1e-6, "client_closes_ledger_success": 1e-12},
+    }
+    document["model"] = document["model"] | {"racks": 2}
+    # both outages at the first rack, or both at the second, take no more than its bookies
+    assert exact(build(document, "racks"), MEMORY).data_loss.p == pytest.approx(0.5 * 0.5**3, rel=1e-5)
+
+
+def test_an_outage_that_all_bookies_survive_loses_nothing_however_often_it_happens():
+    """Its requests break, and time out as lost ones do."""
+    experiment = stored(2, 0.0).changed(
+        "faults.max_outages=7", "rates.cluster_loses_power=3", "faults.message_loss=0.1"
+    )
+    assert exact(experiment, MEMORY).data_loss == (0.0, True)
