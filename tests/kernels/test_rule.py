@@ -68,14 +68,3 @@ def test_actions_name_what_there_is(model):
     names = rule.loss_names(model)
     assert len({*names, *parameters}) == len(names) + len(parameters)
     assert set(names[1:]) == {action.lost_with for action in model.actions} - {"message_loss"}
-
-
-@pytest.mark.parametrize("name", registry.names())
-def test_every_action_says_what_its_rate_counts(name):
-    """A rate is of little use to whoever does not know whether it is a broker's or that of each pair of brokers."""
-    for action in registry.load(name).actions:
-        assert action.counts[:1].isupper(), f"{action.name} does not say what its rate counts"
-        assert action.counts.endswith(".")
-        assert "\n" not in action.counts
-    for probability in registry.load(name).probabilities:
-        assert probability.doc.startswith("that "), "it ends a sentence: the probability that ..."

@@ -294,7 +294,7 @@ ACTIONS = (
         sends_nothing,
         bookies_are_lost_together,
         _CORRELATED,
-        counts="Each three bookies that are up are lost for good at one instant.",
+        counts="Each set of three bookies that are up is lost for good at one instant.",
     ),
     Action(
         "rack_restarts_empty",

@@ -50,6 +50,17 @@ def test_every_protocol_has_cases(name):
         assert config.build({"protocol": name, **(tables or {"model": cases.small})}, name).points
 
 
+@pytest.mark.parametrize("name", registry.names())
+def test_every_action_says_what_its_rate_counts(name):
+    """A rate is of little use to whoever does not know whether it is a broker's or that of each pair of brokers."""
+    for action in registry.load(name).actions:
+        assert action.counts[:1].isupper(), f"{action.name} does not say what its rate counts"
+        assert action.counts.endswith(".")
+        assert "\n" not in action.counts
+    for probability in registry.load(name).probabilities:
+        assert probability.doc.startswith("that "), "it ends a sentence: the probability that ..."
+
+
 @pytest.mark.parametrize(("name", "number"), WALKS)
 def test_python_numba_and_jax_agree(name, number):
     model, cases = registry.load(name), registry.cases(name)
