@@ -54,6 +54,8 @@ def test_the_page_of_rates_has_the_metrics_that_are_read_and_the_keys_that_follo
     page = (ROOT / "docs" / "rates.md").read_text()
     assert metrics.table() in page
     assert evidence.table({name: registry.evidence(name) for name in ("bookkeeper", "kraft", "kafka")}) in page
+
+
 @pytest.mark.parametrize("name", registry.own())
 def test_rates_are_listed_with_what_they_count(name):
     assert rates.table(registry.load(name)) in (ROOT / "docs" / "actions.md").read_text()
