@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorisk.analysis import estimate
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import Experiment, build
 from quorisk.kernels.engines import jax_engine, numba_engine
@@ -38,7 +38,7 @@ def test_an_outage_loses_an_entry_if_none_of_its_bookies_comes_back(copies):
     """Not n! / product(1 + i r) times as often, as bookies would that are lost one after another within a time."""
     p = exact(stored(copies), MEMORY).data_loss.p
     assert p == pytest.approx(P_LOST**copies, rel=1e-5)
-    head = estimate.estimate(stored(copies, method="head", runs=1000), 2, memory_bytes=MEMORY)
+    head = estimate(stored(copies, method="head", runs=1000), 2, memory_bytes=MEMORY)
     assert head.method.startswith("exact")  # all of it, or the head with its tail bounded
     assert head.data_loss.low * (1 - 1e-12) <= p <= head.data_loss.high * (1 + 1e-12)
     assert head.data_loss.p == pytest.approx(P_LOST**copies, rel=1e-4)
