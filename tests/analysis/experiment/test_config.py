@@ -31,7 +31,8 @@ def test_a_minimal_file_means_the_defaults(read):
     assert point.point.values["fence_recovery_reads"] is True
     assert set(point.point.rates.values()) == {1.0}
     assert set(point.point.rates) == {action.name for action in experiment.model.actions}
-    assert point.point[2:] == (0.0, 100_000, math.inf, math.inf, None)
+    assert point.point[2:7] == (0.0, 100_000, math.inf, math.inf, None)
+    assert set(point.point.other_losses.values()) == {0.0}
     assert experiment.run[:5] == (1_000_000, 0, 0.95, "auto", "auto")
     assert experiment.run[5:] == (math.inf, math.inf, "data loss", False, False, 0, math.inf)
     assert (experiment.path, experiment.protocol, experiment.varied) == ("x.toml", "bookkeeper", ())
@@ -39,13 +40,15 @@ def test_a_minimal_file_means_the_defaults(read):
 
 def test_a_file_sets_what_it_says(read):
     text = "[variant]\nsemantics = 'literal'\nfence_recovery_reads = false\n[faults]\nmessage_loss = 1e-12\n"
+    text += "p_lost_in_outage = 0.25\n"
     text += f"[rates]\nclient_creates_ledger = 2\n[run]\nruns = 7\nseed = {2**63 - 1}\nmax_steps = 9\nhorizon = 3\n"
     text += "lifetime = 5.5\nconfidence = 0.5\nengine = 'numba'"
     experiment = read(BOOKKEEPER + text)
     [(point, _, _)] = experiment.points
     assert (point.values["semantics"], point.values["fence_recovery_reads"]) == ("literal", False)
     assert point.rates["client_creates_ledger"] == 2.0
-    assert point[2:] == (1e-12, 9, 3.0, 5.5, None)
+    assert point[2:7] == (1e-12, 9, 3.0, 5.5, None)
+    assert point.other_losses == {"p_lost_in_outage": 0.25, "p_lost_in_rack_outage": 0.0}
     assert experiment.run[:4] == (7, 2**63 - 1, 0.5, "numba")
 
 
