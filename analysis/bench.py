@@ -12,10 +12,11 @@ from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, shapes
+from quorisk.kernels.engines.lanes.build import QUEUED, shapes
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
+from quorisk.kernels.engines.specialized.traced import SCALAR
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry

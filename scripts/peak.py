@@ -32,11 +32,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine, philox
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes import build, choice, vector
-from quorisk.kernels.engines.lanes.build import Shape
-from quorisk.kernels.engines.lanes.kernel import FIXED_COLUMNS
+from quorisk.kernels.engines.lanes import build
+from quorisk.kernels.engines.lanes.parts import choice
 from quorisk.kernels.engines.lanes.switch import BATCH_RUNS, Switch, params_at
+from quorisk.kernels.engines.lanes.vector import kernel as vector
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.specialized.plan import FIXED_COLUMNS
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import as_int64
 from quorisk.kernels.tracing.machine import Value

@@ -1,6 +1,6 @@
 """scripts/peak.py: that it counts what a kernel does, and that its parts can be left out."""
 
-from quorisk.kernels.engines.lanes.build import Shape
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
 from scripts import peak
 from tests.support import point_of

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from quorisk.kernels.engines.lanes.build import SCALAR
+from quorisk.kernels.engines.specialized.traced import SCALAR
 from scripts import validate
 from scripts.validation import engines, numbers, page
 from scripts.validation.page import Check

@@ -16,7 +16,7 @@ from jax.experimental.pallas import triton
 from quorisk.kernels.engines.gpu.lane import Row, Run, Stepper
 from quorisk.kernels.engines.jax_batch import summed
 from quorisk.kernels.engines.jax_step import IDLE, Lane
-from quorisk.kernels.engines.lanes.kernel import REDO
+from quorisk.kernels.engines.specialized.plan import REDO
 from quorisk.kernels.model import Model, exposures
 
 WARP = 32

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from quorisk.kernels.engines.lanes.draws import asks_beside
-from quorisk.kernels.engines.lanes.kernel import REDO, Limits, Plan, doom, packed, places, plan
+from quorisk.kernels.engines.lanes.parts.draws import asks_beside
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
     draw_pair,
@@ -29,6 +28,7 @@ from quorisk.kernels.engines.philox import (
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS
+from quorisk.kernels.engines.specialized.plan import REDO, Limits, Plan, doom, packed, places, plan
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.ops import as_int64, as_uint64, popcount
 from quorisk.kernels.tracing import demand

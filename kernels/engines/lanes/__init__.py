@@ -1,5 +1,17 @@
 """The CPU engine for long sweeps: each configuration gets machine code of its own, with all that is fixed folded.
 
+    model, one configuration
+      |  specialized/traced   its guards, effects and invariants as expressions, what is fixed folded
+      |  specialized/plan     how a run lies in lanes, shared with GPUs
+      v
+    one of three forms, emitted as LLVM of the same parts (parts/: draws, choice, affected, rows, lane_kernel)
+      |  scalar/   one run after another, a branch to what was drawn
+      |  vector/   a run in each lane of a register, every effect computed for all
+      |  queued/   runs wait in memory for others that draw the same, and step side by side
+      v
+    build     compiled, kept on disk, loaded
+    switch    decides: starts on the generic engine, compares each form with it bit for bit, goes on with the fastest
+
 It falls back to the generic engine, `numba_engine`, for whatever it cannot do, and gives the same results bit for bit.
 """
 
@@ -10,10 +22,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.by_configuration import ByConfiguration
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 from quorisk.kernels.model import Model
 
 NAME = "lanes"

@@ -7,7 +7,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,39 +16,19 @@ import llvmlite.binding as llvm
 import numba
 
 from quorisk.kernels import keeping
-from quorisk.kernels.engines.lanes.kernel import NAME, Limits, columns_of, limits_of, shared, weights_of
-from quorisk.kernels.engines.lanes.queued import QueuedKernel
-from quorisk.kernels.engines.lanes.records import DWORD, RUNS
-from quorisk.kernels.engines.lanes.scalar import ScalarKernel
-from quorisk.kernels.engines.lanes.vector import VectorKernel
-from quorisk.kernels.engines.points import LOSS_UNIT, Points
+from quorisk.kernels.engines.lanes.queued.kernel import QueuedKernel
+from quorisk.kernels.engines.lanes.queued.records import DWORD, RUNS
+from quorisk.kernels.engines.lanes.scalar.kernel import ScalarKernel
+from quorisk.kernels.engines.lanes.vector.kernel import VectorKernel
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.specialized.plan import NAME, Limits, columns_of, limits_of, shared, weights_of
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape, Unsupported, traced_for
 from quorisk.kernels.model import Model
-from quorisk.kernels.tracing.assume import Habits, assumed, habits
 from quorisk.kernels.tracing.demand import in_order
-from quorisk.kernels.tracing.observe import observe
-from quorisk.kernels.tracing.trace import NARROWEST, Bounds, TracedModel, trace
+from quorisk.kernels.tracing.trace import NARROWEST
 
-
-class Shape(NamedTuple):
-    """How many runs at a time, each in lanes of that many bits or more."""
-
-    lanes: int
-    narrowest: int
-    queued: bool = False
-    """Whether runs wait for others that draw the same."""
-    listed: bool = False
-    """Whether its runs are those of a list, in place of all from one on."""
-
-    def twice(self) -> "Shape":
-        """As many lanes in two registers as are here in one."""
-        return self._replace(lanes=2 * self.lanes)
-
-
-SCALAR = Shape(1, 64)
-"""One run after another, by `scalar`."""
 QUEUED = Shape(RUNS, DWORD, queued=True)
 """By `queued`."""
-_MOST_STEPS = 1 << 30
 _EMITTING = threading.Lock()
 """Of the threads that compile, one makes expressions at a time: kernels of several share some of them."""
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
@@ -60,20 +40,16 @@ class Kernel(NamedTuple):
     """Machine code for one configuration."""
 
     run: Callable[[int, int, int, int, int, int], None]
-    """See `kernel.NAME`; the second and the last two are addresses."""
+    """See `plan.NAME`; the second and the last two are addresses."""
     shape: Shape
     row_words: int
     columns: tuple[int, ...]
-    """Where in a row the first steps and the times are; see `kernel.columns_of`."""
+    """Where in a row the first steps and the times are; see `plan.columns_of`."""
     scratch_words: int
     operations: int
     """Operations of a step, as traced."""
     timed: bool
     """Whether its rows tell the time."""
-
-
-class Unsupported(Exception):
-    """Why a configuration has no kernel, in a line."""
 
 
 class Cpu(NamedTuple):
@@ -175,40 +151,6 @@ def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits
         return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest, shape.listed)
     except RecursionError as error:
         raise Unsupported(f"{model.name} cannot be compiled: {error}") from error
-
-
-def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> TracedModel:
-    """The model as a kernel of that shape steps it, within the bounds that are observed. Raises Unsupported."""
-    if shape != SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
-        raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
-    if not any(weights):
-        raise Unsupported("all rates are 0")
-    losses = tuple(loss * LOSS_UNIT for loss in limits.losses)
-    try:
-        if shape == SCALAR:  # every action may be taken, for its effect costs nothing until it is
-            bounds = _observed(model, params, weights, losses)
-            traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
-        else:
-            traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Unsupported(f"{model.name} cannot be traced: {error}") from error
-    if not traced.words:
-        raise Unsupported("nothing is ever enabled")
-    return traced
-
-
-@lru_cache(maxsize=16)
-def _observed(model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]) -> Bounds:
-    return observe(model, params, weights, losses)
-
-
-@lru_cache(maxsize=16)
-def _traced(
-    model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]
-) -> tuple[TracedModel, Habits]:
-    """The model for lanes of any width, and what its runs were seen to do."""
-    traced = trace(model, params, weights, _observed(model, params, weights, losses))
-    return traced, habits(model, traced, losses, NARROWEST)
 
 
 @cache

@@ -18,9 +18,10 @@ import numpy as np
 
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape, Unsupported, build, is_kept, shapes
-from quorisk.kernels.engines.lanes.rows import LINE_WORDS, add_rows, model_shape
+from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, build, is_kept, shapes
+from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, model_shape
 from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape, Unsupported
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
 

@@ -7,8 +7,9 @@ from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import Experiment, build
 from quorisk.kernels.engines import jax_engine, numba_engine
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Shape
+from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
 from tests.kernels.engines import fuzz
 
 MEMORY = 1 << 30

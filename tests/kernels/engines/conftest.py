@@ -5,9 +5,10 @@ from functools import lru_cache
 import pytest
 
 from quorisk.kernels.engines import lanes
-from quorisk.kernels.engines.by_configuration import ByConfiguration
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.specialized import traced
+from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 
 
 @pytest.fixture
@@ -15,5 +16,5 @@ def no_kernels_at_hand(monkeypatch, tmp_path):
     """Kernels are observed and compiled anew, and nothing is left for other tests."""
     monkeypatch.setattr(build, "folder", lambda: tmp_path)
     monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
-    monkeypatch.setattr(build, "_observed", lru_cache(build._observed.__wrapped__))
-    monkeypatch.setattr(build, "_traced", lru_cache(build._traced.__wrapped__))
+    monkeypatch.setattr(traced, "_observed", lru_cache(traced._observed.__wrapped__))
+    monkeypatch.setattr(traced, "_traced", lru_cache(traced._traced.__wrapped__))

@@ -16,9 +16,10 @@ from quorisk.kernels.engines.gpu import switch as gpu_switch
 from quorisk.kernels.engines.gpu.kernel import How, Size
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes import build
-from quorisk.kernels.engines.lanes.build import Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, Points, RateError, pack
+from quorisk.kernels.engines.specialized import traced
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST, Model, loses_messages
 from tests.support import any_values
 
@@ -126,7 +127,7 @@ def by_gpu_kernel(made: Made) -> Compared:
     runs = gpu_switch.Switch(made.model, made.points, _GPU_SIZE, How(recording=True, interpret=True))
     try:
         runs.prepare()
-    except build.Unsupported as reason:
+    except traced.Unsupported as reason:
         raise RuntimeError(str(reason)) from reason
     call = runs.call(made.seed, job.first_run, job.num_runs, jax_engine.devices()[0])
     redo, have = np.asarray(call.redo)[: job.num_runs], np.asarray(call.records)[: job.num_runs]
@@ -167,7 +168,7 @@ OF_A_GPU, JAX = "GPU kernel, interpreted", "JAX"
 
 def engines() -> dict[str, Engine]:
     """What can be compared on this machine; those that are kernels are told whether to keep the time."""
-    found: dict[str, Engine] = {"traced scalar loop": partial(_of_lanes, by_kernel, build.SCALAR)}
+    found: dict[str, Engine] = {"traced scalar loop": partial(_of_lanes, by_kernel, traced.SCALAR)}
     bits = build.this_cpu().register_bits
     for register, name, by in ((512, "AVX-512", by_kernel), (256, "AVX2", _with_avx2)):
         for narrowest in (32, 16) if bits >= register else ():

@@ -7,9 +7,9 @@ import pytest
 
 from quorisk.kernels.engines import jax_engine, numba_engine, tally
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes.build import SCALAR, Shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
 from quorisk.kernels.model import OUTCOMES, fault_kinds
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun

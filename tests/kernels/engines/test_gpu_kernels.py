@@ -13,9 +13,9 @@ from quorisk.kernels.engines.gpu import lane, switch
 from quorisk.kernels.engines.gpu.kernel import Found, How, Size, rows
 from quorisk.kernels.engines.gpu.switch import Switch
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes import build
-from quorisk.kernels.engines.lanes.kernel import REDO
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.specialized import traced
+from quorisk.kernels.engines.specialized.plan import REDO
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.protocols import registry
 from tests.kernels.engines.test_agreement import PHYSICAL
@@ -102,8 +102,8 @@ def test_runs_that_leave_the_bounds_are_made_again(monkeypatch):
     model = registry.load("kafka")
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 8)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 8)
-    monkeypatch.setattr(build, "_observed", build._observed.__wrapped__)
-    monkeypatch.setattr(build, "_traced", build._traced.__wrapped__)
+    monkeypatch.setattr(traced, "_observed", traced._observed.__wrapped__)
+    monkeypatch.setattr(traced, "_traced", traced._traced.__wrapped__)
     runs = prepared(model, point_of(model, rates={"become_leader": 0.25}, lifetime=2.0))
     assert 0.05 < ends(compared(runs))[-1] / SIZE.total < 0.95
     assert runs.num_repeated > 0.05 * SIZE.total

@@ -8,9 +8,10 @@ import pytest
 
 from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Shape
+from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.philox import PICK, RETRY
 from quorisk.kernels.engines.points import Point, pack, rates_in_force
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
 from quorisk.kernels.model import LOST, fault_kinds
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.states.rerun import rerun

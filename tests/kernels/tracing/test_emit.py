@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from quorisk.kernels.engines.gpu import lane
 from quorisk.kernels.engines.lanes import build
-from quorisk.kernels.engines.lanes.kernel import NAME
+from quorisk.kernels.engines.specialized.plan import NAME
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter

@@ -9,8 +9,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.choice import Choice
-from quorisk.kernels.engines.lanes.draws import (
+from quorisk.kernels.engines.lanes.parts.choice import Choice
+from quorisk.kernels.engines.lanes.parts.draws import (
     draw,
     draw_beside,
     draw_choice,
@@ -19,8 +19,18 @@ from quorisk.kernels.engines.lanes.draws import (
     losses,
     only_if,
 )
-from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, Plan, counted_steps, doom, lane, packed, row_words
-from quorisk.kernels.engines.lanes.rows import scratch_words
+from quorisk.kernels.engines.lanes.parts.rows import scratch_words
+from quorisk.kernels.engines.specialized.plan import (
+    NAME,
+    REDO,
+    Limits,
+    Plan,
+    counted_steps,
+    doom,
+    lane,
+    packed,
+    row_words,
+)
 from quorisk.kernels.model import LOST, UNFINISHED, Model, fault_kinds
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
@@ -43,7 +53,7 @@ from quorisk.kernels.tracing.trace import TracedModel
 
 
 class LaneKernel:
-    """A kernel of `lanes` runs at a time, each in lanes of at least `narrowest` bits; see `kernel.NAME`.
+    """A kernel of `lanes` runs at a time, each in lanes of at least `narrowest` bits; see `plan.NAME`.
 
     `now` is what is known of the runs before a step, by name, and `next` what is known after it: ("state", i) is a leaf
     of the state, ("group", i) a mask of enabled instances, ("first", i) the first step at which an invariant broke,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.taken import effect_of
+from quorisk.kernels.engines.lanes.parts.affected import effect_of
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import is_constant

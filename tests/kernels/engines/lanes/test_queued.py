@@ -12,11 +12,16 @@ from llvmlite import ir
 
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.job import RECORD
-from quorisk.kernels.engines.lanes import build, choice, queues, taken
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Shape
-from quorisk.kernels.engines.lanes.kernel import pack_masks, packed, pieces, places_of_bits
-from quorisk.kernels.engines.lanes.records import RUNS, Layout, turned
+from quorisk.kernels.engines.lanes import build
+from quorisk.kernels.engines.lanes.build import QUEUED
+from quorisk.kernels.engines.lanes.parts import affected as taken
+from quorisk.kernels.engines.lanes.parts import choice
+from quorisk.kernels.engines.lanes.queued import queues
+from quorisk.kernels.engines.lanes.queued.records import RUNS, Layout, turned
 from quorisk.kernels.engines.points import Point
+from quorisk.kernels.engines.specialized import traced
+from quorisk.kernels.engines.specialized.plan import pack_masks, packed, pieces, places_of_bits
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.expressions import Graph
 from quorisk.kernels.tracing.folding import new_graph
@@ -167,14 +172,14 @@ def test_runs_of_what_kernels_find_hard(values, others, repeated):
 
 @pytest.mark.parametrize("shape", [SCALAR, Shape(32, 16), QUEUED])
 def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine(monkeypatch, shape):
-    seen, flash = build._observed, len(lamps.MODEL.actions) + 1  # two of those before it have two words
+    seen, flash = traced._observed, len(lamps.MODEL.actions) + 1  # two of those before it have two words
 
     def without_flashes(*given):
         bounds = seen(*given)
         assert flash in bounds.enabled
         return bounds._replace(enabled=bounds.enabled - {flash}, taken=bounds.taken - {flash})
 
-    monkeypatch.setattr(build, "_observed", without_flashes)
+    monkeypatch.setattr(traced, "_observed", without_flashes)
     assert 20 < fuzz.compare(lamps.MODEL, LAMPS, shape, True, 14, 1000).repeated < 500
 
 
@@ -213,7 +218,7 @@ def test_a_guard_that_is_not_looked_at_again_would_be_seen(monkeypatch):
     def forgetful(traced, fields, effect):
         return whole(traced, [field for field in fields if field.place != 2], effect)
 
-    monkeypatch.setattr("quorisk.kernels.engines.lanes.queued.affected_by", forgetful)
+    monkeypatch.setattr("quorisk.kernels.engines.lanes.queued.kernel.affected_by", forgetful)
     model = registry.load("kafka")
     with pytest.raises(AssertionError):
         fuzz.compare(model, point_of(model), QUEUED, True, 4, 1000)

@@ -10,11 +10,14 @@ import pytest
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes import build, lane_kernel, queues, switch
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR
-from quorisk.kernels.engines.lanes.kernel import columns_of, counted_steps, limits_of, weights_of
+from quorisk.kernels.engines.lanes import switch
+from quorisk.kernels.engines.lanes.build import QUEUED
+from quorisk.kernels.engines.lanes.parts import lane_kernel
+from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points, pack
+from quorisk.kernels.engines.specialized.plan import columns_of, counted_steps, limits_of, weights_of
+from quorisk.kernels.engines.specialized.traced import SCALAR, traced_for
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.observe import observe
@@ -42,7 +45,7 @@ def test_counters_are_narrow_if_hardly_any_run_takes_that_many_steps(mean_steps,
     model, point = losing()
     points = pack(model, [point._replace(max_steps=100_000)])
     limits, weights = limits_of(points, 0, True), weights_of(points, 0)
-    traced = build.traced_for(model, switch.params_at(model, points, 0), weights, limits, OF_16_BITS)
+    traced = traced_for(model, switch.params_at(model, points, 0), weights, limits, OF_16_BITS)
     traced = traced._replace(bounds=traced.bounds._replace(mean_steps=mean_steps))
     assert counted_steps(traced, limits, 16, messages) == most
 

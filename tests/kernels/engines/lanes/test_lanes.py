@@ -6,10 +6,13 @@ import pytest
 
 from quorisk.analysis import bench
 from quorisk.analysis.experiment import config
-from quorisk.kernels.engines.lanes import build, effects, switch
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Shape
+from quorisk.kernels.engines.lanes import build, switch
+from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.vector import effects
 from quorisk.kernels.engines.points import ALWAYS, pack
+from quorisk.kernels.engines.specialized import traced
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.observe import observe
@@ -78,7 +81,7 @@ def test_shifts_by_more_than_was_seen_change_no_result(monkeypatch):
         seen = assume.habits(*given)
         return seen._replace(farthest=[dict.fromkeys(amounts, 0) for amounts in seen.farthest])
 
-    monkeypatch.setattr(build, "habits", no_shifts)
+    monkeypatch.setattr(traced, "habits", no_shifts)
     compared = fuzz.compare(model, bench.random_runs("kafka").points[0].point, OF_16_BITS, True, 6, RUNS)
     assert 0 < compared.repeated <= RUNS
 

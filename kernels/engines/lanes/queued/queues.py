@@ -5,8 +5,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.records import LINE, RUNS, turned
-from quorisk.kernels.engines.lanes.rows import LINE_WORDS
+from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS
+from quorisk.kernels.engines.lanes.queued.records import LINE, RUNS, turned
 from quorisk.kernels.tracing.machine import I8, I16, I32, I64, constant, lanes_of, splat
 
 POOL = 512

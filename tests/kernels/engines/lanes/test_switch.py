@@ -11,9 +11,11 @@ import pytest
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, switch
-from quorisk.kernels.engines.lanes.build import QUEUED, SCALAR, Kernel, Shape, shapes
+from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, shapes
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.specialized import traced
+from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
 from quorisk.kernels.model import LOST
 from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing, prepared
 
@@ -240,7 +242,7 @@ def test_why_there_is_no_kernel(monkeypatch):
     def untraceable(*given):
         raise TypeError("a branch on a traced value")
 
-    monkeypatch.setattr(build, "_observed", untraceable)
+    monkeypatch.setattr(traced, "_observed", untraceable)
     assert why() == "compaction cannot be traced: a branch on a traced value"
 
 

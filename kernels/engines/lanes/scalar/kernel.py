@@ -8,7 +8,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.draws import (
+from quorisk.kernels.engines.lanes.parts.affected import Affected, affected_by, effect_of
+from quorisk.kernels.engines.lanes.parts.draws import (
     asks_beside,
     draw,
     draw_accepted,
@@ -19,10 +20,9 @@ from quorisk.kernels.engines.lanes.draws import (
     loss_at,
     losses,
 )
-from quorisk.kernels.engines.lanes.kernel import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
-from quorisk.kernels.engines.lanes.scratch import AHEAD, Scratch
-from quorisk.kernels.engines.lanes.taken import Affected, affected_by, effect_of
+from quorisk.kernels.engines.lanes.scalar.scratch import AHEAD, Scratch
 from quorisk.kernels.engines.points import ALWAYS
+from quorisk.kernels.engines.specialized.plan import NAME, REDO, Limits, pack_masks, packed, places_of_bits, row_words
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, exposures
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import Node, bits, is_constant
@@ -33,7 +33,7 @@ _BLOCKS = ("entry", "next_run", "start", "head", "go_on", "refill", "pick", "tai
 
 
 class ScalarKernel:
-    """A kernel of a run at a time; see `kernel.NAME`."""
+    """A kernel of a run at a time; see `plan.NAME`."""
 
     def __init__(self, model: Model, traced: TracedModel, limits: Limits, has_pdep: bool) -> None:
         self.model, self.traced, self.limits, self.has_pdep = model, traced, limits, has_pdep
