@@ -76,6 +76,8 @@ class Parameter(NamedTuple):
     """A switch that adds history to the specification's own state; the exhaustive search has it off unless asked."""
     default: Any = None
     """The value where a file gives none, if it is another than `default_value` would say."""
+    follows: str = ""
+    """The parameter whose value it has where a file gives none; such a point is the one with that value given."""
     repair: bool = False
     """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
     later: bool = False
@@ -165,6 +167,13 @@ class Model(NamedTuple):
     """Its things that are alike, if it has any."""
     probabilities: tuple[Probability, ...] = ()
     """Those besides MESSAGE_LOSS that its actions are `lost_with`."""
+
+
+def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of all parameters of a model: those given, else the defaults; None for one that has to be given."""
+    values = {p.name: p.default_value for p in model.parameters} | dict(given)
+    followed = {p.name: values[p.follows] for p in model.parameters if p.follows and values[p.name] is None}
+    return values | followed
 
 
 def smallest_params(model: Model) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import Model, with_defaults
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
 
@@ -37,7 +37,6 @@ def main(protocol: str, memory_gib: float = 4.0) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
     ladder = registry.cases(protocol).ladder
-    defaults = {p.name: p.default_value for p in model.parameters}
     tried = ["/".join(map(str, sizes.values())) for sizes in ladder]
     print(f"Configurations tried ({', '.join(ladder[0])}): {', '.join(tried)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")
@@ -46,7 +45,7 @@ def main(protocol: str, memory_gib: float = 4.0) -> None:
         found: set[str] = set()
         unfinished = []
         for sizes in ladder:
-            values = defaults | dict(sizes) | given
+            values = with_defaults(model, dict(sizes) | given)
             if not all(condition.holds(values) for condition in model.conditions):
                 continue
             print(f"{label(given)}: {dict(sizes)} ...", end="\033[K\r", file=sys.stderr, flush=True)

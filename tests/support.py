@@ -14,7 +14,7 @@ from numba import njit
 from quorisk.kernels.compiled import packing
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.model import Model, loses_messages
+from quorisk.kernels.model import Model, loses_messages, with_defaults
 from quorisk.kernels.ops import bits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols import registry
@@ -60,8 +60,7 @@ ack_quorum = [1, 2]
 
 def values_of(model: Model, **given: Any) -> dict[str, Any]:
     """All parameters of a model: those given, else the small configuration, else the defaults."""
-    defaults = {p.name: p.default_value for p in model.parameters}
-    return {**defaults, **registry.cases(model.name).small, **given}
+    return with_defaults(model, {**registry.cases(model.name).small, **given})
 
 
 def tables_of(model: Model, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -178,8 +178,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     _check_size(read)
     values = {key.name: key.default for key in keys.values()} | read.values
     if one:
-        _check_one_design([varied for varied, _ in _combinations(values, read, found)])
-    points = tuple(_points(model, _combinations(values, read, found), time_unit))
+        _check_one_design([varied for varied, _ in _combinations(values, read, found, keys)])
+    points = tuple(_points(model, _combinations(values, read, found, keys), time_unit))
     scenarios.check_whole(point.varied for point in points)
     experiment = Experiment(
         path=path,
@@ -210,7 +210,8 @@ def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> N
 
 
 def _check_complete(read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]) -> None:
-    needed = [key for key in keys.values() if key.default is None and key.name not in read.values | read.grid]
+    given = read.values | read.grid
+    needed = [key for key in keys.values() if key.default is None and not key.follows and key.name not in given]
     overlaid = [found[name].values for name in read.grid.get(SCENARIO, ())] or [{}]
     missing = [key for key in needed if key.name != SCENARIO and not all(key.name in values for values in overlaid)]
     if missing:
@@ -232,13 +233,15 @@ Combination = tuple[dict[str, Any], dict[str, Any]]
 
 
 def _combinations(
-    values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario]
+    values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
 ) -> Iterable[Combination]:
     """Those that the grid's conditions leave over."""
+    following = {key.name: key.follows for key in keys.values() if key.follows}
     for combination in itertools.product(*read.grid.values()):
         varied = dict(zip(read.grid, combination, strict=True))
         overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
         here = {**values, **overlaid, **varied}
+        here |= {name: here[other] for name, other in following.items() if here[name] is None}
         if all(condition.holds(here) for condition in read.where):
             yield varied, here
 

@@ -49,6 +49,8 @@ class Key(NamedTuple):
     """A rate or a time: it may carry a unit. With one it is read as an exact fraction (of seconds), not as a float."""
     figure: str = ""
     """RATE, PROBABILITY or PER_YEAR if a file may say how well it is known."""
+    follows: str = ""
+    """The key whose value it has if the file gives none."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
@@ -154,7 +156,8 @@ def _parameter_key(parameter: Parameter) -> Key:
         case None:
             return Key(name, SWITCH, parameter.default_value, True)
         case (int(low), int(high)):
-            return Key(name, integer(low, high), parameter.default_value, True)
+            follows = f"{parameter.table}.{parameter.follows}" if parameter.follows else ""
+            return Key(name, integer(low, high), parameter.default_value, True, follows=follows)
         case names:
             return Key(name, choice(names), parameter.default_value, True)
 

@@ -9,9 +9,6 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_FRAGMENTS,
     ROW,
     ROWS,
-    append_fragment,
-    current_ensemble,
-    ensembles_by_entry,
     entries_up_to,
     entry_row,
     nonzero_rows,
@@ -27,6 +24,17 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
     surely_lost,
     timed_out,
 )
+from quorisk.kernels.protocols.bookkeeper.stripes import (
+    append_fragment,
+    arrange,
+    current_list,
+    listed_ensembles,
+    packed,
+    with_ensemble_at,
+    write_set,
+    write_sets,
+    write_sets_by_entry,
+)
 
 _CONTAINING = tuple(sum(1 << (s - 1) for s in range(1, 64) if s >> b & 1) for b in range(MAX_BOOKIES))
 
@@ -38,133 +46,185 @@ def sets_without(sets, bookies):
     return sets
 
 
-def valid_ensembles(state, params, include_bookies, exclude_bookies):
-    """ValidEnsemble for every set of bookies S at once, bit S - 1; none has a bookie that is down."""
-    valid = sets_without(params.ensembles, exclude_bookies | state.b_down)
+def valid_ensembles(state, params, old, failed):
+    """ValidEnsemble for every set of bookies S at once, bit S - 1: those that may take the place of the ensemble `old`,
+    of which `failed` are replaced. None has a bookie that is down."""
+    kept = old.members & ~failed
+    valid = sets_without(params.ensembles, failed | state.b_down)
     for b in range(MAX_BOOKIES):
-        valid &= where((include_bookies >> b) & 1, _CONTAINING[b], -1)
+        valid &= where((kept >> b) & 1, _CONTAINING[b], -1)
+    listed = listed_ensembles(params, state.meta_fragments, old, failed)
     for i in range(MAX_FRAGMENTS):  # where there is no fragment, bit 63 is cleared, which is no set's
-        ensemble = (state.meta_fragments.ensembles >> (6 * i)) & ROW
+        ensemble = (listed >> (6 * i)) & ROW
         valid &= ~(1 << ((ensemble - 1) & 63))
     return valid
 
 
-def select_ensemble(state, params, include_bookies, exclude_bookies):
-    """SelectEnsemble: of the valid ensembles that placement prefers, or of all, the one with the smallest bit mask."""
-    valid = valid_ensembles(state, params, include_bookies, exclude_bookies)
+def first_of(sets):
+    """The bit of the first in lexicographic order of these sets of bookies, which are all of a size."""
+    for b in range(MAX_BOOKIES):
+        containing = sets & _CONTAINING[b]
+        sets = where(containing != 0, containing, sets)
+    return sets
+
+
+def select_ensemble(state, params, old, failed):
+    """SelectEnsemble: the first of the valid ensembles that placement prefers, or of all. Sets with E = WQ come in the
+    order of their bit masks, which is not TLC's where two of four spare bookies are needed."""
+    valid = valid_ensembles(state, params, old, failed)
     spread = valid & params.spread_ensembles
-    return lowest_bit(where(spread != 0, spread, valid)) + 1
+    preferred = where(spread != 0, spread, valid)
+    first = where(params.striped != 0, when(params.striped != 0, first_of, preferred), preferred)
+    return arrange(params, old, lowest_bit(first) + 1)
 
 
-def add_pending(client, entry):
+def add_pending(params, client, entry):
     """The client with a pending add operation for its current fragment."""
     shift = 6 * (entry - 1)
     return client._replace(
         pending=client.pending | (1 << shift),
         op_fragments=client.op_fragments | (client.fragments.num << shift),
-        op_ensembles=client.op_ensembles | (current_ensemble(client.fragments) << shift),
+        op_ensembles=client.op_ensembles | (write_set(params, current_list(client.fragments), entry) << shift),
     )
 
 
-def receivable_confirms(client):
-    """Success responses that ReceiveAddConfirmedResponse may take: bit 6(e - 1) + b."""
-    return earliest_responses(client.responses.on_way) & ROWS & (current_ensemble(client.fragments) * EVERY_ROW)
+def receivable_confirms(client, bookies):
+    """Success responses of these bookies that ReceiveAddConfirmedResponse may take: bit 6(e - 1) + b."""
+    return earliest_responses(client.responses.on_way) & ROWS & (bookies * EVERY_ROW)
 
 
-def receive_add_confirmed(client, params, response):
-    """ReceiveAddConfirmedResponse, with MaxContiguousConfirmedEntry and MayBeRemoveFromPending."""
-    confirmed = client.confirmed | (1 << response)
+def reached_entries(params, confirmed):
+    """Bit e - 1: AckQuorum bookies confirmed entry e."""
     reached = 0
     for i in range(MAX_ENTRIES):
         reached |= where(popcount((confirmed >> (6 * i)) & ROW) >= params.ack_quorum, 1 << i, 0)
-    start = where(params.literal, 0, client.lac)
+    return reached
+
+
+def contiguous_entry(reached, start):
+    """MaxContiguousConfirmedEntry, counted on from `start`."""
     contiguous = reached | ((1 << start) - 1)
-    lac = popcount(contiguous & ~(contiguous + 1))  # trailing ones
+    return popcount(contiguous & ~(contiguous + 1))  # trailing ones
+
+
+def without_ops(params, client, rows):
+    """The client without the pending add operations in these rows."""
+    rest = client._replace(
+        pending=client.pending & ~rows, op_fragments=client.op_fragments & ~rows, op_ensembles=client.op_ensembles & ~rows
+    )
+    return with_left(params, rest)
+
+
+def counted(params, client, changing):
+    """Bit 6(e - 1) + b: an answer of bookie b about entry e counts, as it is in the entry's write set. While the client
+    is `changing`, that is the one that its pending op was sent to."""
+    return where(changing != 0, client.op_ensembles, write_sets(params, current_list(client.fragments)))
+
+
+def receive_add_confirmed(params, client, response, changing=0):
+    """ReceiveAddConfirmedResponse, with MayBeRemoveFromPending; nothing is acknowledged while `changing`."""
+    confirmed = client.confirmed | ((1 << response) & counted(params, client, changing))
+    reached = reached_entries(params, confirmed)
+    lac = contiguous_entry(reached, where(params.literal, 0, client.lac))
+    lac = where((lac > client.lac) & (changing == 0), lac, client.lac)
     done = 0
     for i in range(MAX_ENTRIES):
         done |= where(((reached >> i) & 1) & (i < lac), ROW << (6 * i), 0)
-    return client._replace(
-        confirmed=confirmed,
-        lac=where(lac > client.lac, lac, client.lac),
-        pending=client.pending & ~done,
-        op_fragments=client.op_fragments & ~done,
-        op_ensembles=client.op_ensembles & ~done,
-        responses=processed(client.responses, 1 << response),
+    return without_ops(params, client, done)._replace(
+        confirmed=confirmed, lac=lac, responses=processed(client.responses, 1 << response)
     )
 
 
-def needing_resend(client):
+def needing_resend(params, client):
     """NeedsResend: bit 6(e - 1) of each pending op that is not of the current fragment and ensemble."""
     other_fragment = client.op_fragments ^ (client.fragments.num * EVERY_ROW)
-    other_ensemble = client.op_ensembles ^ (current_ensemble(client.fragments) * EVERY_ROW)
+    other_ensemble = (client.op_ensembles ^ write_sets(params, current_list(client.fragments))) & ROWS
     return nonzero_rows(other_fragment | other_ensemble) & client.pending
+
+
+def with_left(params, client):
+    """The client with `left` as its pending ops have it: 0 once none is to be sent again."""
+    resend = when(client.left != 0, needing_resend, params, client)
+    return client._replace(left=where(resend != 0, client.left, 0))
 
 
 def can_change_ensemble(state, params, client):
     """The guard of ChangeEnsemble."""
-    ensemble = current_ensemble(client.fragments)
-    failed = timed_out(client) & ensemble
-    available = valid_ensembles(state, params, ensemble & ~failed, failed) != 0
-    return where((failed != 0) & (needing_resend(client) == 0) & available, 1, 0)
+    ensemble = current_list(client.fragments)
+    failed = timed_out(client) & ensemble.members
+    available = valid_ensembles(state, params, ensemble, failed) != 0
+    return where((failed != 0) & (needing_resend(params, client) == 0) & available, 1, 0)
 
 
-def change_ensemble(state, params, client):
-    """ChangeEnsemble for the client alone: new fragments, confirmations and time-outs of failed bookies forgotten."""
-    old = client.fragments
-    ensemble = current_ensemble(old)
-    failed = timed_out(client) & ensemble
-    new = select_ensemble(state, params, ensemble & ~failed, failed)
+def untouched_ops(client, sets):
+    """Bit 6(e - 1) of each pending op whose write set is the same in a new ensemble, which has these write sets."""
+    return client.pending & ~nonzero_rows((client.op_ensembles ^ sets) & ROWS)
+
+
+def change_ensemble(state, params, client, unsets=1):
+    """ChangeEnsemble for the client alone: new fragments, time-outs of failed bookies forgotten and, if it `unsets`,
+    their confirmations. An op whose write set stays the same is of the new fragment at once."""
+    old, ensemble = client.fragments, current_list(client.fragments)
+    failed = timed_out(client) & ensemble.members
+    new = select_ensemble(state, params, ensemble, failed)
     first = client.lac + 1
-    replaced = old._replace(ensembles=old.ensembles ^ ensemble ^ new)
+    in_place = first == (old.first_ids & 7)
+    fragments = where(in_place, with_ensemble_at(old, 0, new), append_fragment(old, new, first))
+    stay = when(params.striped != 0, untouched_ops, client, write_sets(params, new))
+    leave = where(params.striped != 0, client.pending & ~stay, 0)
     return client._replace(
-        fragments=where(first == (old.first_ids & 7), replaced, append_fragment(old, new, first)),
-        confirmed=client.confirmed & (~(failed * EVERY_ROW) | entries_up_to(client.lac)),
+        fragments=fragments,
+        confirmed=where(unsets, without_confirmations(client, failed), client.confirmed),
+        op_fragments=(client.op_fragments & ~(stay * ROW)) | stay * fragments.num,
+        left=where(leave != 0, packed(ensemble), 0),
         requests=forget_lost(client.requests, failed * EVERY_REQUEST_ROW),
         responses=forget_lost(client.responses, failed * (EVERY_ROW | EVERY_ROW << FENCED_RESPONSE)),
     )
 
 
-def publish_fragments(state, client):
+def without_confirmations(client, bookies):
+    """What is confirmed without what these bookies confirmed of entries that are not acknowledged."""
+    return client.confirmed & (~(bookies * EVERY_ROW) | entries_up_to(client.lac))
+
+
+def publish_fragments(state, params, client):
     """A client's fragments into the metadata. Returns the state and the client, who knows the new version."""
     version = state.meta_version + 1
     state = state._replace(
         meta_fragments=client.fragments,
-        meta_ensembles=ensembles_by_entry(client.fragments),
+        meta_write_sets=write_sets_by_entry(params, client.fragments),
         meta_version=version,
     )
     return state, client._replace(meta_version=version)
 
 
-def resendable_ops(client):
-    """The guard of ResendPendingAddOp: bit 6(e - 1) of each pending op that can be sent again."""
-    resend = needing_resend(client)
-    return resend & ~when(resend != 0, unsendable_ops, client)
+def resendable_ops(params, client):
+    """The guard of ResendPendingAddOp: bit 6(e - 1) of the pending op that can be sent again. All that are to be are of
+    one fragment and ensemble, as a client changes no ensemble before it has sent them, so the earliest goes first."""
+    resend = needing_resend(params, client)
+    return resend & -resend & ~when(resend != 0, sent_ops, params, client)
 
 
-def unsendable_ops(client):
-    """Pending ops that may not be sent again now: bit 6(e - 1)."""
-    behind, sent = 0, 0
-    for k in range(1, MAX_ENTRIES):  # an earlier op of the same fragment and ensemble goes first
-        other_fragment = client.op_fragments ^ (client.op_fragments << (6 * k))
-        other_ensemble = client.op_ensembles ^ (client.op_ensembles << (6 * k))
-        behind |= ~nonzero_rows(other_fragment | other_ensemble) & (client.pending << (6 * k))
+def sent_ops(params, client):
+    """Pending ops that were sent with the same LAC to a bookie that they would go to again: bit 6(e - 1)."""
+    sent = 0
     for i in range(MAX_ENTRIES):
-        again = add_requests_to(client.requests.sent, i + 1, client.lac) & new_bookies(client, i + 1)
+        again = add_requests_to(client.requests.sent, i + 1, client.lac) & new_bookies(params, client, i + 1)
         sent |= where(again != 0, 1 << (6 * i), 0)
-    return behind | sent
+    return sent
 
 
-def new_bookies(client, entry):
-    """The bookies of the current ensemble that a pending op was not sent to."""
-    return current_ensemble(client.fragments) & ~entry_row(client.op_ensembles, entry)
+def new_bookies(params, client, entry):
+    """The bookies of an entry's write set in the current ensemble that its pending op was not sent to."""
+    return write_set(params, current_list(client.fragments), entry) & ~entry_row(client.op_ensembles, entry)
 
 
-def resend_pending_add_op(state, client, entry, lost):
+def resend_pending_add_op(state, params, client, entry, lost):
     """ResendPendingAddOp: to the bookies that are new; the op then is of the current fragment."""
-    requests = send_requests(state, client, entry, new_bookies(client, entry), lost)
+    requests = send_requests(state, client, entry, new_bookies(params, client, entry), lost)
     row = ROW << (6 * (entry - 1))
     rest = client._replace(op_fragments=client.op_fragments & ~row, op_ensembles=client.op_ensembles & ~row)
-    return add_pending(rest, entry)._replace(requests=requests)
+    return with_left(params, add_pending(params, rest, entry))._replace(requests=requests)
 
 
 def send_requests(state, client, entry, bookies, lost):

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import layout
+from quorisk.kernels.protocols.bookkeeper.adding import needing_resend
 from quorisk.kernels.protocols.bookkeeper.layout import MAX_ENTRIES, entry_of, entry_row
 from quorisk.kernels.protocols.bookkeeper.messages import (
     FENCED_RESPONSE,
@@ -12,7 +13,9 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
     read_entry,
     reads_of_slot,
 )
+from quorisk.kernels.protocols.bookkeeper.reading import recovery_ensemble
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, of_slot, slot_field, slot_row
+from quorisk.kernels.protocols.bookkeeper.stripes import NOBODY, ensemble_at, positions, unpacked
 
 NIL = "Nil"
 OPEN, IN_RECOVERY, CLOSED = "STATUS_OPEN", "STATUS_IN_RECOVERY", "STATUS_CLOSED"
@@ -26,6 +29,8 @@ LOST, HANDLED, ON_ITS_WAY = -1, 0, 1
 """Delivery counts; handled: processed, ignored, or a loss that was acted on."""
 
 Bookies = frozenset[int]
+Ensemble = Bookies | tuple[int, ...]
+"""A set, as the spec has it, or if it is larger than a write quorum a list."""
 _META_STATUS = (None, OPEN, IN_RECOVERY, CLOSED)
 _WRITER_STATUS = (None, OPEN, None, CLOSED, WITHDRAWN)
 
@@ -41,7 +46,7 @@ class Fragment(NamedTuple):
     """Fragment."""
 
     id: int
-    ensemble: Bookies
+    ensemble: Ensemble
     first_entry_id: int
 
 
@@ -50,7 +55,7 @@ class PendingAddOp(NamedTuple):
 
     entry: Entry
     fragment_id: int
-    ensemble: Bookies
+    ensemble: Ensemble
 
 
 class Message(NamedTuple):
@@ -80,11 +85,12 @@ class ClientState(NamedTuple):
     lap: int = 0
     lac: int = 0
     fenced: Bookies = frozenset()
-    recovery_ensemble: Bookies = frozenset()
+    recovery_ensemble: Ensemble = frozenset()
     curr_read_entry: int | None = None
     read_responses: frozenset[Message] = frozenset()
     recovery_phase: int = NOT_STARTED
     last_recoverable_entry: int | None = None
+    changing: bool = False  # not the spec's; see `callbacks`
 
 
 class SpecState(NamedTuple):
@@ -113,20 +119,23 @@ def num_bookies(params: Any) -> int:
 
 def spec_state(state: layout.State, params: Any) -> SpecState:
     """The state that the spec would have."""
-    clients = [ClientState(cid, (frozenset(),) * params.entries) for cid in range(params.clients)]
+    blank = ClientState(0, (frozenset(),) * params.entries, recovery_ensemble=_ensemble(NOBODY, params))
+    clients = [blank._replace(id=cid) for cid in range(params.clients)]
     counts: dict[Message, int] = {}
     if state.creator:
         cid = state.creator - 1
-        clients[cid] = _client(state.writer, clients[cid])._replace(status=_WRITER_STATUS[state.writer_status])
+        clients[cid] = _client(state.writer, clients[cid], params)._replace(
+            status=_WRITER_STATUS[state.writer_status], changing=bool(state.changing)
+        )
         counts |= _add_messages(state.writer, cid, recovery=False)
         for slot, cid in enumerate(c for c in range(params.clients) if c != state.creator - 1):
             packed = (state.recoverer_0, state.recoverer_1)[slot]
-            clients[cid] = _recoverer(state, slot, _client(packed, clients[cid]), params)
+            clients[cid] = _recoverer(state, slot, _client(packed, clients[cid], params), params)
             counts |= _add_messages(packed, cid, recovery=True) | _recovery_messages(state, slot, cid, params)
     in_use, entries = range(num_bookies(params)), range(1, params.entries + 1)
     return SpecState(
         meta_status=_META_STATUS[state.meta_status],
-        meta_fragments=_fragments(state.meta_fragments),
+        meta_fragments=_fragments(state.meta_fragments, params),
         meta_last_entry=state.meta_last_entry,
         meta_version=state.meta_version,
         b_entries=tuple(
@@ -148,16 +157,37 @@ def _bookies(mask: int) -> Bookies:
     return frozenset(bits(mask))
 
 
-def _fragments(packed: layout.Fragments) -> tuple[Fragment, ...]:
+def write_set(entry: int, ensemble: Ensemble, params: Any) -> Bookies:
+    """WriteSet."""
+    if isinstance(ensemble, frozenset):
+        return ensemble
+    return frozenset(ensemble[(entry - 1 + i) % len(ensemble)] for i in range(params.write_quorum))
+
+
+def _ensemble(ensemble: Any, params: Any) -> Ensemble:
+    if not params.striped:
+        return _bookies(ensemble.members)
+    return tuple(map(bookie_of, bits(positions(params, ensemble)))) if ensemble.members else ()
+
+
+def _fragments(packed: layout.Fragments, params: Any) -> tuple[Fragment, ...]:
     """The current fragment is lowest in the stack and last in the list."""
     return tuple(
-        Fragment(packed.num - i, _bookies(packed.ensembles >> 6 * i & layout.ROW), packed.first_ids >> 3 * i & 7)
+        Fragment(packed.num - i, _ensemble(ensemble_at(packed, i), params), packed.first_ids >> 3 * i & 7)
         for i in range(packed.num - 1, -1, -1)
     )
 
 
-def _client(packed: layout.Client, blank: ClientState) -> ClientState:
-    known = _fragments(packed.fragments)
+def _op_ensemble(packed: layout.Client, entry: int, params: Any) -> Ensemble:
+    """The ensemble of a pending op: a set with E = WQ; else the current one or, if it is to be sent again, `left`."""
+    if not params.striped:
+        return _bookies(entry_row(packed.op_ensembles, entry))
+    resend = entry_row(needing_resend(params, packed), entry) & 1
+    return _ensemble(unpacked(packed.left) if resend else ensemble_at(packed.fragments, 0), params)
+
+
+def _client(packed: layout.Client, blank: ClientState, params: Any) -> ClientState:
+    known = _fragments(packed.fragments, params)
     pending = [e for e in range(1, MAX_ENTRIES + 1) if entry_row(packed.pending, e) & 1]
     return blank._replace(
         confirmed=tuple(_bookies(entry_row(packed.confirmed, e + 1)) for e in range(len(blank.confirmed))),
@@ -165,8 +195,7 @@ def _client(packed: layout.Client, blank: ClientState) -> ClientState:
         curr_fragment=known[-1] if known else None,
         fragments=known,
         pending_add_ops=frozenset(
-            PendingAddOp(Entry(e, e), entry_row(packed.op_fragments, e), _bookies(entry_row(packed.op_ensembles, e)))
-            for e in pending
+            PendingAddOp(Entry(e, e), entry_row(packed.op_fragments, e), _op_ensemble(packed, e, params)) for e in pending
         ),
         lap=packed.lap,
         lac=packed.lac,
@@ -191,7 +220,7 @@ def _recoverer(state: layout.State, slot: int, blank: ClientState, params: Any) 
     return blank._replace(
         status=status,
         fenced=own(state.fenced),
-        recovery_ensemble=own(state.recovery_ensembles),
+        recovery_ensemble=_ensemble(recovery_ensemble(state, slot), params),
         curr_read_entry=reading or None,
         read_responses=frozenset(responses),
         recovery_phase=flag(state.started) + flag(state.reading),

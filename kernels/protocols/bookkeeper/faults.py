@@ -24,12 +24,18 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     STATUS_NIL,
     STATUS_OPEN,
     any_row,
-    ensembles_by_entry,
     entries_up_to,
     nonzero_rows,
 )
 from quorisk.kernels.protocols.bookkeeper.messages import lose
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, slot_row
+from quorisk.kernels.protocols.bookkeeper.stripes import (
+    arrange,
+    ensemble_at,
+    with_ensemble_at,
+    write_sets,
+    write_sets_by_entry,
+)
 
 
 def without_requests(client, bookies):
@@ -142,18 +148,19 @@ def replacement_for(state, params, ensemble, rest):
 
 def auditor_replicates_fragment(state, params, instance, lost):
     fragments, place = state.meta_fragments, instance // 6
-    ensemble = (fragments.ensembles >> (6 * place)) & ROW
-    rest = ensemble & ~(1 << bookie_of(instance))
-    replacement = replacement_for(state, params, ensemble, rest)
+    ensemble, bookie = ensemble_at(fragments, place), bookie_of(instance)
+    rest = ensemble.members & ~(1 << bookie)
+    replacement = replacement_for(state, params, ensemble.members, rest)
     first = (fragments.first_ids >> (3 * place)) & 7
     next_first = (fragments.first_ids >> (3 * where(place == 0, 0, place - 1))) & 7
     end = where(place == 0, state.meta_last_entry + 1, next_first)
-    copied = nonzero_rows(state.b_entries & (rest * EVERY_ROW)) & entries_up_to(end - 1) & ~entries_up_to(first - 1)
-    completed = rest | (1 << replacement)
-    fragments = fragments._replace(ensembles=fragments.ensembles ^ ((ensemble ^ completed) << (6 * place)))
+    sets = write_sets(params, ensemble)
+    held = nonzero_rows(state.b_entries & sets & (rest * EVERY_ROW)) & (sets >> bookie)
+    copied = held & entries_up_to(end - 1) & ~entries_up_to(first - 1)
+    fragments = with_ensemble_at(fragments, place, arrange(params, ensemble, rest | (1 << replacement)))
     return state._replace(
         meta_fragments=fragments,
-        meta_ensembles=ensembles_by_entry(fragments),
+        meta_write_sets=write_sets_by_entry(params, fragments),
         b_entries=state.b_entries | (copied << replacement),
     )
 

@@ -11,12 +11,13 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     STATUS_CLOSED,
     STATUS_NIL,
     STATUS_OPEN,
-    Fragments,
+    NO_FRAGMENTS,
+    NO_MESSAGES,
     Messages,
     any_row,
     entries_up_to,
 )
-from quorisk.kernels.protocols.bookkeeper.slots import rows_of_slots, slot_field, slot_row
+from quorisk.kernels.protocols.bookkeeper.slots import orders_of_slots, rows_of_slots, slot_field, slot_row
 
 
 def forget(state, params):
@@ -28,6 +29,7 @@ def forget(state, params):
     is_open, is_closed = state.meta_status <= STATUS_OPEN, state.meta_status == STATUS_CLOSED
     state = state._replace(
         creator=where(state.creator == 0, 0, 1),
+        changing=where(writes, state.changing, 0),
         writer=client_without(state.writer, params, writes, is_open),
         recoverer_0=client_without(state.recoverer_0, params, (done & 1) == 0, is_closed ^ True),
         recoverer_1=client_without(state.recoverer_1, params, (done & 2) == 0, is_closed ^ True),
@@ -54,17 +56,17 @@ def client_without(client, params, goes_on, times_out):
     intended = params.literal == 0
     # a bookie that read the spec to the letter answers nobody twice, even if the answer is lost
     answered = where(intended, 0, client.responses.sent)
-    nobody = Messages(0, 0, 0)
     gone = client._replace(
         meta_version=0,
-        fragments=Fragments(0, 0, 0),
+        fragments=NO_FRAGMENTS,
         lap=0,
         confirmed=0,
         pending=0,
         op_fragments=0,
         op_ensembles=0,
-        requests=nobody._replace(on_way=client.requests.on_way),
-        responses=nobody._replace(sent=where(client.requests.on_way == 0, 0, answered)),
+        left=0,
+        requests=NO_MESSAGES._replace(on_way=client.requests.on_way),
+        responses=NO_MESSAGES._replace(sent=where(client.requests.on_way == 0, 0, answered)),
     )
     # an acknowledged entry needs no more confirmations; those of the last entry hold up no other's either
     acknowledged = where(intended, entries_up_to(client.lac), 0)
@@ -102,12 +104,14 @@ def without_reads(state, refusing):
     found = where(slot_field(state.last_recoverable, 0) == 0, 0, 1) | where(
         slot_field(state.last_recoverable, 1) == 0, 0, 2
     )
-    over = rows_of_slots(state.closed | state.aborted | found)
+    done = state.closed | state.aborted | found
+    over = rows_of_slots(done)
     waited = ~(over * EVERY_SLOT_ROW)
     fencing = (slot_row(0, refusing) | slot_row(1, refusing)) * EVERY_SLOT_ROW
     answers = state.read_responses.on_way & waited
     return state._replace(
         recovery_ensembles=state.recovery_ensembles & ~over,
+        recovery_orders=state.recovery_orders & ~orders_of_slots(done),
         negative_reads=state.negative_reads & ~over,
         unknown_reads=state.unknown_reads & ~over,
         read_requests=Messages(0, state.read_requests.on_way & (waited | fencing), state.read_requests.lost & waited),

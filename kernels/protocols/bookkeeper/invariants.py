@@ -10,13 +10,13 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     STATUS_CLOSED,
     STATUS_NIL,
     STATUS_OPEN,
-    current_ensemble,
     entries_up_to,
     entry_row,
-    has_quorum_coverage,
     nonzero_rows,
 )
-from quorisk.kernels.protocols.bookkeeper.slots import in_recovery, of_slot, slot_row
+from quorisk.kernels.protocols.bookkeeper.reading import recovery_ensemble
+from quorisk.kernels.protocols.bookkeeper.slots import in_recovery, of_slot
+from quorisk.kernels.protocols.bookkeeper.stripes import current_list, has_quorum_coverage
 
 
 def closed_recoverer_lacs(state):
@@ -47,29 +47,29 @@ def no_divergence_between_client_and_metadata(state, params):
 
 def missing_entries(state, writer_lac):
     """Bit 6(e - 1): entry e is within `writer_lac` or the lac of a recovery client that is CLOSED, and on no bookie of
-    its fragment's ensemble."""
+    its write set in its fragment's ensemble."""
     first, second = closed_recoverer_lacs(state)
     lac = where(first > writer_lac, first, writer_lac)
     lac = where(second > lac, second, lac)
-    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_ensembles)
+    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_write_sets)
 
 
 def all_acked_entries_are_readable(state, params):
-    """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its fragment's ensemble."""
+    """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its write set."""
     active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
     lac = where(active, state.writer.lac, 0)
     return when((lac != 0) | (state.closed != 0), missing_entries, state, lac) == 0
 
 
 def acked_entries_survive(state, params):
-    """Every entry up to the lac of a client that is OPEN, CLOSED or WITHDRAWN is on a bookie of its fragment's
-    ensemble: entries stay acknowledged when their writer is gone."""
+    """Every entry up to the lac of a client that is OPEN, CLOSED or WITHDRAWN is on a bookie of its write set: entries
+    stay acknowledged when their writer is gone."""
     return when((state.writer.lac != 0) | (state.closed != 0), missing_entries, state, state.writer.lac) == 0
 
 
 def below_quorum(state, quorum):
-    """Bit e - 1: entry e is within meta_last_entry and on fewer than `quorum` bookies of its fragment's ensemble."""
-    stored = state.b_entries & state.meta_ensembles
+    """Bit e - 1: entry e is within meta_last_entry and on fewer than `quorum` bookies of its write set."""
+    stored = state.b_entries & state.meta_write_sets
     below = 0
     for entry in range(1, MAX_ENTRIES + 1):
         short = popcount(entry_row(stored, entry)) < quorum
@@ -78,13 +78,13 @@ def below_quorum(state, quorum):
 
 
 def all_committed_entries_reach_ack_quorum(state, params):
-    """Once CLOSED every entry up to meta_last_entry is on AckQuorum bookies of its fragment's ensemble."""
+    """Once CLOSED every entry up to meta_last_entry is on AckQuorum bookies of its write set."""
     return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.ack_quorum) == 0
 
 
 def all_committed_entries_reach_write_quorum(state, params):
-    """Once CLOSED every entry up to meta_last_entry is on WriteQuorum bookies of its fragment's ensemble. An ack quorum
-    below the write quorum leaves entries that are not, and the auditor sees nothing amiss."""
+    """Once CLOSED every entry up to meta_last_entry is on all bookies of its write set. An ack quorum below the write
+    quorum leaves entries that are not, and the auditor sees nothing amiss."""
     return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.write_quorum) == 0
 
 
@@ -93,10 +93,9 @@ def cannot_be_covered(state, params):
     up = ROW & ~state.b_down
     answered = state.fenced | state.fence_responses.on_way
     waiting = in_recovery(state) & ~state.reading
-    ensembles = state.recovery_ensembles & (slot_row(0, up) | slot_row(1, up) | answered)
-    first = has_quorum_coverage(of_slot(ensembles, 0), params.write_quorum, params) & ((waiting & 1) != 0)
-    second = has_quorum_coverage(of_slot(ensembles, 1), params.write_quorum, params) & ((waiting & 2) != 0)
-    new = has_quorum_coverage(current_ensemble(state.meta_fragments) & up, params.write_quorum, params)
+    first = has_quorum_coverage(params, recovery_ensemble(state, 0), up | of_slot(answered, 0)) & ((waiting & 1) != 0)
+    second = has_quorum_coverage(params, recovery_ensemble(state, 1), up | of_slot(answered, 1)) & ((waiting & 2) != 0)
+    new = has_quorum_coverage(params, current_list(state.meta_fragments), up)
     reads = (in_recovery(state) & state.reading) != 0
     return where(first | second | new | reads, 0, 1)
 

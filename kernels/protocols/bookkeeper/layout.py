@@ -1,6 +1,8 @@
 """Bit layout of the BookKeeper model's state, and the masks that its rules are made of.
 
-Bookies are the bits of 6-bit rows; entries 1 to 4 are rows of a word: bit 6(e - 1) + b. An add request is identified
+Bookies are the bits of 6-bit rows; entries 1 to 4 are rows of a word: bit 6(e - 1) + b. An ensemble is such a row; if it
+is larger than a write quorum, it is a list as well (`stripes`): of 3 bits each, who is at the positions 0 and 1, and who at
+2 and 3, are rows, too. An add request is identified
 by its entry and the sender's LAC, which is always smaller: row e(e - 1)/2 + lac of a 60-bit word. One client creates
 the ledger (the writer) and never recovers it; the others, in order of their ids, are the recovery slots 0 and 1, and
 a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
@@ -11,6 +13,8 @@ from typing import Any, NamedTuple
 from quorisk.kernels.ops import popcount, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
+MAX_LIST = 5
+"""Bookies of an ensemble that is larger than a write quorum."""
 MAX_AMNESIAS, MAX_OUTAGES = 15, 7
 
 ROW = 0b111111
@@ -39,7 +43,9 @@ class Messages(NamedTuple):
 class Fragments(NamedTuple):
     """A list of fragments as stacks, the current fragment lowest; a fragment's id is its place counted from 1."""
 
-    ensembles: int  # 6 bits a fragment
+    ensembles: int  # who is in them, 6 bits a fragment
+    order_01: int  # who is at their positions 0 and 1, 6 bits a fragment; 0 where an ensemble is a write quorum
+    order_23: int  # who is at their positions 2 and 3, likewise
     first_ids: int  # first_entry_id, 3 bits a fragment
     num: int  # how many
 
@@ -54,7 +60,8 @@ class Client(NamedTuple):
     confirmed: int  # bit 6(e - 1) + b: bookie b confirmed entry e
     pending: int  # pending_add_ops: bit 6(e - 1)
     op_fragments: int  # fragment_id of each pending op, 6 bits an entry
-    op_ensembles: int  # ensemble of each pending op, 6 bits an entry
+    op_ensembles: int  # write set of each pending op in its ensemble, 6 bits an entry
+    left: int  # the ensemble of the pending ops that are to be sent again, `stripes.packed`; 0 if none or E = WQ
     requests: Messages  # AddEntryRequestMessage: bit 6(e(e - 1)/2 + lac) + b
     responses: Messages  # AddEntryResponseMessage: bit 6(e - 1) + b; 24 higher if fenced (success = FALSE)
 
@@ -64,7 +71,7 @@ class State(NamedTuple):
 
     meta_status: int  # STATUS_*
     meta_fragments: Fragments  # the ledger's fragments
-    meta_ensembles: int  # derived: ensemble of each entry's fragment, 6 bits an entry
+    meta_write_sets: int  # derived: write set of each entry in its fragment's ensemble, 6 bits an entry
     meta_last_entry: int  # endpoint of the ledger once closed
     meta_version: int  # counted up with each update
     b_entries: int  # bit 6(e - 1) + b: bookie b stores entry e (its data is its id: see NoOutOfOrderEntries)
@@ -77,6 +84,7 @@ class State(NamedTuple):
     rack_outages: int  # power outages of racks so far
     creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
     writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
+    changing: int  # 1 while that client calls nobody back, its new ensemble being on its way to the metadata (`unsetting`)
     writer: Client  # that client
     recoverer_0: Client  # the other clients, by slot
     recoverer_1: Client
@@ -93,6 +101,7 @@ class State(NamedTuple):
     fence_requests: Messages  # FenceRequestMessage: bit 6 slot + b
     fence_responses: Messages  # FenceResponseMessage: bit 6 slot + b
     fence_lacs: int  # lac of each FenceResponseMessage sent: 3 bits each
+    recovery_orders: int  # who is where in recovery_ensemble, 12 bits a slot; 0 where an ensemble is a write quorum
     read_requests: Messages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
     read_responses: Messages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b
     read_found: int  # those of them with code OK
@@ -107,7 +116,8 @@ _BOOKIES, _BY_SLOT = MAX_BOOKIES, 2 * MAX_BOOKIES
 _BY_ENTRY = MAX_ENTRIES * MAX_BOOKIES
 _ADD_REQUESTS = MAX_ENTRIES * (MAX_ENTRIES + 1) // 2 * MAX_BOOKIES
 _READS = (MAX_ENTRIES + 1) * _BY_SLOT
-_FRAGMENTS = Fragments(ensembles=MAX_BOOKIES * MAX_FRAGMENTS, first_ids=3 * MAX_FRAGMENTS, num=4)
+_STACK = MAX_BOOKIES * MAX_FRAGMENTS
+_FRAGMENTS = Fragments(ensembles=_STACK, order_01=_STACK, order_23=_STACK, first_ids=3 * MAX_FRAGMENTS, num=4)
 _CLIENT = Client(
     meta_version=9,
     fragments=_FRAGMENTS,
@@ -117,13 +127,14 @@ _CLIENT = Client(
     pending=_BY_ENTRY,
     op_fragments=_BY_ENTRY,
     op_ensembles=_BY_ENTRY,
+    left=18,
     requests=_messages(_ADD_REQUESTS),
     responses=_messages(2 * _BY_ENTRY),
 )
 WIDTHS = State(
     meta_status=2,
     meta_fragments=_FRAGMENTS,
-    meta_ensembles=_BY_ENTRY,
+    meta_write_sets=_BY_ENTRY,
     meta_last_entry=3,
     meta_version=9,
     b_entries=_BY_ENTRY,
@@ -136,6 +147,7 @@ WIDTHS = State(
     rack_outages=3,
     creator=2,
     writer_status=3,
+    changing=1,
     writer=_CLIENT,
     recoverer_0=_CLIENT,
     recoverer_1=_CLIENT,
@@ -152,6 +164,7 @@ WIDTHS = State(
     fence_requests=_messages(_BY_SLOT),
     fence_responses=_messages(_BY_SLOT),
     fence_lacs=3 * _BY_SLOT,
+    recovery_orders=24,
     read_requests=_messages(_READS),
     read_responses=_messages(_READS),
     read_found=_READS,
@@ -159,7 +172,7 @@ WIDTHS = State(
 )
 """Bits of every field."""
 
-_FRAGMENT_BITS = Fragments(ensembles=1, first_ids=0, num=0)
+_FRAGMENT_BITS = Fragments(ensembles=1, order_01=0, order_23=0, first_ids=0, num=0)
 _CLIENT_BITS = Client(
     meta_version=0,
     fragments=_FRAGMENT_BITS,
@@ -169,13 +182,14 @@ _CLIENT_BITS = Client(
     pending=0,
     op_fragments=0,
     op_ensembles=1,
+    left=0,
     requests=_messages(1),
     responses=_messages(1),
 )
 BITS_BY_BOOKIE = State(
     meta_status=0,
     meta_fragments=_FRAGMENT_BITS,
-    meta_ensembles=1,
+    meta_write_sets=1,
     meta_last_entry=0,
     meta_version=0,
     b_entries=1,
@@ -188,6 +202,7 @@ BITS_BY_BOOKIE = State(
     rack_outages=0,
     creator=0,
     writer_status=0,
+    changing=0,
     writer=_CLIENT_BITS,
     recoverer_0=_CLIENT_BITS,
     recoverer_1=_CLIENT_BITS,
@@ -204,6 +219,7 @@ BITS_BY_BOOKIE = State(
     fence_requests=_messages(1),
     fence_responses=_messages(1),
     fence_lacs=3,
+    recovery_orders=0,
     read_requests=_messages(1),
     read_responses=_messages(1),
     read_found=1,
@@ -211,19 +227,19 @@ BITS_BY_BOOKIE = State(
 )
 """Bits that every field has for each bookie."""
 
-_NO_MESSAGES = Messages(**dict.fromkeys(Messages._fields, 0))
-_NO_FRAGMENTS = Fragments(**dict.fromkeys(Fragments._fields, 0))
-_NOBODY = Client(0, _NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, _NO_MESSAGES, _NO_MESSAGES)
+NO_MESSAGES = Messages(**dict.fromkeys(Messages._fields, 0))
+NO_FRAGMENTS = Fragments(**dict.fromkeys(Fragments._fields, 0))
+_NOBODY = Client(0, NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, 0, NO_MESSAGES, NO_MESSAGES)
 _NOTHING: dict[str, Any] = dict.fromkeys(State._fields, 0)
 INITIAL = State(**_NOTHING)._replace(
-    meta_fragments=_NO_FRAGMENTS,
+    meta_fragments=NO_FRAGMENTS,
     writer=_NOBODY,
     recoverer_0=_NOBODY,
     recoverer_1=_NOBODY,
-    fence_requests=_NO_MESSAGES,
-    fence_responses=_NO_MESSAGES,
-    read_requests=_NO_MESSAGES,
-    read_responses=_NO_MESSAGES,
+    fence_requests=NO_MESSAGES,
+    fence_responses=NO_MESSAGES,
+    read_requests=NO_MESSAGES,
+    read_responses=NO_MESSAGES,
 )
 """Nothing created, stored or sent."""
 
@@ -262,41 +278,10 @@ def entries_up_to(entry):
 
 
 def current_ensemble(fragments):
-    """Ensemble of the current fragment."""
+    """Who is in the ensemble of the current fragment."""
     return fragments.ensembles & ROW
-
-
-def append_fragment(fragments, ensemble, first_entry_id):
-    """The fragments with one more, now the current one."""
-    return Fragments(
-        (fragments.ensembles << 6) | ensemble,
-        (fragments.first_ids << 3) | first_entry_id,
-        fragments.num + 1,
-    )
-
-
-def ensembles_by_entry(fragments):
-    """`meta_ensembles` of these fragments: FragmentOfEntryId(...).ensemble of every entry.
-
-    An entry is in the current fragment if that begins at or before it, else in the one that does so while the next does
-    not. Where several do, the first counts; where none does, the current one.
-    """
-    current = current_ensemble(fragments) * EVERY_ROW
-    found = current
-    in_current = in_next = rows_from(fragments.first_ids & 7)
-    for i in range(1, MAX_FRAGMENTS):
-        here = rows_from((fragments.first_ids >> (3 * i)) & 7)
-        fits = where(i < fragments.num, here & ~in_next, 0)
-        found = (found & ~fits) | (((fragments.ensembles >> (6 * i)) & ROW) * EVERY_ROW & fits)
-        in_next = here
-    return (current & in_current) | (found & ~in_current)
 
 
 def rows_from(entry):
     """All bookies of this entry, from 1 to 7, and of all later ones."""
     return (ROWS << (6 * entry) >> 6) & ROWS
-
-
-def has_quorum_coverage(bookies, cohort_size, params):
-    """HasQuorumCoverage: no ack quorum of the cohort lies wholly outside `bookies`."""
-    return popcount(bookies) >= cohort_size - params.ack_quorum + 1

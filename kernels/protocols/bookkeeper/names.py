@@ -12,6 +12,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_REQUEST,
     READ_RESPONSE,
     UNKNOWN,
+    Ensemble,
     Fragment,
 )
 from quorisk.kernels.telling import Message, members
@@ -39,6 +40,13 @@ def bookie_names(bookies: Iterable[int]) -> str:
     return members(map(bookie_name, sorted(bookies)))
 
 
+def ensemble_names(ensemble: Ensemble) -> str:
+    """A set, or a list: [b4, b2, b3]."""
+    if isinstance(ensemble, frozenset):
+        return bookie_names(ensemble)
+    return f"[{', '.join(map(bookie_name, ensemble))}]"
+
+
 def in_order(messages: Iterable[describe.Message]) -> list[describe.Message]:
     return sorted(messages, key=lambda m: (m.type, m.cid, m.entry.id, m.lac, m.bookie, m.success))
 
@@ -59,4 +67,4 @@ def told_message(message: describe.Message) -> Message:
 
 
 def fragment_names(fragments: Iterable[Fragment]) -> str:
-    return ", ".join(f"e{f.first_entry_id}: {bookie_names(f.ensemble)}" for f in fragments)
+    return ", ".join(f"e{f.first_entry_id}: {ensemble_names(f.ensemble)}" for f in fragments)

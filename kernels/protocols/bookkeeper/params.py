@@ -10,6 +10,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_CLIENTS,
     MAX_ENTRIES,
     MAX_FRAGMENTS,
+    MAX_LIST,
     MAX_OUTAGES,
 )
 
@@ -23,7 +24,11 @@ class Params(NamedTuple):
     ack_quorum: int
     entries: int  # SendLimit
     inflight: int  # InflightLimit
-    ensembles: int  # bit S - 1: the bookies S are WriteQuorum of those in use
+    striped: int  # EnsembleSize > WriteQuorum; what follows of lists plays no part where it is not
+    listed: int  # of rows by position, 6 bits each, all bits of the positions 0 to 3 that an ensemble has
+    digits: int  # the same of an order, 3 bits a position
+    turns: int  # times such rows: a list over and over again, ten rows at most
+    ensembles: int  # bit S - 1: the bookies S are EnsembleSize of those in use
     spread_ensembles: int  # those of them that placement prefers
     literal: int
     fence_recovery_reads: int
@@ -33,6 +38,7 @@ class Params(NamedTuple):
     fence_unknown_ledger: int
     strict_negative_reads: int
     close_checks_version: int
+    early_callbacks: int  # callbacks_after_unset is off, and there are positions that an entry does not go to
     fence_on_unclean_shutdown: int
     limbo_on_unclean_shutdown: int
     max_lost: int
@@ -52,6 +58,13 @@ PARAMETERS = (
     Parameter("clients", "model", (1, MAX_CLIENTS), "clients: one creates the ledger, the others may recover it"),
     Parameter("write_quorum", "model", (1, MAX_BOOKIES), "bookies that an entry is written to"),
     Parameter("ack_quorum", "model", (1, MAX_BOOKIES), "bookies that must confirm an entry"),
+    Parameter(
+        "ensemble_size",
+        "model",
+        (1, MAX_BOOKIES),
+        "bookies that a ledger's entries are spread over at a time, each going to write_quorum of them in turn",
+        follows="write_quorum",
+    ),
     Parameter("entries", "model", (1, MAX_ENTRIES), "entries that the writer may add"),
     Parameter("inflight", "model", (1, MAX_ENTRIES), "entries that may be unacknowledged at a time"),
     Parameter("racks", "model", (0, MAX_BOOKIES), "racks: bookie b is in rack b mod racks (0: no racks)", default=0),
@@ -78,6 +91,12 @@ PARAMETERS = (
     Parameter("fence_unknown_ledger", "variant", None, "a bookie fences ledgers that it stores no entry of"),
     Parameter("strict_negative_reads", "variant", None, "an entry is missing only if a quorum coverage says so"),
     Parameter("close_checks_version", "variant", None, "closing compares the metadata version"),
+    Parameter(
+        "callbacks_after_unset",
+        "variant",
+        None,
+        "after an ensemble change, no entry is acknowledged before all have forgotten replaced bookies (off: defect 3)",
+    ),
     Parameter(
         "fence_on_unclean_shutdown", "variant", None, "a bookie that restarts without its data fences the ledger"
     ),
@@ -112,6 +131,13 @@ PROBABILITIES = (
 CONDITIONS = (
     Condition("write_quorum", "at most bookies", lambda v: v["write_quorum"] <= v["bookies"]),
     Condition("ack_quorum", "at most write_quorum", lambda v: v["ack_quorum"] <= v["write_quorum"]),
+    Condition("ensemble_size", "at least write_quorum", lambda v: v["ensemble_size"] >= v["write_quorum"]),
+    Condition("ensemble_size", "at most bookies", lambda v: v["ensemble_size"] <= v["bookies"]),
+    Condition(
+        "ensemble_size",
+        f"at most {MAX_LIST} if it is not the write quorum",
+        lambda v: v["ensemble_size"] in (v["write_quorum"], *range(MAX_LIST + 1)),
+    ),
     Condition("inflight", "at most entries", lambda v: v["inflight"] <= v["entries"]),
     Condition(
         "entries",
@@ -126,13 +152,19 @@ CONDITIONS = (
 
 def make_params(values) -> Params:
     """`Params` from checked values of PARAMETERS."""
-    sets = range(1, 1 << values["bookies"])
-    ensembles = [s for s in sets if s.bit_count() == values["write_quorum"]]
+    sets, size = range(1, 1 << values["bookies"]), values["ensemble_size"]
+    ensembles = [s for s in sets if s.bit_count() == size]
+    striped = size > values["write_quorum"]
     racks = [sum(1 << b for b in range(r, values["bookies"], values["racks"])) for r in range(values["racks"])]
     narrow = racks if values["rack_aware_placement"] else []
     together = sets if values["lost_together"] else []
     derived = {
         "bookies": sets[-1],
+        "striped": striped,
+        "listed": (1 << 6 * min(size, 4)) - 1,
+        "digits": (1 << 3 * min(size, 4)) - 1,
+        "turns": sum(1 << 6 * size * i for i in range(10 // size)),
+        "early_callbacks": striped and not values["callbacks_after_unset"],
         "ensembles": _members(ensembles),
         "spread_ensembles": _members(s for s in ensembles if not any(s & ~rack == 0 for rack in narrow)),
         "literal": values["semantics"] == "literal",
@@ -147,10 +179,10 @@ def alike(params: Params) -> int:
     """How many bookies no step tells apart.
 
     Of several spare bookies the smallest one is chosen, and racks are of given bookies. With one bookie more than an
-    ensemble has, there is never more than one spare.
+    ensemble has, there is never more than one spare. Where ensembles are lists, it is the position that says who has what.
     """
     bookies = params.bookies.bit_count()
-    return bookies if bookies <= params.write_quorum + 1 and params.racks == 0 else 0
+    return bookies if bookies <= params.write_quorum + 1 and params.racks == 0 and not params.striped else 0
 
 
 def _members(sets: Iterable[int]) -> int:

@@ -5,7 +5,6 @@ Instances: of sending, the slot; of receiving, (slot, bookie).
 
 from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import add_pending
-from quorisk.kernels.protocols.bookkeeper.layout import current_ensemble, has_quorum_coverage
 from quorisk.kernels.protocols.bookkeeper.messages import (
     bookies_of_reads,
     processed,
@@ -17,29 +16,54 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
     surely_lost,
 )
 from quorisk.kernels.protocols.bookkeeper.slots import (
+    ORDER,
     bookie_of,
     each_slot,
     in_read_write_phase,
     in_recovery,
     of_slot,
+    order_of_slot,
     recoverer,
     rows_of_slots,
     slot_field,
     slot_of,
+    slot_order,
     slot_row,
     with_recoverer,
     with_slot_field,
 )
+from quorisk.kernels.protocols.bookkeeper.stripes import Ensemble, current_list, has_quorum_coverage, write_set
 
 NEED_MORE_RESPONSES, READ_UNKNOWN, NO_SUCH_ENTRY, READ_OK = range(4)
 """What ReadStatus says."""
 
 
+def recovery_ensemble(state, slot):
+    """recovery_ensemble of the client of this slot."""
+    return Ensemble(of_slot(state.recovery_ensembles, slot), order_of_slot(state.recovery_orders, slot))
+
+
+def without_recovery_ensemble(state, slot):
+    """The state with the recovery ensemble of this slot reset."""
+    return state._replace(
+        recovery_ensembles=state.recovery_ensembles & ~rows_of_slots(1 << slot),
+        recovery_orders=state.recovery_orders & ~slot_order(slot, ORDER),
+    )
+
+
+def with_recovery_ensemble(state, slot, ensemble):
+    """The state with another recovery ensemble of this slot."""
+    rest = without_recovery_ensemble(state, slot)
+    return rest._replace(
+        recovery_ensembles=rest.recovery_ensembles | slot_row(slot, ensemble.members),
+        recovery_orders=rest.recovery_orders | slot_order(slot, ensemble.order),
+    )
+
+
 def may_read(state, params, slot):
     """1 if the recovery client of this slot may send its first read or, the last one done, its next."""
     between_reads = (slot_field(state.last_recoverable, slot) | slot_field(state.curr_read_entries, slot)) == 0
-    cohort_size = popcount(of_slot(state.recovery_ensembles, slot))
-    fenced = has_quorum_coverage(of_slot(state.fenced, slot), cohort_size, params)
+    fenced = has_quorum_coverage(params, recovery_ensemble(state, slot), of_slot(state.fenced, slot))
     in_phase = ((state.reading >> slot) & 1) != 0
     return where((in_phase & between_reads) | ((in_phase ^ True) & fenced), 1, 0)
 
@@ -51,35 +75,39 @@ def client_sends_recovery_read_requests_enabled(state, params):
 
 def read_ensemble(state, params, slot):
     """Where the recovery reads of a slot go."""
-    initial = of_slot(state.recovery_ensembles, slot)
-    return where(params.recovery_reads_initial_ensemble, initial, current_ensemble(recoverer(state, slot).fragments))
+    current = current_list(recoverer(state, slot).fragments)
+    return where(params.recovery_reads_initial_ensemble, recovery_ensemble(state, slot), current)
+
+
+def read_set(state, params, slot):
+    """Who is asked for the entry that this slot reads next."""
+    return write_set(params, read_ensemble(state, params, slot), recoverer(state, slot).lap + 1)
 
 
 def client_sends_recovery_read_requests_sends(state, params, slot):
-    return reachable(state, read_ensemble(state, params, slot))
+    return reachable(state, read_set(state, params, slot))
 
 
 def client_sends_recovery_read_requests(state, params, slot, lost):
     entry = recoverer(state, slot).lap + 1
-    ensemble = read_ensemble(state, params, slot)
-    rows = rows_of_slots(1 << slot)
-    return state._replace(
+    asked = read_set(state, params, slot)
+    return with_recovery_ensemble(state, slot, read_ensemble(state, params, slot))._replace(
         reading=state.reading | (1 << slot),
         curr_read_entries=with_slot_field(state.curr_read_entries, slot, entry),
-        fenced=state.fenced & ~rows,
-        recovery_ensembles=(state.recovery_ensembles & ~rows) | slot_row(slot, ensemble),
+        fenced=state.fenced & ~rows_of_slots(1 << slot),
         read_requests=send(
             state.read_requests,
-            read_messages(entry, slot, ensemble),
-            read_messages(entry, slot, surely_lost(state, ensemble, lost)),
+            read_messages(entry, slot, asked),
+            read_messages(entry, slot, surely_lost(state, asked, lost)),
         ),
     )
 
 
-def read_timeout_count(state, slot):
-    """ReadTimeoutCount: bookies of the recovery ensemble that lost any read message of this client."""
+def read_timeout_count(state, params, slot):
+    """ReadTimeoutCount: bookies of the write set being read from that lost any read message of this client."""
     lost = state.read_requests.lost | state.read_responses.lost
-    return popcount(bookies_of_reads(lost, slot) & of_slot(state.recovery_ensembles, slot))
+    asked = write_set(params, recovery_ensemble(state, slot), slot_field(state.curr_read_entries, slot))
+    return popcount(bookies_of_reads(lost, slot) & asked)
 
 
 def status_without_ok(state, params, slot, negative, unknown):
@@ -88,7 +116,7 @@ def status_without_ok(state, params, slot, negative, unknown):
     negatives = popcount(of_slot(state.negative_reads, slot)) + negative
     unknowns = popcount(of_slot(state.unknown_reads, slot)) + unknown
     needed = where(params.strict_negative_reads, params.write_quorum - params.ack_quorum + 1, 1)
-    everybody = negatives + unknowns + read_timeout_count(state, slot) == params.write_quorum
+    everybody = negatives + unknowns + read_timeout_count(state, params, slot) == params.write_quorum
     return where(negatives >= needed, NO_SUCH_ENTRY, where(everybody, READ_UNKNOWN, NEED_MORE_RESPONSES))
 
 
@@ -136,27 +164,22 @@ def read_over(state, slot):
     )
 
 
-def read_positive(over, slot):
+def read_positive(over, params, slot):
     """ReadPositive, once the read is over: the entry will be written back."""
     client = recoverer(over, slot)
     entry = client.lap + 1
-    return with_recoverer(over, slot, add_pending(client, entry)._replace(lap=entry))
+    return with_recoverer(over, slot, add_pending(params, client, entry)._replace(lap=entry))
 
 
 def read_negative(over, slot, entry):
     """ReadNegative, once the read is over: the entry before this one is the last that can be recovered."""
-    return over._replace(
-        recovery_ensembles=over.recovery_ensembles & ~rows_of_slots(1 << slot),
-        last_recoverable=with_slot_field(over.last_recoverable, slot, entry),
-    )
+    last = with_slot_field(over.last_recoverable, slot, entry)
+    return without_recovery_ensemble(over, slot)._replace(last_recoverable=last)
 
 
 def read_unknown(over, slot):
     """ReadUnknown, once the read is over: recovery is aborted."""
-    return over._replace(
-        recovery_ensembles=over.recovery_ensembles & ~rows_of_slots(1 << slot),
-        aborted=over.aborted | (1 << slot),
-    )
+    return without_recovery_ensemble(over, slot)._replace(aborted=over.aborted | (1 << slot))
 
 
 def client_receives_recovery_read_response(state, params, instance, lost):
@@ -173,5 +196,5 @@ def client_receives_recovery_read_response(state, params, instance, lost):
     status = where(ok, READ_OK, status_without_ok(heard, params, slot, 0, 0))
     over = read_over(heard, slot)
     missing = where(status == NO_SUCH_ENTRY, read_negative(over, slot, entry), read_unknown(over, slot))
-    decided = where(status == READ_OK, read_positive(over, slot), missing)
+    decided = where(status == READ_OK, read_positive(over, params, slot), missing)
     return where(status == NEED_MORE_RESPONSES, heard, decided)

@@ -38,6 +38,7 @@ from quorisk.kernels.protocols.bookkeeper.reading import (
     client_sends_recovery_read_requests,
     client_sends_recovery_read_requests_enabled,
     client_sends_recovery_read_requests_sends,
+    with_recovery_ensemble,
 )
 from quorisk.kernels.protocols.bookkeeper.slots import (
     each_slot,
@@ -50,6 +51,7 @@ from quorisk.kernels.protocols.bookkeeper.slots import (
     slot_row,
     with_recoverer,
 )
+from quorisk.kernels.protocols.bookkeeper.stripes import current_list, write_set
 
 OPS_OF_A_SLOT = 24
 
@@ -65,15 +67,15 @@ def client_starts_recovery_sends(state, params, slot):
 
 
 def client_starts_recovery(state, params, slot, lost):
-    ensemble = current_ensemble(state.meta_fragments)
+    ensemble = current_list(state.meta_fragments)
     version = state.meta_version + 1
     client = recoverer(state, slot)._replace(meta_version=version, fragments=state.meta_fragments)
-    asked, unheard = slot_row(slot, ensemble), slot_row(slot, surely_lost(state, ensemble, lost))
-    return with_recoverer(state, slot, client)._replace(
+    asked = slot_row(slot, ensemble.members)
+    unheard = slot_row(slot, surely_lost(state, ensemble.members, lost))
+    return with_recovery_ensemble(with_recoverer(state, slot, client), slot, ensemble)._replace(
         meta_status=STATUS_IN_RECOVERY,
         meta_version=version,
         started=state.started | (1 << slot),
-        recovery_ensembles=state.recovery_ensembles | asked,
         fence_requests=send(state.fence_requests, asked, unheard),
     )
 
@@ -109,21 +111,29 @@ def client_writes_back_entry_enabled(state, params):
     return (each_slot(in_read_write_phase(state), 1, may_write_back, state, params),)
 
 
+def first_write_back(params, client):
+    """The entry that is written back next, and who gets it."""
+    entry = entry_of(lowest_bit(not_sent_writes(client)))
+    return entry, write_set(params, current_list(client.fragments), entry)
+
+
 def client_writes_back_entry_sends(state, params, slot):
-    return reachable(state, current_ensemble(recoverer(state, slot).fragments))
+    _, bookies = first_write_back(params, recoverer(state, slot))
+    return reachable(state, bookies)
 
 
 def client_writes_back_entry(state, params, slot, lost):
     client = recoverer(state, slot)
-    entry = entry_of(lowest_bit(not_sent_writes(client)))
-    requests = send_requests(state, client, entry, current_ensemble(client.fragments), lost)
-    return with_recoverer(state, slot, client._replace(requests=requests))
+    entry, bookies = first_write_back(params, client)
+    return with_recoverer(
+        state, slot, client._replace(requests=send_requests(state, client, entry, bookies, lost))
+    )
 
 
 def receivable_confirms_of(state, params, slot):
     """The guard of ReceiveAddConfirmedResponse for one recovery client."""
     client = recoverer(state, slot)
-    return when(client.responses.on_way != 0, receivable_confirms, client)
+    return when(client.responses.on_way != 0, receivable_confirms, client, current_ensemble(client.fragments))
 
 
 def recovery_client_receives_add_confirmed_response_enabled(state, params):
@@ -132,7 +142,7 @@ def recovery_client_receives_add_confirmed_response_enabled(state, params):
 
 def recovery_client_receives_add_confirmed_response(state, params, instance, lost):
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
-    client = receive_add_confirmed(recoverer(state, slot), params, instance - OPS_OF_A_SLOT * slot)
+    client = receive_add_confirmed(params, recoverer(state, slot), instance - OPS_OF_A_SLOT * slot)
     return with_recoverer(state, slot, client)
 
 
@@ -151,7 +161,7 @@ def recovery_client_changes_ensemble_enabled(state, params):
 
 def recovery_client_changes_ensemble(state, params, slot, lost):
     client = change_ensemble(state, params, recoverer(state, slot))
-    published, informed = publish_fragments(state, client)
+    published, informed = publish_fragments(state, params, client)
     deferred = params.defer_recovery_ensemble_change != 0
     return with_recoverer(where(deferred, state, published), slot, where(deferred, client, informed))
 
@@ -159,7 +169,7 @@ def recovery_client_changes_ensemble(state, params, slot, lost):
 def resendable_ops_of(state, params, slot):
     """The guard of ResendPendingAddOp for one recovery client."""
     client = recoverer(state, slot)
-    return when(client.pending != 0, resendable_ops, client)
+    return when(client.pending != 0, resendable_ops, params, client)
 
 
 def recovery_client_sends_pending_add_op_enabled(state, params):
@@ -168,13 +178,13 @@ def recovery_client_sends_pending_add_op_enabled(state, params):
 
 def recovery_client_sends_pending_add_op_sends(state, params, instance):
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
-    return reachable(state, new_bookies(recoverer(state, slot), entry_of(instance - OPS_OF_A_SLOT * slot)))
+    return reachable(state, new_bookies(params, recoverer(state, slot), entry_of(instance - OPS_OF_A_SLOT * slot)))
 
 
 def recovery_client_sends_pending_add_op(state, params, instance, lost):
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
-    client = resend_pending_add_op(state, recoverer(state, slot), entry_of(instance - OPS_OF_A_SLOT * slot), lost)
-    return with_recoverer(state, slot, client)
+    entry = entry_of(instance - OPS_OF_A_SLOT * slot)
+    return with_recoverer(state, slot, resend_pending_add_op(state, params, recoverer(state, slot), entry, lost))
 
 
 def may_close(state, params, slot):
@@ -191,7 +201,7 @@ def recovery_client_closes_ledger_enabled(state, params):
 
 def recovery_client_closes_ledger(state, params, slot, lost):
     client = recoverer(state, slot)
-    state, _ = publish_fragments(state, client)
+    state, _ = publish_fragments(state, params, client)
     return with_recoverer(state, slot, client._replace(meta_version=client.meta_version + 1))._replace(
         closed=state.closed | (1 << slot),
         meta_status=STATUS_CLOSED,

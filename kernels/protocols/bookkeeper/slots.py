@@ -7,6 +7,9 @@ instance is the bit's place: `slot_of` and `bookie_of` take it apart. A small nu
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.layout import ROW
 
+ORDER = 0o7777
+"""All bits of an ensemble's order."""
+
 
 def recoverer(state, slot):
     """The recovery client of a slot."""
@@ -50,6 +53,21 @@ def of_slot(rows, slot):
 def rows_of_slots(slots):
     """All bookies in the rows of these slots (bit slot)."""
     return ((slots & 1) | ((slots & 2) << 5)) * ROW
+
+
+def slot_order(slot, order):
+    """The order of an ensemble in the word that has one for each slot."""
+    return order << (12 * slot)
+
+
+def order_of_slot(orders, slot):
+    """The order of this slot."""
+    return (orders >> (12 * slot)) & ORDER
+
+
+def orders_of_slots(slots):
+    """All bits of the orders of these slots (bit slot)."""
+    return ((slots & 1) | ((slots & 2) << 11)) * ORDER
 
 
 def slot_of(instance):

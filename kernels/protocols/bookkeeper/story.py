@@ -23,18 +23,22 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_RESPONSE,
     READ_WRITE_PHASE,
     WITHDRAWN,
+    Bookies,
     ClientState,
+    Ensemble,
     Entry,
     Fragment,
     SpecState,
     num_bookies,
     spec_state,
+    write_set,
 )
 from quorisk.kernels.protocols.bookkeeper.names import (
     ZK,
     bookie_name,
     bookie_names,
     client_name,
+    ensemble_names,
     fragment_names,
     in_order,
     label_of,
@@ -56,6 +60,7 @@ WORDS = {
     "client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
     "client_resends_pending_add_op": "{client} sends {entry} again, to {to}",
     "client_closes_ledger_success": "{client} closes the ledger {end}",
+    "client_completes_ensemble_change": "{client} hears that its new ensemble is in the metadata",
     "client_closes_ledger_fail": "{client} finds that it cannot close the ledger, and gives up writing",
     "client_starts_recovery": "{client} starts recovery and sends fencing requests to {to}",
     "client_receives_fencing_read_lac_response": "{client} hears from {bookie} that it is fenced",
@@ -153,8 +158,12 @@ def _entry_record(entry: Entry) -> dict[str, Any]:
     return {"id": entry.id, "data": entry.data or NIL}
 
 
+def _ensemble_value(ensemble: Ensemble) -> Any:
+    return _bookie_set(ensemble) if isinstance(ensemble, frozenset) else tuple(map(bookie_name, ensemble))
+
+
 def _fragment_record(fragment: Fragment) -> dict[str, Any]:
-    return fragment._asdict() | {"ensemble": _bookie_set(fragment.ensemble)}
+    return fragment._asdict() | {"ensemble": _ensemble_value(fragment.ensemble)}
 
 
 def _client_record(client: ClientState) -> dict[str, Any]:
@@ -166,10 +175,12 @@ def _client_record(client: ClientState) -> dict[str, Any]:
         "curr_fragment": _fragment_record(current) if current else None,
         "fragments": tuple(map(_fragment_record, client.fragments)),
         "pending_add_ops": Set(
-            tuple(op._asdict() | {"entry": _entry_record(op.entry), "ensemble": _bookie_set(op.ensemble)} for op in ops)
+            tuple(
+                op._asdict() | {"entry": _entry_record(op.entry), "ensemble": _ensemble_value(op.ensemble)} for op in ops
+            )
         ),
         "fenced": _bookie_set(client.fenced),
-        "recovery_ensemble": _bookie_set(client.recovery_ensemble),
+        "recovery_ensemble": _ensemble_value(client.recovery_ensemble),
         "read_responses": Set(tuple(map(_message_record, in_order(client.read_responses)))),
     }
     return {name: NIL if value is None else value for name, value in record.items()}
@@ -198,7 +209,7 @@ def _fields(
     """What the words of any action may name."""
     fields = {
         "client": client_name(cid),
-        "ensemble": bookie_names(then.meta_fragments[-1].ensemble),
+        "ensemble": ensemble_names(then.meta_fragments[-1].ensemble),
         "new_fragment": fragment_names(then.clients[cid].fragments[-1:]),
         "end": f"at e{then.meta_last_entry}" if then.meta_last_entry else "as empty",
         "to": ", ".join(bookie_name(b) for b in sorted(m.bookie for m in fresh)),
@@ -253,48 +264,49 @@ def _divergence(spec: SpecState, params: Any) -> str:
     return f"{ends.capitalize()}, which {len(closers)} clients say they did: {members(closers)}, not exactly one."
 
 
-def _held_by(spec: SpecState, entry: int) -> tuple[Fragment, list[int]]:
-    """The fragment that the metadata has an entry in, and those bookies of its ensemble that store it.
+def _held_by(spec: SpecState, params: Any, entry: int) -> tuple[Bookies, list[int]]:
+    """An entry's write set in the fragment that the metadata has it in, and those bookies of it that store it.
 
     Of the fragments that fit between their neighbours the first counts, as in the spec.
     """
     fragments = spec.meta_fragments
     fitting = [f for f, g in pairwise(fragments) if f.first_entry_id <= entry < g.first_entry_id]
     fragment = fragments[-1] if fragments[-1].first_entry_id <= entry or not fitting else fitting[0]
-    return fragment, [b for b in fragment.ensemble if Entry(entry, entry) in spec.b_entries[b]]
+    bookies = write_set(entry, fragment.ensemble, params)
+    return bookies, [b for b in bookies if Entry(entry, entry) in spec.b_entries[b]]
 
 
-def _short(spec: SpecState, last: int, needed: int) -> str:
-    entry = next(e for e in range(1, last + 1) if len(_held_by(spec, e)[1]) < needed)
-    fragment, holders = _held_by(spec, entry)
+def _short(spec: SpecState, params: Any, last: int, needed: int) -> str:
+    entry = next(e for e in range(1, last + 1) if len(_held_by(spec, params, e)[1]) < needed)
+    bookies, holders = _held_by(spec, params, entry)
     stored = f"but of these only {bookie_names(holders)} store it" if holders else "and none of these stores it"
-    return f"e{entry} belongs on {bookie_names(fragment.ensemble)}, {stored}."
+    return f"e{entry} belongs on {bookie_names(bookies)}, {stored}."
 
 
 def _unreadable(spec: SpecState, params: Any) -> str:
     last = max(c.lac for c in spec.clients if c.status in (describe.OPEN, describe.CLOSED))
-    return "Acknowledged, but unreadable: " + _short(spec, last, 1)
+    return "Acknowledged, but unreadable: " + _short(spec, params, last, 1)
 
 
 def _lost(spec: SpecState, params: Any) -> str:
     last = max(c.lac for c in spec.clients if c.status in (describe.OPEN, describe.CLOSED, WITHDRAWN))
-    return "Acknowledged, and lost: " + _short(spec, last, 1)
+    return "Acknowledged, and lost: " + _short(spec, params, last, 1)
 
 
 def _below_quorum(spec: SpecState, params: Any) -> str:
-    return f"Fewer than {params.ack_quorum}: " + _short(spec, spec.meta_last_entry, params.ack_quorum)
+    return f"Fewer than {params.ack_quorum}: " + _short(spec, params, spec.meta_last_entry, params.ack_quorum)
 
 
 def _below_write_quorum(spec: SpecState, params: Any) -> str:
-    return f"Fewer than {params.write_quorum}: " + _short(spec, spec.meta_last_entry, params.write_quorum)
+    return f"Fewer than {params.write_quorum}: " + _short(spec, params, spec.meta_last_entry, params.write_quorum)
 
 
 def _unclosable(spec: SpecState, params: Any) -> str:
     ensemble = spec.meta_fragments[-1].ensemble
-    needed = params.write_quorum - params.ack_quorum + 1
+    cohort = f"every {params.write_quorum} neighbours in " if params.striped else ""
     return (
-        f"Nobody can close the ledger: recovery has to fence {needed} of {bookie_names(ensemble)}, of which "
-        f"{bookie_names(ensemble & spec.b_down)} are lost."
+        f"Nobody can close the ledger: recovery has to fence {params.write_quorum - params.ack_quorum + 1} of {cohort}"
+        f"{ensemble_names(ensemble)}, of which {bookie_names(spec.b_down.intersection(ensemble))} are lost."
     )
 
 

@@ -74,7 +74,7 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
     if action == "auditor_replicates_fragment":
         fragments = zip(before.meta_fragments, then.meta_fragments, strict=True)
         old, new = next((was, now) for was, now in fragments if was != now)
-        (substitute,) = new.ensemble - old.ensemble
+        (substitute,) = set(new.ensemble) - set(old.ensemble)
         copied = sorted(then.b_entries[substitute] - before.b_entries[substitute])
         entries = ", ".join(f"e{entry.id}" for entry in copied)
         fields["substitute"] = bookie_name(substitute)

@@ -6,6 +6,7 @@ from quorisk.kernels.protocols.bookkeeper.adding import (
     add_pending,
     can_change_ensemble,
     change_ensemble,
+    counted,
     new_bookies,
     publish_fragments,
     receivable_confirms,
@@ -18,11 +19,11 @@ from quorisk.kernels.protocols.bookkeeper.adding import (
 from quorisk.kernels.protocols.bookkeeper.layout import (
     CLIENT_WITHDRAWN,
     EVERY_ROW,
+    ROW,
     ROWS,
     STATUS_CLOSED,
     STATUS_NIL,
     STATUS_OPEN,
-    append_fragment,
     current_ensemble,
     entry_of,
 )
@@ -32,6 +33,7 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
     processed,
     reachable,
 )
+from quorisk.kernels.protocols.bookkeeper.stripes import NOBODY, append_fragment, current_list, write_set
 
 
 def client_creates_ledger_enabled(state, params):
@@ -39,9 +41,8 @@ def client_creates_ledger_enabled(state, params):
 
 
 def client_creates_ledger(state, params, instance, lost):
-    ensemble = select_ensemble(state, params, 0, 0)
-    fragments = append_fragment(state.meta_fragments, ensemble, 1)
-    state, writer = publish_fragments(state, state.writer._replace(fragments=fragments))
+    fragments = append_fragment(state.meta_fragments, select_ensemble(state, params, NOBODY, 0), 1)
+    state, writer = publish_fragments(state, params, state.writer._replace(fragments=fragments))
     return state._replace(meta_status=STATUS_OPEN, creator=instance + 1, writer_status=STATUS_OPEN, writer=writer)
 
 
@@ -52,67 +53,82 @@ def client_sends_add_entry_requests_enabled(state, params):
     return (where((state.writer_status == STATUS_OPEN) & room, 1, 0),)
 
 
-def to_writer_ensemble(state, params, instance):
-    return reachable(state, current_ensemble(state.writer.fragments))
+def next_write_set(params, client):
+    """Who gets the entry that the client adds next."""
+    return write_set(params, current_list(client.fragments), client.lap + 1)
+
+
+def client_sends_add_entry_requests_sends(state, params, instance):
+    return reachable(state, next_write_set(params, state.writer))
 
 
 def client_sends_add_entry_requests(state, params, instance, lost):
     writer = state.writer
     entry = writer.lap + 1
-    requests = send_requests(state, writer, entry, current_ensemble(writer.fragments), lost)
-    return state._replace(writer=add_pending(writer, entry)._replace(lap=entry, requests=requests))
+    requests = send_requests(state, writer, entry, next_write_set(params, writer), lost)
+    return state._replace(writer=add_pending(params, writer, entry)._replace(lap=entry, requests=requests))
+
+
+def heard(state):
+    """The bookies that the writer listens to: of its ensemble and, while it is `changing`, of the one before."""
+    writer = state.writer
+    return current_ensemble(writer.fragments) | where(state.changing != 0, writer.left & ROW, 0)
 
 
 def client_receives_add_confirmed_response_enabled(state, params):
     waiting = (state.writer_status == STATUS_OPEN) & (state.writer.responses.on_way != 0)
-    return (when(waiting, receivable_confirms, state.writer),)
+    return (when(waiting, receivable_confirms, state.writer, heard(state)),)
 
 
 def client_receives_add_confirmed_response(state, params, instance, lost):
-    return state._replace(writer=receive_add_confirmed(state.writer, params, instance))
+    return state._replace(writer=receive_add_confirmed(params, state.writer, instance, state.changing))
 
 
-def receivable_refusals(client):
-    """Fenced responses that the writer may take: bit 6(e - 1) + b."""
-    return (earliest_responses(client.responses.on_way) >> FENCED_RESPONSE) & (
-        current_ensemble(client.fragments) * EVERY_ROW
-    )
+def receivable_refusals(client, bookies):
+    """Fenced responses of these bookies that the writer may take: bit 6(e - 1) + b."""
+    return (earliest_responses(client.responses.on_way) >> FENCED_RESPONSE) & (bookies * EVERY_ROW)
 
 
 def client_receives_add_fenced_response_enabled(state, params):
     waiting = (state.writer_status == STATUS_OPEN) & (state.writer.responses.on_way > ROWS)
-    return (when(waiting, receivable_refusals, state.writer),)
+    return (when(waiting, receivable_refusals, state.writer, heard(state)),)
 
 
 def client_receives_add_fenced_response(state, params, instance, lost):
-    writer = state.writer._replace(responses=processed(state.writer.responses, 1 << (FENCED_RESPONSE + instance)))
-    return state._replace(writer=writer, writer_status=CLIENT_WITHDRAWN)
+    writer = state.writer
+    refused = (1 << instance) & counted(params, writer, state.changing)
+    return state._replace(
+        writer=writer._replace(responses=processed(writer.responses, 1 << (FENCED_RESPONSE + instance))),
+        writer_status=where(refused != 0, CLIENT_WITHDRAWN, state.writer_status),
+    )
 
 
 def client_changes_ensemble_enabled(state, params):
     writer = state.writer
     open_ledger = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
-    wanted = (writer.requests.lost | writer.responses.lost) != 0
+    wanted = ((writer.requests.lost | writer.responses.lost) != 0) & (state.changing == 0)
     current = writer.meta_version == state.meta_version
     return (when(open_ledger & wanted & current, can_change_ensemble, state, params, writer),)
 
 
 def client_changes_ensemble(state, params, instance, lost):
-    state, writer = publish_fragments(state, change_ensemble(state, params, state.writer))
-    return state._replace(writer=writer)
+    unsets = (params.early_callbacks == 0) | (state.writer.pending == 0)
+    changed = change_ensemble(state, params, state.writer, unsets)
+    state, writer = publish_fragments(state, params, changed)
+    return state._replace(writer=writer, changing=where(unsets, 0, 1))
 
 
 def client_resends_pending_add_op_enabled(state, params):
-    wanted = (state.writer_status == STATUS_OPEN) & (state.writer.pending != 0)
-    return (when(wanted, resendable_ops, state.writer),)
+    wanted = (state.writer_status == STATUS_OPEN) & (state.writer.pending != 0) & (state.changing == 0)
+    return (when(wanted, resendable_ops, params, state.writer),)
 
 
 def client_resends_pending_add_op_sends(state, params, instance):
-    return reachable(state, new_bookies(state.writer, entry_of(instance)))
+    return reachable(state, new_bookies(params, state.writer, entry_of(instance)))
 
 
 def client_resends_pending_add_op(state, params, instance, lost):
-    return state._replace(writer=resend_pending_add_op(state, state.writer, entry_of(instance), lost))
+    return state._replace(writer=resend_pending_add_op(state, params, state.writer, entry_of(instance), lost))
 
 
 def client_closes_ledger_success_enabled(state, params):
@@ -150,7 +166,7 @@ ACTIONS = (
     Action(
         "client_sends_add_entry_requests",
         client_sends_add_entry_requests_enabled,
-        to_writer_ensemble,
+        client_sends_add_entry_requests_sends,
         client_sends_add_entry_requests,
         counts="The writer sends its next entry, while it has one and may have another in flight.",
     ),

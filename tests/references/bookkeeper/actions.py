@@ -16,6 +16,7 @@ from tests.references.bookkeeper.clients import (
     client_changes_ensemble,
     client_closes_ledger_fail,
     client_closes_ledger_success,
+    client_completes_ensemble_change,
     client_creates_ledger,
     client_receives_add_confirmed_response,
     client_receives_add_fenced_response,
@@ -60,7 +61,8 @@ CLIENT_ACTIONS: tuple[Callable[[View, ClientState], Iterator[Effect]], ...] = (
     recovery_client_closes_ledger,
 )
 SPEC_ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACTIONS))
-ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in (*FAULT_ACTIONS, *OUTAGE_ACTIONS)))
+COMPLETES = client_completes_ensemble_change.__name__
+ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in (*FAULT_ACTIONS, *OUTAGE_ACTIONS)), COMPLETES)
 LOST_WITH = {"cluster_loses_power": "p_lost_in_outage", "rack_loses_power": "p_lost_in_rack_outage"}
 """The probability with which what an action may lose is lost, if that is no message."""
 
@@ -85,6 +87,9 @@ def effects(view: View) -> Iterator[tuple[str, Effect]]:
     for fault in FAULT_ACTIONS:
         for label, after in fault(view.state, view.constants):
             yield fault.__name__, (label, after, [])
+    for client in view.state.clients:
+        for effect in client_completes_ensemble_change(view, client):
+            yield COMPLETES, effect
 
 
 def instances(state: State, constants: Constants) -> list[Instance]:

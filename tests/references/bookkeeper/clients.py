@@ -32,13 +32,16 @@ from tests.references.bookkeeper.state import (
     Effect,
     View,
     add_requests,
+    covered,
     current,
+    enough_negative,
     handled,
     is_earliest,
+    nobody,
     put,
-    quorum_coverage,
     select_ensemble,
     with_client,
+    write_set,
 )
 
 WRITES, READS = (ADD_REQUEST, ADD_RESPONSE), (READ_REQUEST, READ_RESPONSE)
@@ -48,13 +51,32 @@ NEED_MORE_RESPONSES = "need_more_responses"
 # ---- Shared by the original and the recovery client ----
 
 
+def listened_to(c: ClientState) -> set[int]:
+    """The bookies whose answers are received: while a change is under way, also those of the ensemble before."""
+    before = {bookie for op in c.pending_add_ops if c.changing for bookie in op.ensemble}
+    return before | set(current(c).ensemble)
+
+
+def addressed(v: View, c: ClientState, entry: Entry) -> frozenset[int]:
+    """The bookies whose answers about an entry count: while a change is under way, those that it was sent to."""
+    ensemble = current(c).ensemble
+    if c.changing:
+        ensemble = next((op.ensemble for op in c.pending_add_ops if op.entry == entry), ())
+        return write_set(entry.id, ensemble, v.constants.write_quorum) if ensemble else NOBODY
+    return write_set(entry.id, ensemble, v.constants.write_quorum)
+
+
 def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
     quorum = v.constants.ack_quorum
     for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=recovery, success=True):
-        if not is_earliest(v, msg) or msg.bookie not in current(c).ensemble:
+        if not is_earliest(v, msg) or msg.bookie not in listened_to(c):
             continue
         index = msg.entry.id - 1
-        confirmed = put(c.confirmed, index, c.confirmed[index] | {msg.bookie})
+        heard = {msg.bookie} & addressed(v, c, msg.entry)
+        confirmed = put(c.confirmed, index, c.confirmed[index] | heard)
+        if c.changing:
+            yield msg, handled(with_client(v.state, c._replace(confirmed=confirmed)), [msg]), []
+            continue
         lac = 0 if v.constants.literal else c.lac
         while lac < len(confirmed) and len(confirmed[lac]) >= quorum:  # entry lac + 1
             lac += 1
@@ -70,13 +92,14 @@ def needs_resend(op: PendingAddOp, fragment: Fragment) -> bool:
 def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
     s = v.state
     commit = not recovery or not v.constants.defer_recovery_ensemble_change
-    if any(needs_resend(op, current(c)) for op in c.pending_add_ops):
+    if c.changing or any(needs_resend(op, current(c)) for op in c.pending_add_ops):
         return
     if commit and c.meta_version != s.meta_version:
         return
     timed_out = v.find(LOST, WRITES, cid=c.id, recovery=recovery)
-    failed = current(c).ensemble & {m.bookie for m in timed_out}
-    new_ensemble = select_ensemble(v, current(c).ensemble - failed, failed)
+    old, quorum = current(c).ensemble, v.constants.write_quorum
+    failed = frozenset(m.bookie for m in timed_out if m.bookie in old)
+    new_ensemble = select_ensemble(v, old, failed)
     if not failed or new_ensemble is None:
         return
     first_entry_id = c.lac + 1
@@ -84,8 +107,16 @@ def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]
         fragments = (*c.fragments[:-1], current(c)._replace(ensemble=new_ensemble))
     else:
         fragments = (*c.fragments, Fragment(len(c.fragments) + 1, new_ensemble, first_entry_id))
-    confirmed = c.confirmed[: first_entry_id - 1] + tuple(acks - failed for acks in c.confirmed[first_entry_id - 1 :])
-    client = c._replace(confirmed=confirmed, fragments=fragments, curr_fragment=fragments[-1])
+    client = c._replace(fragments=fragments, curr_fragment=fragments[-1])
+    pending = c.pending_add_ops
+    stay = {op for op in pending if write_set(op.entry.id, old, quorum) == write_set(op.entry.id, new_ensemble, quorum)}
+    moved = {op._replace(fragment_id=fragments[-1].id, ensemble=new_ensemble) for op in stay}
+    client = client._replace(pending_add_ops=(pending - stay) | moved)
+    if not recovery and v.constants.striped and not v.constants.callbacks_after_unset and pending:
+        client = client._replace(changing=True)
+    else:
+        confirmed = tuple(acks - failed if e > c.lac else acks for e, acks in enumerate(c.confirmed, 1))
+        client = client._replace(confirmed=confirmed)
     if commit:
         client = client._replace(meta_version=s.meta_version + 1)
         s = s._replace(meta_fragments=fragments, meta_version=s.meta_version + 1)
@@ -99,10 +130,11 @@ def resend_pending_add_op(v: View, c: ClientState, recovery: bool) -> Iterator[E
             (other.fragment_id, other.ensemble) == (op.fragment_id, op.ensemble) and other.entry.id < op.entry.id
             for other in c.pending_add_ops
         )
-        if needs_resend(op, current(c)) and not earlier_alike:
+        if needs_resend(op, current(c)) and not earlier_alike and not c.changing:
             moved = op._replace(fragment_id=current(c).id, ensemble=current(c).ensemble)
             client = c._replace(pending_add_ops=(c.pending_add_ops - {op}) | {moved})
-            new_bookies = current(c).ensemble - op.ensemble
+            now, before = (write_set(op.entry.id, e.ensemble, v.constants.write_quorum) for e in (current(c), op))
+            new_bookies = now - before
             yield op, with_client(v.state, client), add_requests(c, op.entry, new_bookies, recovery)
 
 
@@ -114,7 +146,7 @@ def version_allows_close(v: View, c: ClientState) -> bool:
 
 
 def client_creates_ledger(v: View, c: ClientState) -> Iterator[Effect]:
-    ensemble = select_ensemble(v, NOBODY, NOBODY)
+    ensemble = select_ensemble(v, nobody(v.constants), NOBODY)
     if v.state.meta_status is None and c.meta_version is None and ensemble is not None:
         fragments = (Fragment(1, ensemble, 1),)
         client = c._replace(status=OPEN, meta_version=1, fragments=fragments, curr_fragment=fragments[0])
@@ -127,7 +159,8 @@ def client_sends_add_entry_requests(v: View, c: ClientState) -> Iterator[Effect]
         entry = Entry(c.lap + 1, c.lap + 1)
         op = PendingAddOp(entry, current(c).id, current(c).ensemble)
         client = c._replace(lap=entry.id, pending_add_ops=c.pending_add_ops | {op})
-        yield c.id, with_client(v.state, client), add_requests(c, entry, current(c).ensemble, False)
+        bookies = write_set(entry.id, current(c).ensemble, v.constants.write_quorum)
+        yield c.id, with_client(v.state, client), add_requests(c, entry, bookies, False)
 
 
 def client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:
@@ -138,13 +171,36 @@ def client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[
 def client_receives_add_fenced_response(v: View, c: ClientState) -> Iterator[Effect]:
     if c.status == OPEN:
         for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=False, success=False):
-            if is_earliest(v, msg) and msg.bookie in current(c).ensemble:
-                yield msg, handled(with_client(v.state, c._replace(status=WITHDRAWN)), [msg]), []
+            if is_earliest(v, msg) and msg.bookie in listened_to(c):
+                counts = msg.bookie in addressed(v, c, msg.entry)
+                client = c._replace(status=WITHDRAWN) if counts else c
+                yield msg, handled(with_client(v.state, client), [msg]), []
 
 
 def client_changes_ensemble(v: View, c: ClientState) -> Iterator[Effect]:
     if c.status == OPEN and v.state.meta_status == OPEN:
         yield from change_ensemble(v, c, False)
+
+
+def client_completes_ensemble_change(v: View, c: ClientState) -> Iterator[Effect]:
+    """What LedgerHandle.unsetSuccessAndSendWriteRequest does with every pending entry and replaced position, in order."""
+    if c.status != OPEN or not c.changing:
+        return
+    size, quorum = len(current(c).ensemble), v.constants.write_quorum
+    old = next((op.ensemble for op in c.pending_add_ops if needs_resend(op, current(c))), None)
+    replaced = [p for p in range(size) if old is None or tuple(old)[p] != tuple(current(c).ensemble)[p]]
+    confirmed, lac = list(c.confirmed), c.lac
+    pending = {op.entry.id for op in c.pending_add_ops}
+    for e in sorted(pending):
+        for p in replaced:
+            if old is None or (p - (e - 1)) % size >= quorum:  # call back
+                while lac + 1 in pending and len(confirmed[lac]) >= v.constants.ack_quorum:
+                    lac += 1
+            elif e > lac:
+                confirmed[e - 1] -= {tuple(old)[p]}
+    ops = frozenset(op for op in c.pending_add_ops if op.entry.id > lac)
+    client = c._replace(confirmed=tuple(confirmed), lac=lac, pending_add_ops=ops, changing=False)
+    yield c.id, with_client(v.state, client), []
 
 
 def client_resends_pending_add_op(v: View, c: ClientState) -> Iterator[Effect]:
@@ -195,7 +251,7 @@ def client_receives_fencing_read_lac_response(v: View, c: ClientState) -> Iterat
 
 def client_sends_recovery_read_requests(v: View, c: ClientState) -> Iterator[Effect]:
     k = v.constants
-    starts = c.recovery_phase == FENCING_PHASE and quorum_coverage(len(c.fenced), len(c.recovery_ensemble), k)
+    starts = c.recovery_phase == FENCING_PHASE and covered(c.fenced, c.recovery_ensemble, k)
     idle = c.last_recoverable_entry is None and c.curr_read_entry is None
     continues = c.recovery_phase == READ_WRITE_PHASE and idle
     if c.status == IN_RECOVERY and (starts or continues):
@@ -204,17 +260,19 @@ def client_sends_recovery_read_requests(v: View, c: ClientState) -> Iterator[Eff
         client = c._replace(recovery_phase=READ_WRITE_PHASE, curr_read_entry=entry_id)
         client = client._replace(fenced=NOBODY, recovery_ensemble=ensemble)
         read = Message(READ_REQUEST, -1, c.id, Entry(entry_id, None), fence=k.fence_recovery_reads)
-        reads = [read._replace(bookie=bookie) for bookie in ensemble]
+        reads = [read._replace(bookie=bookie) for bookie in write_set(entry_id, ensemble, k.write_quorum)]
         yield c.id, with_client(v.state, client), reads
 
 
 def read_status(v: View, c: ClientState, responses: frozenset[Message]) -> str:
     k = v.constants
-    timed_out = c.recovery_ensemble & {m.bookie for m in v.find(LOST, READS, cid=c.id)}
+    assert c.curr_read_entry is not None
+    asked = write_set(c.curr_read_entry, c.recovery_ensemble, k.write_quorum)
+    timed_out = asked & {m.bookie for m in v.find(LOST, READS, cid=c.id)}
     if any(msg.code == OK for msg in responses):
         return OK
     negative = sum(msg.code == NO_SUCH_ENTRY for msg in responses)
-    if quorum_coverage(negative, k.write_quorum, k) or (negative > 0 and not k.strict_negative_reads):
+    if enough_negative(negative, k) or (negative > 0 and not k.strict_negative_reads):
         return NO_SUCH_ENTRY
     if len(responses) + len(timed_out) == k.write_quorum:
         return UNKNOWN
@@ -241,9 +299,9 @@ def client_receives_recovery_read_response(v: View, c: ClientState) -> Iterator[
             op = PendingAddOp(Entry(c.lap + 1, msg.entry.data), current(c).id, current(c).ensemble)
             client = client._replace(lap=c.lap + 1, pending_add_ops=c.pending_add_ops | {op})
         elif status == NO_SUCH_ENTRY:
-            client = client._replace(recovery_ensemble=NOBODY, last_recoverable_entry=msg.entry.id - 1)
+            client = client._replace(recovery_ensemble=nobody(v.constants), last_recoverable_entry=msg.entry.id - 1)
         else:
-            client = client._replace(recovery_ensemble=NOBODY, status=ABORTED)
+            client = client._replace(recovery_ensemble=nobody(v.constants), status=ABORTED)
         yield msg, handled(with_client(v.state, client), [msg, *others]), []
 
 
@@ -254,7 +312,8 @@ def client_writes_back_entry(v: View, c: ClientState) -> Iterator[Effect]:
     unsent = [op for op in c.pending_add_ops if op.entry not in sent]
     for op in unsent:
         if all(op.entry.id <= other.entry.id for other in unsent):
-            yield c.id, v.state, add_requests(c, op.entry, current(c).ensemble, True)
+            bookies = write_set(op.entry.id, current(c).ensemble, v.constants.write_quorum)
+            yield c.id, v.state, add_requests(c, op.entry, bookies, True)
 
 
 def recovery_client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from quorisk.kernels.protocols.bookkeeper.describe import CLOSED, LOST, ON_ITS_WAY, OPEN, WITHDRAWN, Fragment, Message
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
-from tests.references.bookkeeper.state import REQUESTS, Constants, put, spans_two_racks
+from tests.references.bookkeeper.state import REQUESTS, Constants, arrange, put, spans_two_racks, write_set
 
 Change = tuple[Hashable, State]
 
@@ -58,7 +58,7 @@ def bookie_is_lost(s: State, k: Constants) -> Iterator[Change]:
 
 
 def bookie_is_replaced(s: State, k: Constants) -> Iterator[Change]:
-    needed = frozenset[int]().union(*(fragment.ensemble for fragment in s.meta_fragments))
+    needed = {bookie for fragment in s.meta_fragments for bookie in fragment.ensemble}
     for b in s.b_down - needed:
         if k.replacement and s.meta_status == CLOSED:
             yield b, s._replace(b_down=s.b_down - {b})
@@ -79,8 +79,9 @@ def range_of(s: State, i: int) -> range:
 
 def substitute(s: State, k: Constants, fragment: Fragment, b: int) -> int | None:
     """Who takes the place of b."""
-    spare = [r for r in range(k.bookies) if r not in fragment.ensemble | s.b_down]
-    well_placed = [r for r in spare if spans_two_racks((fragment.ensemble - {b}) | {r}, k)]
+    members = frozenset(fragment.ensemble)
+    spare = [r for r in range(k.bookies) if r not in members | s.b_down]
+    well_placed = [r for r in spare if spans_two_racks((members - {b}) | {r}, k)]
     return min(well_placed or spare, default=None)
 
 
@@ -88,13 +89,18 @@ def auditor_replicates_fragment(s: State, k: Constants) -> Iterator[Change]:
     if not k.auto_recovery or s.meta_status != CLOSED:
         return
     for i, fragment in enumerate(s.meta_fragments):
-        for b in fragment.ensemble & s.b_down:
+        for b in s.b_down.intersection(fragment.ensemble):
             r = substitute(s, k, fragment, b)
             if r is None:
                 continue
-            held = {entry for other in fragment.ensemble - {b} for entry in s.b_entries[other]}
-            copied = {entry for entry in held if entry.id in range_of(s, i)}
-            repaired = fragment._replace(ensemble=(fragment.ensemble - {b}) | {r})
+            copied = set()
+            for entry_id in range_of(s, i):
+                holders = write_set(entry_id, fragment.ensemble, k.write_quorum)
+                if b in holders:
+                    others = (entry for other in holders - {b} for entry in s.b_entries[other])
+                    copied |= {entry for entry in others if entry.id == entry_id}
+            members = (frozenset(fragment.ensemble) - {b}) | {r}
+            repaired = fragment._replace(ensemble=arrange(fragment.ensemble, members, k))
             after = s._replace(b_entries=put(s.b_entries, r, s.b_entries[r] | copied))
             yield (i, b), after._replace(meta_fragments=put(s.meta_fragments, i, repaired))
 

@@ -14,17 +14,17 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     WITHDRAWN,
 )
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
-from tests.references.bookkeeper.state import Constants, fragment_of_entry_id, quorum_coverage
+from tests.references.bookkeeper.state import Constants, covered, fragment_of_entry_id, write_set
 
 
 def stores(state: State, bookie: int, entry_id: int) -> bool:
     return any(entry.id == entry_id for entry in state.b_entries[bookie])
 
 
-def copies(state: State, entry_id: int) -> int:
-    """How many bookies of the entry's ensemble, by the metadata, store it."""
+def copies(state: State, entry_id: int, k: Constants) -> int:
+    """How many bookies of the entry's write set, by the metadata, store it."""
     ensemble = fragment_of_entry_id(entry_id, state.meta_fragments).ensemble
-    return sum(stores(state, bookie, entry_id) for bookie in ensemble)
+    return sum(stores(state, bookie, entry_id) for bookie in write_set(entry_id, ensemble, k.write_quorum))
 
 
 def no_divergence_between_client_and_meta_data(s: State, _: Constants) -> bool:
@@ -35,25 +35,25 @@ def no_divergence_between_client_and_meta_data(s: State, _: Constants) -> bool:
     return closers == 1 and all(c.status in bystander or c.lac <= s.meta_last_entry for c in s.clients)
 
 
-def all_acked_entries_are_readable(s: State, _: Constants) -> bool:
+def all_acked_entries_are_readable(s: State, k: Constants) -> bool:
     return all(
-        copies(s, entry_id) >= 1 for c in s.clients if c.status in (OPEN, CLOSED) for entry_id in range(1, c.lac + 1)
+        copies(s, entry_id, k) >= 1 for c in s.clients if c.status in (OPEN, CLOSED) for entry_id in range(1, c.lac + 1)
     )
 
 
-def acked_entries_survive(s: State, _: Constants) -> bool:
+def acked_entries_survive(s: State, k: Constants) -> bool:
     acknowledged = {e for c in s.clients if c.status in (OPEN, CLOSED, WITHDRAWN) for e in range(1, c.lac + 1)}
-    return all(copies(s, entry_id) > 0 for entry_id in acknowledged)
+    return all(copies(s, entry_id, k) > 0 for entry_id in acknowledged)
 
 
 def all_committed_entries_reach_ack_quorum(s: State, constants: Constants) -> bool:
     committed = range(1, s.meta_last_entry + 1) if s.meta_status == CLOSED else ()
-    return all(copies(s, entry_id) >= constants.ack_quorum for entry_id in committed)
+    return all(copies(s, entry_id, constants) >= constants.ack_quorum for entry_id in committed)
 
 
 def all_committed_entries_reach_write_quorum(s: State, constants: Constants) -> bool:
     committed = range(1, s.meta_last_entry + 1) if s.meta_status == CLOSED else ()
-    return all(copies(s, entry_id) >= constants.write_quorum for entry_id in committed)
+    return all(copies(s, entry_id, constants) >= constants.write_quorum for entry_id in committed)
 
 
 def ledger_can_be_closed(s: State, constants: Constants) -> bool:
@@ -64,13 +64,14 @@ def ledger_can_be_closed(s: State, constants: Constants) -> bool:
         return True
     recovering = [c for c in s.clients if c.status == IN_RECOVERY]
     answers = {(m.cid, m.bookie) for m, count in s.messages if m.type == FENCE_RESPONSE and count == ON_ITS_WAY}
-    within_reach = [s.meta_fragments[-1].ensemble - s.b_down]
+    last = s.meta_fragments[-1].ensemble
+    within_reach = [(frozenset(last) - s.b_down, last)]
     for c in recovering:
         if c.recovery_phase == READ_WRITE_PHASE:
             return True
         reachable = {b for b in c.recovery_ensemble if b not in s.b_down or (c.id, b) in answers}
-        within_reach.append(c.fenced | reachable)
-    return any(quorum_coverage(len(bookies), constants.write_quorum, constants) for bookies in within_reach)
+        within_reach.append((c.fenced | reachable, c.recovery_ensemble))
+    return any(covered(bookies, ensemble, constants) for bookies, ensemble in within_reach)
 
 
 def no_out_of_order_entries(s: State, _: Constants) -> bool:

@@ -1,4 +1,7 @@
-"""What the actions share: the constants, the initial state, the view of a state, and the specification's helpers."""
+"""What the actions share: the constants, the initial state, the view of a state, and the specification's helpers.
+
+An ensemble is a set, as in the spec, where it is a write quorum; else it is a tuple, of which an entry goes to a part.
+"""
 
 from collections.abc import Hashable, Iterable
 from itertools import combinations, pairwise
@@ -12,6 +15,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_REQUEST,
     Bookies,
     ClientState,
+    Ensemble,
     Entry,
     Fragment,
     Message,
@@ -52,6 +56,12 @@ class Constants(NamedTuple):
     lost_together: bool = False
     max_outages: int = 0
     max_rack_outages: int = 0
+    ensemble_size: int = 0
+    callbacks_after_unset: bool = True
+
+    @property
+    def striped(self) -> bool:
+        return self.ensemble_size > self.write_quorum
 
     @property
     def literal(self) -> bool:
@@ -99,7 +109,9 @@ def initial(constants: Constants) -> State:
         amnesias=0,
         outages=0,
         rack_outages=0,
-        clients=tuple(ClientState(cid, unconfirmed) for cid in range(constants.clients)),
+        clients=tuple(
+            ClientState(cid, unconfirmed, recovery_ensemble=nobody(constants)) for cid in range(constants.clients)
+        ),
         messages=frozenset(),
     )
 
@@ -134,8 +146,38 @@ def is_earliest(v: View, msg: Message) -> bool:
     return all(msg.entry.id <= m.entry.id for m in alike)
 
 
-def quorum_coverage(count: int, cohort_size: int, constants: Constants) -> bool:
-    return count >= cohort_size - constants.ack_quorum + 1
+def nobody(constants: Constants) -> Ensemble:
+    """The ensemble of a client that has none."""
+    return () if constants.striped else NOBODY
+
+
+def write_set(entry_id: int, ensemble: Ensemble, write_quorum: int) -> Bookies:
+    """Who gets an entry: positions are counted from 0, and entries from 1."""
+    if isinstance(ensemble, frozenset):
+        return ensemble
+    return frozenset(ensemble[(entry_id - 1 + i) % len(ensemble)] for i in range(write_quorum))
+
+
+def arrange(old: Ensemble, chosen: Bookies, constants: Constants) -> Ensemble:
+    """The order of a set that takes the place of `old`: whoever stays keeps its position."""
+    if not constants.striped:
+        return chosen
+    if not old:
+        return tuple(sorted(chosen))
+    newcomers = sorted(chosen - set(old))
+    return tuple(bookie if bookie in chosen else newcomers.pop(0) for bookie in old)
+
+
+def enough_negative(count: int, constants: Constants) -> bool:
+    """Whether so many members of a write set leave no ack quorum to the others."""
+    return count >= constants.write_quorum - constants.ack_quorum + 1
+
+
+def covered(answered: Bookies, ensemble: Ensemble, constants: Constants) -> bool:
+    """Whether every ack quorum of every write set has one that answered."""
+    entries = range(1, len(ensemble) + 1)
+    silent = [write_set(e, ensemble, constants.write_quorum) - answered for e in entries]
+    return all(len(bookies) < constants.ack_quorum for bookies in silent)
 
 
 def spans_two_racks(ensemble: Bookies, constants: Constants) -> bool:
@@ -145,13 +187,19 @@ def spans_two_racks(ensemble: Bookies, constants: Constants) -> bool:
     return len({bookie % constants.racks for bookie in ensemble}) > 1
 
 
-def select_ensemble(v: View, include: Bookies, exclude: Bookies) -> Bookies | None:
-    """Of the valid ensembles the one with the smallest bit mask, or None; if any span two racks, of those."""
+def select_ensemble(v: View, old: Ensemble, failed: Bookies) -> Ensemble | None:
+    """Of the valid ensembles the first, or None; if any span two racks, of those. Sets are in the order of their bit
+    masks, and those that are to be lists in lexicographic order."""
+    k = v.constants
     used = {fragment.ensemble for fragment in v.state.meta_fragments}
-    sized = (frozenset(e) for e in combinations(range(v.constants.bookies), v.constants.write_quorum))
-    valid = [e for e in sized if not e & (exclude | v.state.b_down) and include <= e and e not in used]
-    valid = [e for e in valid if spans_two_racks(e, v.constants)] or valid
-    return min(valid, key=lambda e: sum(1 << bookie for bookie in e), default=None)
+    sized = (frozenset(e) for e in combinations(range(k.bookies), max(k.ensemble_size, k.write_quorum)))
+    valid = [e for e in sized if not e & (failed | v.state.b_down) and set(old) - failed <= e]
+    valid = [e for e in valid if arrange(old, e, k) not in used]
+    valid = [e for e in valid if spans_two_racks(e, k)] or valid
+    if not valid:
+        return None
+    first = min(valid, key=sorted) if k.striped else min(valid, key=lambda e: sum(1 << bookie for bookie in e))
+    return arrange(old, first, k)
 
 
 def fragment_of_entry_id(entry_id: int, fragments: tuple[Fragment, ...]) -> Fragment:
@@ -160,5 +208,5 @@ def fragment_of_entry_id(entry_id: int, fragments: tuple[Fragment, ...]) -> Frag
     return next(f1 for f1, f2 in pairwise(fragments) if f1.first_entry_id <= entry_id < f2.first_entry_id)
 
 
-def add_requests(c: ClientState, entry: Entry, ensemble: Bookies, recovery: bool) -> list[Message]:
-    return [Message(ADD_REQUEST, bookie, c.id, entry, c.lac, recovery) for bookie in ensemble]
+def add_requests(c: ClientState, entry: Entry, bookies: Bookies, recovery: bool) -> list[Message]:
+    return [Message(ADD_REQUEST, bookie, c.id, entry, c.lac, recovery) for bookie in bookies]

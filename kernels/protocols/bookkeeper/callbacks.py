@@ -1,0 +1,73 @@
+"""The end of the writer's ensemble change as BookKeeper makes it with E > WQ: `callbacks_after_unset` off, defect 3.
+
+Not in the spec, where a change is one step. BookKeeper's writer calls nobody back from when it asks for the new ensemble
+until it hears that the metadata has it (LedgerHandle.changingEnsemble); answers count meanwhile. Then it goes through
+its pending entries and takes the replaced bookies out of what they confirmed; where it finds a replaced position that an
+entry does not go to, it calls back whoever has its ack quorum (PendingAddOp.unsetSuccessAndSendWriteRequest), though
+later entries have not forgotten the replaced bookies yet. Those are acknowledged then with copies outside the ensemble
+that the metadata has for them. Repaired, the change is one step again: what is received meanwhile could be received
+after it.
+"""
+
+from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.ops import lowest_bit, where
+from quorisk.kernels.protocols.bookkeeper.adding import (
+    contiguous_entry,
+    reached_entries,
+    without_confirmations,
+    without_ops,
+)
+from quorisk.kernels.protocols.bookkeeper.layout import (
+    EVERY_ROW,
+    ROW,
+    STATUS_OPEN,
+    any_row,
+    current_ensemble,
+    entries_up_to,
+    nonzero_rows,
+)
+from quorisk.kernels.protocols.bookkeeper.stripes import EVERY_READ_ROW, positions, unpacked
+
+
+def unset_before(params, left, replaced, write_set):
+    """Of an entry of this write set the replaced bookies that are taken out before it calls back: those at positions
+    before the first replaced one that it does not go to."""
+    rows = positions(params, left)
+    elsewhere = rows & ((replaced & ~write_set) * EVERY_READ_ROW)
+    return any_row(rows & ((elsewhere & -elsewhere) - 1)) & replaced
+
+
+def called_back(params, client, left, replaced):
+    """The LAC after the change. The first call back is the one that counts: later ones find no more confirmations."""
+    touched = where(client.left != 0, nonzero_rows((replaced * EVERY_ROW) & ~client.op_ensembles), -1)
+    calling = touched & client.pending
+    place = lowest_bit(calling | 1 << 24)
+    write_set = (client.op_ensembles >> place) & ROW
+    unset = ((replaced * EVERY_ROW) & ((1 << place) - 1)) | unset_before(params, left, replaced, write_set) << place
+    confirmed = client.confirmed & (~unset | entries_up_to(client.lac))
+    lac = contiguous_entry(reached_entries(params, confirmed), client.lac)
+    return where(calling != 0, lac, client.lac)
+
+
+def client_completes_ensemble_change_enabled(state, params):
+    return (where((state.changing != 0) & (state.writer_status == STATUS_OPEN), 1, 0),)
+
+
+def client_completes_ensemble_change(state, params, instance, lost):
+    writer = state.writer
+    left = unpacked(writer.left)
+    replaced = left.members & ~current_ensemble(writer.fragments)
+    lac = called_back(params, writer, left, replaced)
+    acknowledged = without_ops(params, writer, entries_up_to(lac))._replace(lac=lac)
+    confirmed = without_confirmations(acknowledged, replaced)
+    return state._replace(writer=acknowledged._replace(confirmed=confirmed), changing=0)
+
+
+ACTIONS = (
+    Action(
+        "client_completes_ensemble_change",
+        client_completes_ensemble_change_enabled,
+        sends_nothing,
+        client_completes_ensemble_change,
+    ),
+)
