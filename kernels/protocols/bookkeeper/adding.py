@@ -110,7 +110,9 @@ def contiguous_entry(reached, start):
 def without_ops(params, client, rows):
     """The client without the pending add operations in these rows."""
     rest = client._replace(
-        pending=client.pending & ~rows, op_fragments=client.op_fragments & ~rows, op_ensembles=client.op_ensembles & ~rows
+        pending=client.pending & ~rows,
+        op_fragments=client.op_fragments & ~rows,
+        op_ensembles=client.op_ensembles & ~rows,
     )
     return with_left(params, rest)
 

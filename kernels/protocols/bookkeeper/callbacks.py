@@ -1,12 +1,14 @@
-"""The end of the writer's ensemble change as BookKeeper makes it with E > WQ: `callbacks_after_unset` off, defect 3.
+"""How BookKeeper's writer ends an ensemble change with E > WQ: `callbacks_after_unset` off, defect 3.
 
-Not in the spec, where a change is one step. BookKeeper's writer calls nobody back from when it asks for the new ensemble
-until it hears that the metadata has it (LedgerHandle.changingEnsemble); answers count meanwhile. Then it goes through
-its pending entries and takes the replaced bookies out of what they confirmed; where it finds a replaced position that an
-entry does not go to, it calls back whoever has its ack quorum (PendingAddOp.unsetSuccessAndSendWriteRequest), though
-later entries have not forgotten the replaced bookies yet. Those are acknowledged then with copies outside the ensemble
-that the metadata has for them. Repaired, the change is one step again: what is received meanwhile could be received
-after it.
+Not in the spec, where a change is one step. BookKeeper's writer calls nobody back from when it asks the metadata store
+for a new ensemble until it hears of it (`LedgerHandle.changingEnsemble`), but answers that arrive meanwhile count. Then
+it goes through its pending entries, and takes the replaced bookies out of who confirmed them. At a replaced position
+that an entry does not go to, it calls back instead whoever has an ack quorum
+(`PendingAddOp.unsetSuccessAndSendWriteRequest`): entries further on, too, that still count a replaced bookie. They are
+acknowledged with too few copies in the ensemble that the metadata has for them, and never sent again.
+
+Repaired, nobody is called back before all entries have forgotten the replaced bookies. A change is one step again then:
+whatever arrives meanwhile might as well arrive after it.
 """
 
 from quorisk.kernels.model import Action, sends_nothing

@@ -8,6 +8,7 @@ _SLOW_CLOSE = {"client_closes_ledger_success": 0.05, "client_closes_ledger_fail"
 _PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rates": _SLOW_CLOSE}
 _SINGLE = _PAIR | {"write_quorum": 1, "ack_quorum": 1}
 _LARGE = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
+_STRIPED = _PAIR | {"ensemble_size": 3, "bookies": 4, "entries": 3, "inflight": 3}
 _FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
 _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_amnesias": 6}
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
@@ -39,6 +40,10 @@ CASES = Cases(
         _PAIR | _FAULTS | _TOGETHER | {"bookies": 5, "max_steps": 40, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | {"rack_aware_placement": False, "racks": 3, "bookies": 4, "max_steps": 40, "rates": {}},
         _PAIR | _FAULTS | _OUTAGES | {"bookies": 5, "write_quorum": 3, "max_steps": 60, "rates": _SOME_FAULTS},
+        _STRIPED | {"callbacks_after_unset": False, "message_loss": 0.2},
+        _STRIPED
+        | _FAULTS
+        | {"bookies": 6, "ensemble_size": 5, "ack_quorum": 1, "max_steps": 40, "rates": _SOME_FAULTS},
     ),
     walks=(
         _LARGE,
@@ -54,6 +59,8 @@ CASES = Cases(
         _LARGE | _FAULTS,
         _LARGE | _FAULTS | _TOGETHER | {"bookies": 6},
         _LARGE | _FAULTS | {"max_outages": 2, "max_rack_outages": 2, "racks": 3, "bookies": 6},
+        _LARGE | _FAULTS | {"bookies": 6, "ensemble_size": 5, "write_quorum": 3, "entries": 4, "inflight": 4},
+        _LARGE | {"bookies": 6, "ensemble_size": 4, "write_quorum": 2, "callbacks_after_unset": False},
     ),
     rarely=(
         *("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),

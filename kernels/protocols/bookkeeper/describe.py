@@ -195,7 +195,8 @@ def _client(packed: layout.Client, blank: ClientState, params: Any) -> ClientSta
         curr_fragment=known[-1] if known else None,
         fragments=known,
         pending_add_ops=frozenset(
-            PendingAddOp(Entry(e, e), entry_row(packed.op_fragments, e), _op_ensemble(packed, e, params)) for e in pending
+            PendingAddOp(Entry(e, e), entry_row(packed.op_fragments, e), _op_ensemble(packed, e, params))
+            for e in pending
         ),
         lap=packed.lap,
         lac=packed.lac,

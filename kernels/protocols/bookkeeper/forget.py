@@ -7,12 +7,12 @@ that anybody asks for: what else happens is then as likely as before.
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_SLOT_ROW,
+    NO_FRAGMENTS,
+    NO_MESSAGES,
     ROW,
     STATUS_CLOSED,
     STATUS_NIL,
     STATUS_OPEN,
-    NO_FRAGMENTS,
-    NO_MESSAGES,
     Messages,
     any_row,
     entries_up_to,
@@ -30,7 +30,7 @@ def forget(state, params):
     state = state._replace(
         creator=where(state.creator == 0, 0, 1),
         changing=where(writes, state.changing, 0),
-        writer=client_without(state.writer, params, writes, is_open),
+        writer=client_without(state.writer, params, writes, is_open, state.changing),
         recoverer_0=client_without(state.recoverer_0, params, (done & 1) == 0, is_closed ^ True),
         recoverer_1=client_without(state.recoverer_1, params, (done & 2) == 0, is_closed ^ True),
     )
@@ -51,8 +51,9 @@ def compare_versions(state):
     )
 
 
-def client_without(client, params, goes_on, times_out):
-    """A client that goes on, or only has its requests on their way and its LAC; its losses count if it `times_out`."""
+def client_without(client, params, goes_on, times_out, changing=0):
+    """A client that goes on, or only has its requests on their way and its LAC; its losses count if it `times_out`, and
+    who was where in the ensemble before if it is `changing`."""
     intended = params.literal == 0
     # a bookie that read the spec to the letter answers nobody twice, even if the answer is lost
     answered = where(intended, 0, client.responses.sent)
@@ -74,6 +75,7 @@ def client_without(client, params, goes_on, times_out):
     waits = where(times_out, -1, 0)
     confirmed = client._replace(
         confirmed=client.confirmed & ~acknowledged,
+        left=where(changing, client.left, 0),
         requests=client.requests._replace(lost=client.requests.lost & waits),
         responses=client.responses._replace(
             on_way=client.responses.on_way & ~(acknowledged & last), lost=client.responses.lost & waits

@@ -1,16 +1,14 @@
 """Bit layout of the BookKeeper model's state, and the masks that its rules are made of.
 
-Bookies are the bits of 6-bit rows; entries 1 to 4 are rows of a word: bit 6(e - 1) + b. An ensemble is such a row; if it
-is larger than a write quorum, it is a list as well (`stripes`): of 3 bits each, who is at the positions 0 and 1, and who at
-2 and 3, are rows, too. An add request is identified
-by its entry and the sender's LAC, which is always smaller: row e(e - 1)/2 + lac of a 60-bit word. One client creates
-the ledger (the writer) and never recovers it; the others, in order of their ids, are the recovery slots 0 and 1, and
-a (slot, bookie) pair is bit 6 slot + b of a 12-bit row.
+Bookies are the bits of 6-bit rows; entries 1 to 4 are rows of a word: bit 6(e - 1) + b. An ensemble is such a row. If
+it is larger than a write quorum, it is a list as well (`stripes`): the two bookies at its positions 0 and 1, 3 bits each,
+are another row, and so are those at 2 and 3. An add request is identified by its entry and the sender's LAC, which is
+always smaller: row e(e - 1)/2 + lac of a 60-bit word. One client creates the ledger (the writer) and never recovers it;
+the others, in order of their ids, are the recovery slots 0 and 1, and a (slot, bookie) pair is bit 6 slot + b of a
+12-bit row.
 """
 
 from typing import Any, NamedTuple
-
-from quorisk.kernels.ops import popcount, where
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
 MAX_LIST = 5
@@ -84,7 +82,9 @@ class State(NamedTuple):
     rack_outages: int  # power outages of racks so far
     creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
     writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
-    changing: int  # 1 while that client calls nobody back, its new ensemble being on its way to the metadata (`unsetting`)
+    changing: (
+        int  # 1 while that client calls nobody back, its new ensemble being on its way to the metadata (`unsetting`)
+    )
     writer: Client  # that client
     recoverer_0: Client  # the other clients, by slot
     recoverer_1: Client

@@ -179,7 +179,7 @@ def alike(params: Params) -> int:
     """How many bookies no step tells apart.
 
     Of several spare bookies the smallest one is chosen, and racks are of given bookies. With one bookie more than an
-    ensemble has, there is never more than one spare. Where ensembles are lists, it is the position that says who has what.
+    ensemble has, there is never more than one spare. In a list, positions tell bookies apart.
     """
     bookies = params.bookies.bit_count()
     return bookies if bookies <= params.write_quorum + 1 and params.racks == 0 and not params.striped else 0

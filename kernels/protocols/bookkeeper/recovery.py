@@ -125,9 +125,7 @@ def client_writes_back_entry_sends(state, params, slot):
 def client_writes_back_entry(state, params, slot, lost):
     client = recoverer(state, slot)
     entry, bookies = first_write_back(params, client)
-    return with_recoverer(
-        state, slot, client._replace(requests=send_requests(state, client, entry, bookies, lost))
-    )
+    return with_recoverer(state, slot, client._replace(requests=send_requests(state, client, entry, bookies, lost)))
 
 
 def receivable_confirms_of(state, params, slot):

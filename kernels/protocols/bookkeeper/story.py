@@ -110,6 +110,8 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
         words += " (sent before, so not again)"
     to_metadata = TO_METADATA[action] if then.meta_version > before.meta_version else None
     instant = [Message(client_name(cid), ZK, to_metadata.format(**fields))] if to_metadata else []
+    if action == "client_completes_ensemble_change":
+        instant.append(Message(ZK, client_name(cid), "ensemble {new_fragment} is written".format(**fields)))
     return Told(
         words=words,
         received=(*instant, *map(told_message, handled)),
@@ -176,7 +178,8 @@ def _client_record(client: ClientState) -> dict[str, Any]:
         "fragments": tuple(map(_fragment_record, client.fragments)),
         "pending_add_ops": Set(
             tuple(
-                op._asdict() | {"entry": _entry_record(op.entry), "ensemble": _ensemble_value(op.ensemble)} for op in ops
+                op._asdict() | {"entry": _entry_record(op.entry), "ensemble": _ensemble_value(op.ensemble)}
+                for op in ops
             )
         ),
         "fenced": _bookie_set(client.fenced),
@@ -240,6 +243,8 @@ def _client_news(was: ClientState, now: ClientState) -> Iterator[str]:
         yield "recovery aborted: too few answers"
     if now.last_recoverable_entry is not None and was.last_recoverable_entry is None:
         yield f"e{now.last_recoverable_entry + 1} cannot be recovered"
+    if now.changing and not was.changing:
+        yield "calls nobody back for now"
     if was.fragments and now.fragments != was.fragments and now.meta_version == was.meta_version:
         yield f"ensembles {fragment_names(now.fragments)}; not yet in zk"
 

@@ -1,8 +1,7 @@
 """Ensembles that are larger than a write quorum (E > WQ): lists of bookies, of which every entry goes to WQ in turn.
 
-Not in the spec, where an ensemble is the write set. There (E = WQ) order means nothing, so an ensemble is who is in it,
-and its order is 0. Every function here does for both what BookKeeper does for lists; what it takes to do so for lists is
-skipped where there are none.
+Not in the spec, where an ensemble is the write set (E = WQ): order means nothing there, so that an ensemble is known by
+who is in it, and its order is 0. What lists take is skipped then.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     ROWS,
     Fragments,
     any_row,
-    current_ensemble,
     entry_row,
     nonzero_rows,
     rows_from,
@@ -118,39 +116,29 @@ def write_set(params, ensemble, entry):
     return where(params.striped != 0, striped, ensemble.members)
 
 
-def rows_by_entry(rows, fragments):
-    """Of rows by fragment, 6 bits each, that of each entry's FragmentOfEntryId.
+def places_by_entry(fragments):
+    """By entry, 6 bits each: the place of its FragmentOfEntryId, counted from the current one.
 
     An entry is in the current fragment if that begins at or before it, else in the one that does so while the next does
     not. Where several do, the first counts; where none does, the current one.
     """
-    current = (rows & ROW) * EVERY_ROW
-    found = current
+    places = 0
     in_current = in_next = rows_from(fragments.first_ids & 7)
     for i in range(1, MAX_FRAGMENTS):
         here = rows_from((fragments.first_ids >> (3 * i)) & 7)
         fits = where(i < fragments.num, here & ~in_next, 0)
-        found = (found & ~fits) | (((rows >> (6 * i)) & ROW) * EVERY_ROW & fits)
+        places = (places & ~fits) | (i * EVERY_ROW & fits)
         in_next = here
-    return (current & in_current) | (found & ~in_current)
-
-
-def striped_write_sets_by_entry(params, fragments):
-    """`write_sets_by_entry` where E > WQ."""
-    stacks = fragments.ensembles, fragments.order_01, fragments.order_23
-    members, order_01, order_23 = (rows_by_entry(stack, fragments) for stack in stacks)
-    found = 0
-    for entry in range(1, MAX_ENTRIES + 1):
-        order = entry_row(order_01, entry) | entry_row(order_23, entry) << 6
-        ensemble = Ensemble(entry_row(members, entry), order)
-        found |= striped_write_sets(params, ensemble) & (ROW << (6 * (entry - 1)))
-    return found
+    return places & ~in_current
 
 
 def write_sets_by_entry(params, fragments):
     """`meta_write_sets` of these fragments: WriteSet(id, FragmentOfEntryId(id).ensemble) of every entry."""
-    striped = when(params.striped != 0, striped_write_sets_by_entry, params, fragments)
-    return where(params.striped != 0, striped, rows_by_entry(fragments.ensembles, fragments))
+    places, found = places_by_entry(fragments), 0
+    for entry in range(1, MAX_ENTRIES + 1):
+        ensemble = ensemble_at(fragments, entry_row(places, entry))
+        found |= write_set(params, ensemble, entry) << (6 * (entry - 1))
+    return found
 
 
 # ---- Coverage
@@ -176,7 +164,7 @@ def has_quorum_coverage(params, ensemble, bookies):
 
 
 def arranged(params, old, members):
-    """The order of `arrange` where E > WQ: who is in `old` stays, others ascending take the free positions ascending."""
+    """The order of `arrange` where E > WQ: who was in `old` stays; others take the free positions, both ascending."""
     order, newcomers = 0, members & ~old.members
     for p in range(_LISTED):
         here = (old.order >> (3 * p)) & _DIGIT
@@ -218,5 +206,3 @@ def listed_ensembles(params, fragments, old, failed):
     """The ensembles of these fragments that one that replaces `failed` in `old` may not be, 6 bits a fragment."""
     known = when(params.striped != 0, arrangeable, params, fragments, old, failed)
     return fragments.ensembles & where(params.striped != 0, known, -1)
-
-

@@ -8,7 +8,15 @@ are in `faults`.
 from tests.references.bookkeeper.actions import ACTIONS, SPEC_ACTIONS, instances
 from tests.references.bookkeeper.exploring import explore, loss_chain
 from tests.references.bookkeeper.properties import DATA_LOSS, invariants
-from tests.references.bookkeeper.state import Constants, View, fragment_of_entry_id, initial, select_ensemble
+from tests.references.bookkeeper.state import (
+    Constants,
+    View,
+    covered,
+    fragment_of_entry_id,
+    initial,
+    select_ensemble,
+    write_set,
+)
 
 __all__ = [
     "ACTIONS",
@@ -16,6 +24,7 @@ __all__ = [
     "SPEC_ACTIONS",
     "Constants",
     "View",
+    "covered",
     "explore",
     "fragment_of_entry_id",
     "initial",
@@ -23,4 +32,5 @@ __all__ = [
     "invariants",
     "loss_chain",
     "select_ensemble",
+    "write_set",
 ]

@@ -183,7 +183,7 @@ def client_changes_ensemble(v: View, c: ClientState) -> Iterator[Effect]:
 
 
 def client_completes_ensemble_change(v: View, c: ClientState) -> Iterator[Effect]:
-    """What LedgerHandle.unsetSuccessAndSendWriteRequest does with every pending entry and replaced position, in order."""
+    """LedgerHandle.unsetSuccessAndSendWriteRequest: every pending entry and replaced position, in order."""
     if c.status != OPEN or not c.changing:
         return
     size, quorum = len(current(c).ensemble), v.constants.write_quorum
