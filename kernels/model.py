@@ -98,6 +98,10 @@ class Parameter(NamedTuple):
             return True
         return None if isinstance(self.allowed[0], int) else self.allowed[0]
 
+    def default_among(self, values: Mapping[str, Any]) -> Any:
+        """`default_value`, given those of the other parameters."""
+        return values[self.follows] if self.follows else self.default_value
+
 
 class Condition(NamedTuple):
     """A relation between parameters that the model needs: `ack_quorum <= write_quorum`."""
@@ -172,8 +176,7 @@ class Model(NamedTuple):
 def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of all parameters of a model: those given, else the defaults; None for one that has to be given."""
     values = {p.name: p.default_value for p in model.parameters} | dict(given)
-    followed = {p.name: values[p.follows] for p in model.parameters if p.follows and values[p.name] is None}
-    return values | followed
+    return values | {p.name: p.default_among(values) for p in model.parameters if values[p.name] is None}
 
 
 def smallest_params(model: Model) -> Any:

@@ -98,7 +98,7 @@ def configuration(trace: Trace) -> str:
     sizes = [
         f"{p.name} {values[p.name]}"
         for p in trace.model.parameters
-        if p.table == "model" and p.allowed and values[p.name] != p.default_value
+        if p.table == "model" and p.allowed and values[p.name] != p.default_among(values)
     ]
     changed = [
         f"{p.name} {values[p.name] if p.allowed else ('off', 'on')[values[p.name]]}"

@@ -1,8 +1,8 @@
 """Bit layout of the BookKeeper model's state, and the masks that its rules are made of.
 
 Bookies are the bits of 6-bit rows; entries 1 to 4 are rows of a word: bit 6(e - 1) + b. An ensemble is such a row. If
-it is larger than a write quorum, it is a list as well (`stripes`): the two bookies at its positions 0 and 1, 3 bits each,
-are another row, and so are those at 2 and 3. An add request is identified by its entry and the sender's LAC, which is
+it is larger than a write quorum, it is a list as well (`stripes`): who is at its positions 0 and 1, in 3 bits each,
+is another row, and so is who is at 2 and 3. An add request is identified by its entry and the sender's LAC, which is
 always smaller: row e(e - 1)/2 + lac of a 60-bit word. One client creates the ledger (the writer) and never recovers it;
 the others, in order of their ids, are the recovery slots 0 and 1, and a (slot, bookie) pair is bit 6 slot + b of a
 12-bit row.

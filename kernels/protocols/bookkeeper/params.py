@@ -56,15 +56,15 @@ class Params(NamedTuple):
 PARAMETERS = (
     Parameter("bookies", "model", (1, MAX_BOOKIES), "bookies available"),
     Parameter("clients", "model", (1, MAX_CLIENTS), "clients: one creates the ledger, the others may recover it"),
-    Parameter("write_quorum", "model", (1, MAX_BOOKIES), "bookies that an entry is written to"),
-    Parameter("ack_quorum", "model", (1, MAX_BOOKIES), "bookies that must confirm an entry"),
     Parameter(
         "ensemble_size",
         "model",
         (1, MAX_BOOKIES),
-        "bookies that a ledger's entries are spread over at a time, each going to write_quorum of them in turn",
+        "bookies that a ledger is spread over: each entry goes to write_quorum of them, in turn",
         follows="write_quorum",
     ),
+    Parameter("write_quorum", "model", (1, MAX_BOOKIES), "bookies that an entry is written to"),
+    Parameter("ack_quorum", "model", (1, MAX_BOOKIES), "bookies that must confirm an entry"),
     Parameter("entries", "model", (1, MAX_ENTRIES), "entries that the writer may add"),
     Parameter("inflight", "model", (1, MAX_ENTRIES), "entries that may be unacknowledged at a time"),
     Parameter("racks", "model", (0, MAX_BOOKIES), "racks: bookie b is in rack b mod racks (0: no racks)", default=0),
