@@ -71,5 +71,6 @@ ACTIONS = (
         client_completes_ensemble_change_enabled,
         sends_nothing,
         client_completes_ensemble_change,
+        counts="The metadata accept the new ensemble of a writer that has called back without waiting for them.",
     ),
 )

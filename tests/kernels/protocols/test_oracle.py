@@ -39,11 +39,9 @@ def parameters_of(row):
     tlc = translation(protocol_of(row))
     constants = {tlc.constants[name]: value_of(text) for name, text in row.get("constants", {}).items()}
     sizes = {name: value if isinstance(value, bool) else int(value) for name, value in constants.items() if name}
-    model = dict(row.get("model", {}))
-    assert model.pop("ensemble_size", None) in (None, model.get("write_quorum")), "an ensemble is a write quorum here"
     return {
         **sizes,
-        **model,
+        **row.get("model", {}),
         **row.get("faults", {}),
         **tlc.modules[row["module"]],
         **(row.get("variant") or {}),

@@ -4,7 +4,7 @@ import pytest
 
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
-from quorisk.kernels.model import leaves
+from quorisk.kernels.model import leaves, with_defaults
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.states.head import Head
 
@@ -63,7 +63,7 @@ def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
 
 def test_bookies_are_alike_where_none_is_chosen_before_another():
     assert MODEL.alike
-    values = {parameter.name: parameter.default_value for parameter in MODEL.parameters} | SMALL
+    values = with_defaults(MODEL, SMALL)
     for bookies, racks, alike in ((2, 0, 2), (3, 0, 3), (4, 0, 0), (3, 2, 0)):
         params = MODEL.make_params(values | {"bookies": bookies, "racks": racks})
         assert MODEL.alike.number(params) == alike
