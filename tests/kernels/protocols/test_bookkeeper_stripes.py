@@ -4,6 +4,8 @@ from itertools import combinations
 
 import pytest
 
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import build
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble
@@ -277,3 +279,33 @@ def test_what_early_callbacks_lose(early, size):
         assert found[0] > 30 < found[1]
     else:
         assert found == (0, 0)
+
+
+PAIR_OF_TWO = {"bookies": 2, "clients": 2, "ensemble_size": 2, "write_quorum": 1, "ack_quorum": 1}
+THREE_OF_FOUR = {"bookies": 4, "clients": 1, "ensemble_size": 3, "write_quorum": 2, "ack_quorum": 2}
+OUTAGE = {"max_outages": 1, "p_lost_in_outage": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "faults", "p_lost"),
+    [
+        (PAIR_OF_TWO, {"max_lost": 1}, 0.011472121382501529),
+        (PAIR_OF_TWO, OUTAGE, 0.011612566534129993),
+        (THREE_OF_FOUR, OUTAGE | {"auto_recovery": True, "replacement": True}, 0.001286706357421876),
+    ],
+    ids=["lost-bookie", "outage", "outage-and-repair"],
+)
+def test_exact_figures_equal_those_of_an_independent_interpreter(sizes, faults, p_lost):
+    """Another program's elimination on its own chain of these states."""
+    tables = {
+        "protocol": "bookkeeper",
+        "model": sizes | {"entries": 1, "inflight": 1},
+        "faults": faults | {"message_loss": 0.1},
+        "variant": {
+            "fence_on_unclean_shutdown": False,
+            "limbo_on_unclean_shutdown": False,
+            "fence_recovery_reads": True,
+        },
+        "rates": {},
+    }
+    assert exact(build(tables, "striped"), 1 << 30).data_loss.p == pytest.approx(p_lost, rel=1e-9, abs=0)
