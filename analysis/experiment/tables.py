@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 READERS: Mapping[str, str] = {
     "cost": "quorisk.analysis.decision.cost_table",
+    "incident": "quorisk.analysis.incidents",
     "latency": "quorisk.analysis.decision.latency_table",
     "targets": "quorisk.analysis.decision.targets",
 }

@@ -82,6 +82,14 @@ def find(
     return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}")
 
 
+def of_incident(experiment: Experiment, memory_bytes: int, tell: Tell | None = None) -> Found:
+    """Returns a counterexample to what the incident of an experiment's table [incident] breaks, as `find` does."""
+    incident = experiment.tables["incident"]
+    shown = experiment.changed(*incident.shown_with)
+    wanted, run = wanted_invariants(shown.model, incident.invariant), shown.run
+    return find(shown.model, only_point(shown), wanted, memory_bytes, run.seed, run.runs, tell)
+
+
 def find_in_runs(
     model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, runs: range, tell: Tell | None = None
 ) -> Found:

@@ -1,0 +1,82 @@
+"""The table [incident] of an experiment file: a story of lost data, told so that it can be told again from a model.
+
+The museum is `configs/incidents`: experiment files that have such a table. Their other tables are like any other's, so
+every verb answers for them.
+
+[incident]
+title = "Recovery reads that did not fence (BookKeeper, 2021)"
+happened = "what happened, for a reader who has not heard of it"
+sources = ["https://..."]
+mechanism = "one line: how the data are lost"
+invariant = "what breaks; its name in the model"
+fixed_by = ["variant.fence_recovery_reads=true"]
+prevented_by = "the setting or version that prevents it"
+simplified = ["what the model leaves out or makes simpler"]
+shown_with = ["model.entries=1"]    # if the trace is to be of a smaller model
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quorisk.analysis.experiment.keys import DATA_LOSS, show, show_key
+from quorisk.kernels.errors import ConfigError
+
+if TYPE_CHECKING:
+    from quorisk.analysis.experiment.config import Experiment
+
+FOLDER = Path(__file__).absolute().parents[1] / "configs" / "incidents"
+_LISTS = ("sources", "fixed_by", "simplified", "shown_with")
+_REQUIRED = ("title", "happened", "sources", "mechanism", "invariant", "fixed_by", "prevented_by", "simplified")
+
+
+class Incident(NamedTuple):
+    """What [incident] says; see the module."""
+
+    title: str
+    happened: str
+    sources: tuple[str, ...]
+    mechanism: str
+    invariant: str
+    fixed_by: tuple[str, ...]
+    """Overrides under which it cannot happen, or hardly."""
+    prevented_by: str
+    simplified: tuple[str, ...]
+    shown_with: tuple[str, ...] = ()
+    """Overrides under which its trace is looked for."""
+
+
+def read(table: Mapping[str, Any], folder: Path) -> Incident:
+    """Returns what a table [incident] says. Raises ConfigError."""
+    for key, value in table.items():
+        if key not in Incident._fields:
+            raise ConfigError(f"{show_key(f'incident.{key}')}: no such key; [incident] has {', '.join(Incident._fields)}")
+        texts = value if key in _LISTS and isinstance(value, list) else [value]
+        if key in _LISTS and not isinstance(value, list):
+            raise ConfigError(f"incident.{key} = {show(value)}: a list of texts")
+        if not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ConfigError(f"incident.{key} = {show(value)}: {'texts that are' if key in _LISTS else 'a text, and'} not empty")
+    for key in _REQUIRED:
+        if key not in table:
+            raise ConfigError(f"incident.{key}: missing")
+    return Incident(**{key: tuple(value) if key in _LISTS else value.strip() for key, value in table.items()})
+
+
+def check(experiment: "Experiment") -> None:
+    """Raises ConfigError if the incident's invariant is none of the model's."""
+    incident: Incident = experiment.tables["incident"]
+    known = [invariant.name for invariant in experiment.model.invariants]
+    if incident.invariant not in (DATA_LOSS, *known):
+        raise ConfigError(f"incident.invariant = {show(incident.invariant)}: one of {', '.join(known)}")
+
+
+def names() -> list[str]:
+    """Returns the names of the incidents that come with Quorisk."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def file_of(name: str) -> Path:
+    """Returns the experiment file of an incident. Raises ConfigError if there is none of that name."""
+    if name not in names():
+        raise ConfigError(f"incidents {name}: one of {', '.join(names())}")
+    return FOLDER / f"{name}.toml"

@@ -1,0 +1,75 @@
+"""The verb of the `quorisk` command that tells stories of lost data: incidents."""
+
+from typing import Annotated, Any
+
+import typer
+
+from quorisk.command.app import Json, app, print_json
+
+MEMORY = 256 << 20
+"""Bytes in which an incident's shortest trace is searched for; if these do not do, one of random runs is told."""
+
+
+@app.command("incidents")
+def incidents_verb(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="an incident (default: list all)")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell how data were lost in the field, and how the model loses them too.
+
+    Without NAME, lists the incidents. With it, tells what happened, the steps of a counterexample, what prevents it, and
+    which file to start from. docs/incidents.md has them all, with probabilities and diagrams.
+
+    Example: quorisk incidents kafka_last_replica_standing
+    """
+    from quorisk.analysis import incidents
+    from quorisk.analysis.experiment import config
+
+    if name is None:
+        stories = {each: config.load(incidents.file_of(each)).tables["incident"] for each in incidents.names()}
+        if as_json:
+            print_json(stories)
+        else:
+            _list(stories)
+        return
+    experiment = config.load(incidents.file_of(name))
+    incident = experiment.tables["incident"]
+    if as_json:
+        print_json({"name": name, "file": experiment.path, **incident._asdict()})
+    else:
+        _tell(experiment, incident)
+
+
+def _list(stories: Any) -> None:
+    from rich.table import Table
+
+    from quorisk.command import show
+
+    table = Table(show_header=True)
+    table.add_column("name", no_wrap=True)
+    table.add_column("incident")
+    for name, incident in stories.items():
+        table.add_row(name, incident.title)
+    show.console().print(table)
+    show.console().print("quorisk incidents NAME tells one of them.")
+
+
+def _tell(experiment: Any, incident: Any) -> None:
+    from quorisk.analysis.traces import find, formats
+    from quorisk.analysis.traces.trace import replay
+    from quorisk.command import show
+
+    typer.echo(f"{incident.title}\n\n{incident.happened}\n\nIn one line: {incident.mechanism}\n")
+    with show.status() as tell:
+        found = find.of_incident(experiment, MEMORY, tell)
+    if found.trace:
+        typer.echo(f"How the model does it ({found.reason}):\n")
+        typer.echo(formats.words(found.trace, replay(found.trace)))
+    fix = " ".join(f"--set {each}" for each in incident.fixed_by)
+    typer.echo(f"\nPrevented by: {incident.prevented_by}")
+    typer.echo("What the model leaves out:")
+    for each in incident.simplified:
+        typer.echo(f"- {each}")
+    typer.echo(f"Sources: {', '.join(incident.sources)}")
+    typer.echo(f"\nHow likely it is:      quorisk estimate {experiment.path}")
+    typer.echo(f"With what prevents it: quorisk estimate {experiment.path} {fix}")

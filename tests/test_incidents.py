@@ -1,0 +1,91 @@
+"""The museum: each incident's data are lost as it was, and not with what prevented it; files, page and verb agree."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from quorisk.analysis import incidents
+from quorisk.analysis.experiment import config
+from quorisk.analysis.traces import find
+from quorisk.command import app
+from quorisk.command import main as _  # noqa: F401  # the verbs
+from quorisk.kernels.errors import ConfigError
+from tests.support import ROOT
+
+MEMORY = 48 << 20
+RUNS = "run.runs=200_000"
+PAGE = (ROOT / "docs" / "incidents.md").read_text()
+
+
+def loaded(name, *overrides):
+    return config.load(incidents.file_of(name), overrides)
+
+
+@pytest.mark.parametrize("name", incidents.names())
+def test_an_incident_is_found_as_it_was_and_not_with_what_prevented_it(name):
+    experiment = loaded(name)
+    incident = experiment.tables["incident"]
+    found = find.of_incident(experiment, MEMORY)
+    assert found.trace, found.reason
+    assert incident.invariant in (found.trace.invariant, "data loss")
+    prevented = loaded(name, *incident.fixed_by, RUNS)
+    shown = [each for each in incident.shown_with if "runs" not in each]
+    prevented = prevented._replace(tables={"incident": incident._replace(shown_with=tuple(shown))})
+    assert find.of_incident(prevented, MEMORY).trace is None
+
+
+@pytest.mark.parametrize("name", incidents.names())
+def test_a_probability_has_a_source_or_is_assumed(name):
+    """Where the file itself gives a rate or how often something happens, a comment says from where."""
+    text = incidents.file_of(name).read_text()
+    given = [line for line in text.splitlines() if "error_factor" in line and "error_factor = 1 " not in line]
+    assert given
+    assert all("#" in line for line in given)
+    assert loaded(name).profile or "broker_crash" in text
+
+
+@pytest.mark.parametrize("name", incidents.names())
+def test_the_page_tells_it_with_its_diagram_and_figures(name):
+    incident = loaded(name).tables["incident"]
+    assert f"## {incident.title}\n" in PAGE
+    assert incident.mechanism in PAGE
+    assert (ROOT / "docs" / "gallery" / "incidents" / f"{name}.svg").exists()
+    figures = json.loads((ROOT / "docs" / "gallery" / "incidents" / "figures.json").read_text())
+    was, prevented = figures[name]
+    assert was["p"] > 0
+    assert was["low"] > 0
+    assert prevented["high"] < was["low"]
+
+
+def test_the_verb_lists_and_tells():
+    listed = CliRunner().invoke(app.app, ["incidents"])
+    assert listed.exit_code == 0
+    assert all(name in listed.output for name in incidents.names())
+    told = CliRunner().invoke(app.app, ["incidents", "kafka_last_replica_standing"])
+    assert told.exit_code == 0
+    assert "How the model does it" in told.output
+    assert "Prevented by: eligible leader replicas" in told.output
+    with pytest.raises(ConfigError, match="incidents nope: one of bookkeeper_"):
+        CliRunner().invoke(app.app, ["incidents", "nope"], catch_exceptions=False)
+
+
+GOOD = (incidents.FOLDER / "kafka_acks_1.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('title = "', 'titel = "', "incident.titel: no such key; .incident. has title, happened"),
+        ('mechanism = "', 'mechanism = "" #', 'incident.mechanism = "": a text, and not empty'),
+        ('sources = ["', 'sources = "" #', 'incident.sources = "": a list of texts'),
+        ('invariant = "data loss"', 'invariant = "Nope"', 'incident.invariant = "Nope": one of LeaderCompleteness'),
+        ('invariant = "data loss"\n', "", "incident.invariant: missing"),
+    ],
+)
+def test_what_a_table_cannot_say(tmp_path, old, new, said):
+    assert old in GOOD
+    file = tmp_path / "story.toml"
+    file.write_text(GOOD.replace(old, new))
+    with pytest.raises(ConfigError, match=said):
+        config.load(file)
