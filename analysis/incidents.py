@@ -50,16 +50,19 @@ def read(table: Mapping[str, Any], folder: Path) -> Incident:
     """Returns what a table [incident] says. Raises ConfigError."""
     for key, value in table.items():
         if key not in Incident._fields:
-            raise ConfigError(f"{show_key(f'incident.{key}')}: no such key; [incident] has {', '.join(Incident._fields)}")
-        texts = value if key in _LISTS and isinstance(value, list) else [value]
-        if key in _LISTS and not isinstance(value, list):
+            known = ", ".join(Incident._fields)
+            raise ConfigError(f"{show_key(f'incident.{key}')}: no such key; [incident] has {known}")
+        is_list = key in _LISTS
+        if is_list and not isinstance(value, list):
             raise ConfigError(f"incident.{key} = {show(value)}: a list of texts")
-        if not all(isinstance(text, str) and text.strip() for text in texts):
-            raise ConfigError(f"incident.{key} = {show(value)}: {'texts that are' if key in _LISTS else 'a text, and'} not empty")
+        if not all(isinstance(text, str) and text.strip() for text in (value if is_list else [value])):
+            allowed = "texts that are not empty" if is_list else "a text, and not empty"
+            raise ConfigError(f"incident.{key} = {show(value)}: {allowed}")
     for key in _REQUIRED:
         if key not in table:
             raise ConfigError(f"incident.{key}: missing")
-    return Incident(**{key: tuple(value) if key in _LISTS else value.strip() for key, value in table.items()})
+    read: dict[str, Any] = {key: tuple(value) if key in _LISTS else value.strip() for key, value in table.items()}
+    return Incident(**read)
 
 
 def check(experiment: "Experiment") -> None:

@@ -14,6 +14,7 @@ MESSAGE_LOSS, SCENARIO = "faults.message_loss", "run.scenario"
 ANY_LOSS = "data loss"
 """Stands for an invariant: the breach of any whose breach is data loss."""
 _SHORT = {
+    "model.ensemble_size": "E",
     "model.write_quorum": "WQ",
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",

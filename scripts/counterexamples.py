@@ -18,6 +18,7 @@ SHOWCASES = {
     "defect1": ("defect1.toml", "NoDivergenceBetweenClientAndMetaData", ()),
     # the README's recovery tells the metadata store of a new ensemble at once
     "defect2": ("defect2.toml", "OnlyValidFragments", ("variant.defer_recovery_ensemble_change=false",)),
+    "defect3": ("defect3.toml", "NoDivergenceBetweenClientAndMetaData", ()),
     "kip101": ("kip101.toml", "StrongIsr", ()),
     "last_replica_standing": ("last_replica_standing.toml", "LeaderCompletenessProperty", ()),
     "all_copies_lost": ("all_copies_lost.toml", "NoCommittedRecordLostGlobally", ()),

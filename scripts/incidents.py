@@ -30,25 +30,25 @@ MEMORY = 256 << 20
 NUM_DRAWS, DRAWN_RUNS = 31, 200_000
 INTRODUCTION = """# The museum of lost data
 
-Stories of acknowledged data that were lost, each as a model loses them too: `quorisk incidents` lists them, and `quorisk
-incidents NAME` tells one. The files are in `configs/incidents`, and every verb answers for them. `python scripts/incidents.py`
-makes this page.
+Stories of acknowledged data that were lost, each as a model loses them too. `quorisk incidents` lists them, and
+`quorisk incidents NAME` tells one. The files are in `configs/incidents`, and every verb answers for them.
+`python scripts/incidents.py` makes this page.
 
-How to read the tables: P is the probability that the data of the story are lost, each time that what the row's heading says
-happens. Its interval is that of the computation (95 %). Losses a year are P times how often it happens. Their range (90 %) is
-what is known of the rates: every figure is drawn from what the file and its profile say is known of it, and it has a source, or
-is marked "assumed". A bound is written with <.
+How to read the tables: P is the probability that the data of the story are lost, each time that what stands above the
+table happens. Its interval is that of the computation (95 %). Losses a year are P times how often that is. Their range
+(90 %) is what is known of the rates: every figure is drawn from what the file and its profile say is known of it, and
+has a source or is marked "assumed". A bound is written with <.
 """
 BEYOND = """
 ## What the models cannot say
 
 Some stories need what no model here has. They are not bent to fit:
 
-- Acknowledgements on an ensemble that the metadata do not have yet (BookKeeper
-  [1591](https://github.com/apache/bookkeeper/issues/1591), [4651](https://github.com/apache/bookkeeper/issues/4651)): here a
-  writer that changes its ensemble acknowledges nothing before the metadata are written.
-- Minority corruption in NATS JetStream (the second half of [Jepsen's report](https://jepsen.io/analyses/nats-2.12.1)): there is
-  no model of JetStream.
+- Acknowledgements on an ensemble that the metadata do not have yet, and will not get (BookKeeper
+  [1591](https://github.com/apache/bookkeeper/issues/1591),
+  [4651](https://github.com/apache/bookkeeper/issues/4651)): here the metadata store never refuses for long.
+- Files of one broker that are damaged and read as if they were whole (the second half of
+  [Jepsen's report on NATS](https://jepsen.io/analyses/nats-2.12.1)): there is no model of JetStream.
 """
 
 

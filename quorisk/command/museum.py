@@ -17,8 +17,8 @@ def incidents_verb(
 ) -> None:
     """Tell how data were lost in the field, and how the model loses them too.
 
-    Without NAME, lists the incidents. With it, tells what happened, the steps of a counterexample, what prevents it, and
-    which file to start from. docs/incidents.md has them all, with probabilities and diagrams.
+    Without NAME, lists the incidents. With it, tells what happened, the steps of a counterexample, what prevents it,
+    and which file to start from. docs/incidents.md has them all, with probabilities and diagrams.
 
     Example: quorisk incidents kafka_last_replica_standing
     """

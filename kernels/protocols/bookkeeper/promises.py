@@ -9,8 +9,9 @@ from quorisk.kernels.protocols.promises import Promise, several
 def promise(values: Mapping[str, Any]) -> Promise:
     """Returns what a configuration promises, from its parameters by dotted key."""
     write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
-    # all bookies of an ensemble but one may be in one rack, as it spans two at least
-    spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement"))
+    # all bookies of an ensemble but one may be in one rack, as it spans two at least; a stripe of it may be in one
+    striped = (values.get("model.ensemble_size") or write_quorum) > write_quorum
+    spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement")) and not striped
     zones = int(spread and ack_quorum == write_quorum > 1)
     survives = several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
     # a lost bookie is silent; one that restarts empty answers, unless limbo and fencing keep it from doing harm

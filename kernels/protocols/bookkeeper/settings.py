@@ -6,8 +6,9 @@ SETTINGS = (
     Setting("bookies available", "`model.bookies`"),
     Setting(
         "ensemble size E (`managedLedgerDefaultEnsembleSize`)",
-        "the write quorum",
-        "an ensemble is a write quorum here: E = Qw, no striping",
+        "`model.ensemble_size`",
+        "up to 5, or the write quorum, which it is if not given; `variant.callbacks_after_unset` off is BookKeeper as "
+        "it is with E > Qw",
     ),
     Setting("write quorum Qw (`managedLedgerDefaultWriteQuorum`)", "`model.write_quorum`"),
     Setting("ack quorum Qa (`managedLedgerDefaultAckQuorum`)", "`model.ack_quorum`"),
