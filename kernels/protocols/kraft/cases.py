@@ -30,7 +30,9 @@ CASES = Cases(
         {"catch_up_to_epoch_start": False, "max_fencings": 1},
         {"unclean_leader_election": True, "max_fencings": 1, "rates": {"fence_broker": 0.2}},
         {"acks": "1", "values": 2},
-        {"first_record_commits_alone": True, "max_isr_shrinks": 1},
+        {"last_known_leader": False, "max_isr_shrinks": 1},
+        {"semantics": "specification", "max_isr_shrinks": 1},
+        {"semantics": "specification", "version": "v3_5", "max_clean_shutdowns": 1, "max_steps": 100},
     ),
     walks=(
         {**_LARGE, **_FAULTS, "max_clean_shutdowns": 1},
@@ -60,8 +62,8 @@ CASES = Cases(
     ),
     tlc=Tlc(
         modules={
-            "kafka_replication_kip_966": {"version": "kip966"},
-            "kafka_replication_v3_5": {"version": "v3_5"},
+            "kafka_replication_kip_966": {"version": "kip966", "semantics": "specification"},
+            "kafka_replication_v3_5": {"version": "v3_5", "semantics": "specification"},
         },
         constants={
             "BrokerCount": "brokers",

@@ -29,15 +29,22 @@ _CONTAINING = tuple(sum(1 << s for s in range(1 << MAX_BROKERS) if s >> b & 1) f
 """Bit S for every set of brokers S that has broker b."""
 
 
+def last_known_elr(old, params, partition):
+    """The brokers that left the ELR while the ISR is too small; as Kafka has it, the last leader while nobody leads."""
+    removed = partition.replicas & old.elr & ~partition.elr
+    short = (params.kip966 != 0) & (popcount(partition.isr) < params.min_isr)
+    leaderless = (params.last_known_leader != 0) & (partition.leader == 0)
+    last_leader = where(leaderless, where(old.leader != 0, old.leader, old.last_known_elr), 0)
+    return where(params.kafka, last_leader, where(short, old.last_known_elr | removed, 0))
+
+
 def apply_partition_change(state, params, partition):
     """ApplyPartitionChange: `partition` with the next partition epoch, but for its `last_known_elr`."""
     old = state.con
-    removed = partition.replicas & old.elr & ~partition.elr
-    short = (params.kip966 != 0) & (popcount(partition.isr) < params.min_isr)
     i = old.partition_epoch
     log = state.log
     return state._replace(
-        con=partition._replace(partition_epoch=i + 1, last_known_elr=where(short, old.last_known_elr | removed, 0)),
+        con=partition._replace(partition_epoch=i + 1, last_known_elr=last_known_elr(old, params, partition)),
         log=log._replace(
             replicas=with_wide_row(log.replicas, i, partition.replicas),
             isrs=with_wide_row(log.isrs, i, partition.isr),
@@ -60,8 +67,10 @@ def candidates(state, params, isr, elr, unfenced):
     """The brokers that may be elected from this ISR and ELR."""
     live = where(params.kip966, isr, isr & unfenced)
     live = where((params.kip966 != 0) & (live == 0), elr & unfenced, live)
-    unclean = (live == 0) & (params.unclean_leader_election != 0)
-    return where(unclean, state.con.replicas & unfenced, live)
+    # last_known_elr is empty while somebody leads
+    known = where((params.last_known_leader != 0) & (isr | elr == 0), state.con.last_known_elr & unfenced, 0)
+    unclean = where(params.unclean_leader_election, state.con.replicas & unfenced, 0)
+    return where(live != 0, live, where(known != 0, known, unclean))
 
 
 def keeps_leader(state, params, isr, elr, unfenced):
@@ -135,7 +144,8 @@ def handle_broker_fenced(state, params, instance):
 def handle_broker_unfenced(state, params, broker, excluded):
     """HandleBrokerUnfenced; with the broker excluded from ISR and ELR, ProcessUncleanBroker.
 
-    While nobody leads there is no candidate, so the only one can be this broker.
+    While nobody leads there is no candidate, so the only one can be this broker, or the last known leader, which waited
+    for the ELR to become empty.
     """
     isr, elr, unfenced = state.con.isr & ~excluded, state.con.elr & ~excluded, state.unfenced | broker
     elected = candidates(state, params, isr, elr, unfenced)

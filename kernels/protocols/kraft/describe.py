@@ -113,7 +113,11 @@ def metadata_log(state: layout.State, params: Any) -> tuple[spec.PartitionMetada
         sets = (_brokers(wide_row(w, i)) for w in (log.replicas, log.isrs, log.elrs, log.adding, log.removing))
         replicas, isr, elr, adding, removing = sets
         last_known: spec.Brokers = frozenset()
-        if params.kip966 and found and len(isr) < params.min_isr:
+        leader = _leader(wide_row(log.leaders, i))
+        if params.kafka:
+            if params.last_known_leader and leader is None:
+                last_known = frozenset({found[-1].leader}) if found[-1].leader else found[-1].last_known_elr
+        elif params.kip966 and found and len(isr) < params.min_isr:
             last_known = found[-1].last_known_elr | replicas & (found[-1].elr - elr)
         found.append(
             spec.PartitionMetadata(
@@ -121,7 +125,7 @@ def metadata_log(state: layout.State, params: Any) -> tuple[spec.PartitionMetada
                 isr,
                 elr,
                 last_known,
-                _leader(wide_row(log.leaders, i)),
+                leader,
                 leader_epoch_of(log, i),
                 i + 1,
                 adding,

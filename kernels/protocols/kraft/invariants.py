@@ -1,4 +1,9 @@
-"""What must hold of a partition, and how a run of it ended."""
+"""What must hold of a partition, and how a run of it ended.
+
+Data is lost if AckedRecordsSurvive breaks, which is no invariant of the specs. In Kafka's semantics it counts what a
+producer was told; in the specs' own it stands for their LeaderCompletenessProperty, NoCommittedRecordLostGlobally and
+ConsistentReadProperty, which also count what was committed and never acknowledged, or refused.
+"""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
@@ -16,6 +21,19 @@ def incomplete_leader(state, leader):
     b = lowest_bit(leader)
     short = leo_of(state, b) < state.true_hwm
     return where(short | (state.pos_acked & ~row(state.logs, b) != 0), 1, 0)
+
+
+def lacked(state, leader):
+    """The acknowledged values that this leader's log lacks."""
+    return state.pos_acked & ~row(state.logs, lowest_bit(leader))
+
+
+def acked_records_survive(state, params):
+    """No acknowledged value is gone: some log has it, and so has that of a leader that runs."""
+    leader = running_leader(state)
+    gone = when((state.pos_acked != 0) & (leader != 0), lacked, state, leader)
+    specs = leader_completeness_property(state, params) & consistent_read_property(state, params)
+    return no_committed_record_lost_globally(state, params) & where(params.kafka, gone == 0, specs)
 
 
 def leader_completeness_property(state, params):
@@ -106,9 +124,10 @@ def consistent_read_property(state, params):
 
 
 def min_isr_recovery_quorum(state, params):
-    """KIP-966: with ISR and ELR empty, as many brokers as MinISR are the last known ELR."""
+    """KIP-966: with ISR and ELR empty, as many brokers as MinISR are the last known ELR. Kafka keeps one: see
+    `last_known_elr`."""
     known = popcount(state.con.last_known_elr) == params.min_isr
-    return (params.kip966 == 0) | (state.con.isr | state.con.elr != 0) | known
+    return (params.kip966 == 0) | (params.kafka != 0) | (state.con.isr | state.con.elr != 0) | known
 
 
 def outcome(state, params):
@@ -121,12 +140,13 @@ def outcome(state, params):
 
 
 INVARIANTS = (
-    Invariant("LeaderCompletenessProperty", leader_completeness_property, data_loss=True),
-    Invariant("NoCommittedRecordLostGlobally", no_committed_record_lost_globally, data_loss=True),
+    Invariant("AckedRecordsSurvive", acked_records_survive, data_loss=True),
+    Invariant("LeaderCompletenessProperty", leader_completeness_property, data_loss=False),
+    Invariant("NoCommittedRecordLostGlobally", no_committed_record_lost_globally, data_loss=False),
     Invariant("LeaderCandidateCompletenessProperty", leader_candidate_completeness_property, data_loss=False),
     Invariant("ReplicationQuorumSupersetProperty", replication_quorum_superset_property, data_loss=False),
     Invariant("LogMatchingProperty", log_matching_property, data_loss=False),
     Invariant("MetadataLogMatchingProperty", metadata_log_matching_property, data_loss=False),
-    Invariant("ConsistentReadProperty", consistent_read_property, data_loss=True),
+    Invariant("ConsistentReadProperty", consistent_read_property, data_loss=False),
     Invariant("MinIsrRecoveryQuorum", min_isr_recovery_quorum, data_loss=False),
 )

@@ -1,14 +1,16 @@
 """The leader changes the ISR by AlterPartition requests.
 
 SendAlterPartitionRequest is two actions here: one without followers that timed out, which lets those that caught up
-join, and one with some, a fault. Instances: the leader; of the second, 16 leader + the set of timed out members, three
-leaders a word, where a set of the four other brokers leaves out the leader's own bit.
+join, and one with some, a fault. Instances: row of the leader + the follower that joins, or the leader's own bit for all
+that caught up, as the specs have it; of the second, 16 leader + the set of timed out members, three leaders a word,
+where a set of the four other brokers leaves out the leader's own bit.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
+    ALL_BROKERS,
     MAX_BROKERS,
     REACHED_BITS,
     REQUESTED,
@@ -19,7 +21,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import maybe_update_hwm_on_partition_change
-from quorisk.kernels.protocols.rows import row, with_row
+from quorisk.kernels.protocols.rows import WIDTH, row, with_row
 
 _LEADERS_A_WORD = 3
 _SETS_A_LEADER = 1 << (MAX_BROKERS - 1)
@@ -39,16 +41,26 @@ def idle_leaders(state):
     return state.leaders & state.running & ~state.pending
 
 
-def has_joining(state, params, b):
-    """Bit b if a follower may join the ISR of leader b."""
-    return where(joining(state, params, b) != 0, 1 << b, 0)
+def registered_peers(state, peers):
+    """The brokers whose last fetch from a leader was under the broker epoch that is registered; `peers` is its word."""
+    found = 0
+    for p in range(MAX_BROKERS):
+        found |= where(row(state.reg_epochs, p) == (peers >> (REACHED_BITS + 4 * p)) & 15, 1 << p, 0)
+    return found
+
+
+def join_choices(state, params, b):
+    """The followers of which each may join the ISR of leader b by itself; as the specs have it, b if any may join."""
+    caught_up, peers = joining(state, params, b), word_of(state.peers, b)
+    current = where(params.check_broker_epochs, registered_peers(state, peers), ALL_BROKERS)
+    return where(params.kafka, caught_up & state.unfenced & current, where(caught_up != 0, 1 << b, 0))
 
 
 def send_alter_partition_request_enabled(state, params):
     idle = idle_leaders(state)
     found = 0
     for b in range(MAX_BROKERS):
-        found |= when((idle >> b) & 1 != 0, has_joining, state, params, b)
+        found |= when((idle >> b) & 1 != 0, join_choices, state, params, b) << (WIDTH * b)
     return (found,)
 
 
@@ -74,8 +86,11 @@ def request_isr(state, params, b, proposed):
     )
 
 
-def send_alter_partition_request(state, params, b, lost):
-    return request_isr(state, params, b, row(state.local.isrs, b) | joining(state, params, b))
+def send_alter_partition_request(state, params, instance, lost):
+    b = instance // WIDTH
+    follower = instance - WIDTH * b
+    joins = where(follower == b, joining(state, params, b), 1 << follower)
+    return request_isr(state, params, b, row(state.local.isrs, b) | joins)
 
 
 def without_bit(members, b):
@@ -114,7 +129,8 @@ def leader_shrink_isr(state, params, instance, lost):
     others = instance - 64 * word - _SETS_A_LEADER * place
     below = (1 << b) - 1
     timed_out = (others & below) | (others & ~below) << 1
-    proposed = (row(state.local.isrs, b) & ~timed_out) | joining(state, params, b)
+    joins = where(params.kafka, 0, joining(state, params, b))
+    proposed = (row(state.local.isrs, b) & ~timed_out) | joins
     return request_isr(state, params, b, proposed)._replace(isr_shrinks=state.isr_shrinks + 1)
 
 

@@ -10,6 +10,7 @@ from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_b
 from quorisk.kernels.protocols.kraft.layout import (
     BODY_BITS,
     EVERY_LOW,
+    EVERY_START,
     HEAD_BITS,
     MAX_BROKERS,
     ByBroker,
@@ -102,13 +103,27 @@ def drop_fetch_sessions(state, b):
     )
 
 
+def drop_registration(state, params, b):
+    """As Kafka has it, what a broker asked the controller dies with its connection: its next start asks anew."""
+    broker = where(params.kafka, 1 << b, 0)
+    gone = (state.register_requests | state.register_responses) & (broker * EVERY_START)
+    starts = (gone >> b) * ROW
+    return state._replace(
+        register_requests=state.register_requests & ~gone,
+        register_responses=state.register_responses & ~gone,
+        register_epochs=state.register_epochs & ~starts,
+        register_records=state.register_records & ~starts,
+    )
+
+
 def shut_down(state, params, instance):
     """What all shutdowns share; the controller fences the broker at once."""
     b = instance // WIDTH
     broker = 1 << b
     leads = state.leaders & broker != 0
     failed = ackable(state, b, row(state.hwms, b), leo_of(state, b))
-    state = drop_fetch_sessions(handle_broker_fenced(state, params, instance), b)
+    state = handle_broker_fenced(state, params, instance)
+    state = drop_fetch_sessions(drop_registration(state, params, b), b)
     return state._replace(
         running=state.running & ~broker,
         starting=state.starting & ~broker,
@@ -161,7 +176,8 @@ def no_data_loss_shutdown(state, params, instance, lost):
 
 
 def no_data_loss_unclean_shutdown_enabled(state, params):
-    allowed = (params.kip966 != 0) & (state.clean_shutdowns < params.max_clean_shutdowns)
+    # as of 3.5 a crash is no different from a clean shutdown, and the spec has one action for both
+    allowed = (params.kip966 | params.kafka != 0) & (state.clean_shutdowns < params.max_clean_shutdowns)
     wanted = where(allowed, state.running | state.starting, 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 

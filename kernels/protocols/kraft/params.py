@@ -21,18 +21,19 @@ class Params(NamedTuple):
     max_isr_shrinks: int  # LeaderShrinkIsrLimit
     max_reassignments: int  # ReassignmentLimit
     kip966: int
+    kafka: int  # semantics: what Kafka does, where the spec has it otherwise
     avoid_last_replica_standing: int  # 0 in KIP-966's version, which has no such restriction
     exclude_unclean_brokers: int
     check_broker_epochs: int
     maximal_isr: int
     min_isr_to_commit: int
+    last_known_leader: int
     fence_fetches: int
     truncate_on_divergence: int
     catch_up_to_high_watermark: int
     catch_up_to_epoch_start: int
     unclean_leader_election: int
     ack_all: int
-    first_record_commits_alone: int
 
 
 PARAMETERS = (
@@ -57,6 +58,13 @@ PARAMETERS = (
     Parameter("max_fencings", "faults", (0, 7), "times that the controller fences a broker that is up"),
     Parameter("max_isr_shrinks", "faults", (0, 7), "times that a leader removes lagging replicas from the ISR"),
     Parameter("max_reassignments", "faults", (0, 2), "times that an operator adds or removes replicas"),
+    Parameter(
+        "semantics",
+        "variant",
+        ("kafka", "specification"),
+        "what Apache Kafka does where the specifications have it otherwise, or their text to the letter: docs/concepts.md "
+        "lists the differences",
+    ),
     Parameter(
         "version",
         "variant",
@@ -93,7 +101,8 @@ PARAMETERS = (
         "min_isr_to_commit",
         "variant",
         None,
-        "kip966: the high watermark moves only while the ISR has min_isr members (off: as in v3_5, whatever its size)",
+        "the high watermark moves only while the ISR has min_isr members, as from Kafka 3.7 on (off: whatever its size, "
+        "as in v3_5's specification)",
     ),
     Parameter(
         "fence_fetches",
@@ -120,6 +129,13 @@ PARAMETERS = (
         "a follower joins the ISR only if it has reached the end that the log had when the leader took over",
     ),
     Parameter(
+        "last_known_leader",
+        "variant",
+        None,
+        "kip966: once nobody is left in ISR and ELR, the last leader leads again when it is back, whatever it lost, as "
+        "in Kafka (off: nobody leads; the specification has no such election)",
+    ),
+    Parameter(
         "unclean_leader_election",
         "variant",
         None,
@@ -132,14 +148,6 @@ PARAMETERS = (
         ("all", "1"),
         "the producers' acks: a write is acknowledged once it is committed, or once its leader has it; the latter is "
         "beyond the specs",
-    ),
-    Parameter(
-        "first_record_commits_alone",
-        "variant",
-        None,
-        "a leader that is the whole ISR commits the first record of its log at once, as brokers do (off: with the next "
-        "one, as in the specs)",
-        default=False,
     ),
 )
 
@@ -197,15 +205,17 @@ CONDITIONS = (
 
 def make_params(values: Mapping[str, Any]) -> Params:
     """`Params` from checked values of PARAMETERS."""
-    kip966 = values["version"] == "kip966"
+    kip966, kafka = values["version"] == "kip966", values["semantics"] == "kafka"
     given = {
         **values,
         "init_isr": first_isr(values),
         "values": (1 << values["values"]) - 1,
         "kip966": kip966,
+        "kafka": kafka,
         "avoid_last_replica_standing": not kip966 and values["avoid_last_replica_standing"],
         "ack_all": values["acks"] == "all",
-        "min_isr_to_commit": kip966 and values["min_isr_to_commit"],
+        "min_isr_to_commit": (kip966 or kafka) and values["min_isr_to_commit"],
+        "last_known_leader": kip966 and kafka and values["last_known_leader"],
         "exclude_unclean_brokers": kip966 and values["exclude_unclean_brokers"],
     }
     return Params(**{name: int(given[name]) for name in Params._fields})

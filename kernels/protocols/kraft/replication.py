@@ -58,6 +58,11 @@ def with_exchange(state, f, t, head, body):
     )
 
 
+def commits_well(state, params, b):
+    """Whether what leader b commits is acknowledged: in Kafka NotEnoughReplicasAfterAppend, if its ISR became too small."""
+    return (params.kafka == 0) | (popcount(row(state.local.maximal_isrs, b)) >= params.min_isr)
+
+
 def unconverged(state, f, leader):
     """1 unless Converged: follower f and its leader, a set, agree on the log's end and the high watermark."""
     t = lowest_bit(leader)
@@ -133,7 +138,8 @@ def receive_fetch_request(state, params, instance, lost):
     peers = with_peer(word_of(state.peers, b), f, offset, row(state.broker_epochs, f))
     leo = leo_of(state, b)
     new_hwm = commit_offset(peers, acking_isr(state, params, b), leo) + 1
-    served = maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
+    positive = commits_well(state, params, b)
+    served = maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, positive)
     state = where(good, served._replace(peers=with_word(state.peers, b, peers)), state)
     record = where(good, log & row(state.offsets, offset - 1), 0)
     diverging = where(diverges, end_offset << 4 | end_epoch << 7, 0)
@@ -186,12 +192,15 @@ def receive_fetch_response(state, params, instance, lost):
 
 
 def writable(state, params, ready):
-    """Row b: the values not sent yet, for the brokers of `ready` whose maximal ISR is large enough."""
+    """Row b: the values not sent yet, for the brokers of `ready` that take writes: those whose maximal ISR is large
+    enough; in Kafka their ISR, and with acks=1 any."""
     unsent = params.values & ~state.sent
+    isrs = where(params.kafka, state.local.isrs, state.local.maximal_isrs)
+    least = where((params.kafka != 0) & (params.ack_all == 0), 0, params.min_isr)
     found = 0
     for b in range(MAX_BROKERS):
-        enough = popcount(row(state.local.maximal_isrs, b)) >= params.min_isr
-        found |= where(((ready >> b) & 1 != 0) & enough, unsent << (WIDTH * b), 0)
+        takes = ((ready >> b) & 1 != 0) & (popcount(row(isrs, b)) >= least)
+        found |= where(takes, unsent << (WIDTH * b), 0)
     return found
 
 
@@ -214,9 +223,9 @@ def write_record_to_leader(state, params, instance, lost):
     )
     committed = commit_offset(word_of(state.peers, b), acking_isr(state, params, b), leo + 1)
     # the spec asks GetCommitOffset of the log before the write, which commits nothing if it was empty
-    waits = (leo == 1) & (params.first_record_commits_alone == 0)
-    new_hwm = where(waits, 0, committed) + 1
-    return maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, True)
+    new_hwm = where((leo == 1) & (params.kafka == 0), 0, committed) + 1
+    isr, positive = row(state.local.isrs, b), commits_well(state, params, b)
+    return maybe_advance_high_watermark(state, params, b, isr, new_hwm, positive)
 
 
 SEND_FETCH_REQUEST = Action(

@@ -48,7 +48,7 @@ WORDS = {
     "perform_partition_reassignment": "an operator wants the replicas {replicas}",
 }
 _SHUTDOWNS = ("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown")
-_ONE_BROKER = ("broker_start", "send_alter_partition_request", "receive_alter_partition_response", "unfence_broker")
+_ONE_BROKER = ("broker_start", "receive_alter_partition_response", "unfence_broker")
 
 
 def participants(params: Any) -> tuple[str, ...]:

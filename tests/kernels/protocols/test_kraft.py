@@ -76,14 +76,14 @@ def test_the_interpreter_finds_what_tlc_finds(row):
         assert sum(not reference.PROPERTIES[name](s, values) for s in seen) == count, name
 
 
-def any_values(chance, variant):
+def any_values(chance, semantics, variant):
     """Random sizes and faults, up to what there is room for; a random variant, or the defaults."""
     while True:
         given: dict[str, Any] = {"version": chance.choice(("kip966", "v3_5")), "brokers": chance.randint(1, 5)}
         given["replication_factor"] = chance.randint(1, given["brokers"])
         given["init_isr"] = chance.randint(1, given["replication_factor"])
         given |= {"min_isr": chance.randint(1, given["init_isr"]), "values": chance.randint(1, 4)}
-        given |= {name: chance.choice((0, 0, 1, 1, 2, 2, 3)) for name in FAULTS} | {"max_reassignments": 0}
+        given |= {name: chance.choice((0, 0, 1, 1, 2, 2, 3)) for name in FAULTS} | {"semantics": semantics}
         given["max_reassignments"] = chance.randint(0, 2)
         if variant:
             switches = [p.name for p in MODEL.parameters if p.table == "variant" and p.allowed is None]
@@ -102,14 +102,15 @@ def successors(state, params):
     return found
 
 
-@pytest.mark.parametrize("variant", [False, True], ids=["specs", "variants"])
-def test_every_step_of_random_runs_is_the_interpreters(variant):
+@pytest.mark.parametrize("semantics", ["kafka", "specification"])
+@pytest.mark.parametrize("variant", [False, True], ids=["defaults", "variants"])
+def test_every_step_of_random_runs_is_the_interpreters(semantics, variant):
     """The same successors by every action, the same broken properties, and every field within its width."""
     chance = random.Random(7 + variant)
     taken: Counter[str] = Counter()
     widths = leaves(MODEL.widths)
     for _ in range(45):
-        values = any_values(chance, variant)
+        values = any_values(chance, semantics, variant)
         params = MODEL.make_params(values)
         state, spec = MODEL.initial(params, 0), reference.initial(values)
         for _ in range(100):

@@ -16,7 +16,9 @@ from tests.references.kraft.state import (
     NOBODY,
     Successors,
     brokers,
+    elects_last_known_leader,
     is_966,
+    is_kafka,
     put,
     reassignment_in_progress,
     received,
@@ -31,7 +33,10 @@ from tests.references.kraft.state import (
 def apply_partition_change(s, v, replicas, leader, isr, elr, leader_epoch, part_epoch, adding, removing):
     md = s.con_partition_metadata
     last_known = NOBODY
-    if is_966(v) and len(isr) < v["min_isr"]:
+    if is_kafka(v):
+        if elects_last_known_leader(v) and leader is None:  # maybeUpdateLastKnownLeader
+            last_known = frozenset({md.leader}) if md.leader else md.last_known_elr
+    elif is_966(v) and len(isr) < v["min_isr"]:
         last_known = md.last_known_elr | (replicas & (md.elr - elr))
     new = PartitionMetadata(replicas, isr, elr, last_known, leader, leader_epoch, part_epoch, adding, removing)
     return s._replace(con_partition_metadata=new, con_metadata_log=(*s.con_metadata_log, new))
@@ -62,13 +67,14 @@ def maybe_update_partition_on_broker_change(s, v, isr, elr, unfenced) -> Success
             md.removing,
         )
 
-    unclean = v["unclean_leader_election"]
+    # beyond the specs: the last known leader, or any replica
+    unclean = frozenset(md.replicas & unfenced) if v["unclean_leader_election"] else NOBODY
+    if elects_last_known_leader(v) and not isr and not elr:
+        unclean = md.last_known_elr & unfenced or unclean
     if is_966(v):
-        no_leader_change = (
-            md.leader is None and not isr and not elr & unfenced and not (unclean and md.replicas & unfenced)
-        ) or md.leader in isr
+        no_leader_change = (md.leader is None and not isr and not elr & unfenced and not unclean) or md.leader in isr
     else:
-        no_leader_change = (md.leader is None and not isr & unfenced and not (unclean and md.replicas & unfenced)) or (
+        no_leader_change = (md.leader is None and not isr & unfenced and not unclean) or (
             md.leader in isr and md.leader in unfenced
         )
     if no_leader_change and isr == md.isr and elr == md.elr:
@@ -84,8 +90,8 @@ def maybe_update_partition_on_broker_change(s, v, isr, elr, unfenced) -> Success
     elif not is_966(v) and isr & unfenced:
         for candidate in isr & unfenced:
             yield change(candidate, isr, elr, 1)
-    elif unclean and md.replicas & unfenced:  # beyond the specs
-        for candidate in md.replicas & unfenced:
+    elif unclean:
+        for candidate in unclean:
             yield change(candidate, frozenset({candidate}), NOBODY, 1)
     else:
         yield change(None, isr, elr, 1)

@@ -12,7 +12,7 @@ from quorisk.kernels.protocols.kraft.spec import (
     PartitionData,
     PeerReplica,
 )
-from tests.references.kraft.leader import acking_isr, get_commit_offset, maybe_advance_high_watermark
+from tests.references.kraft.leader import acking_isr, commits_well, get_commit_offset, maybe_advance_high_watermark
 from tests.references.kraft.state import (
     Successors,
     brokers,
@@ -106,7 +106,7 @@ def receive_fetch_request(s, v) -> Successors:
         peers = put(s.partition_replica_state[b - 1], f, PeerReplica(m.fetch_offset, m.broker_epoch))
         old_hwm = hwm_of(s, b)
         new_hwm = get_commit_offset(s, b, acking_isr(s, v, b), leo_of(s, b), peers) + 1
-        after = maybe_advance_high_watermark(s, v, b, md.isr, old_hwm, new_hwm, True)
+        after = maybe_advance_high_watermark(s, v, b, md.isr, old_hwm, new_hwm, commits_well(s, v, b))
         records = log_of(s, b)[m.fetch_offset - 1 : m.fetch_offset]
         after = after._replace(partition_replica_state=put(s.partition_replica_state, b, peers))
         yield reply(after, m, answer._replace(hwm=hwm_of(after, b), records=records))

@@ -15,6 +15,7 @@ from tests.references.kraft.state import (
     discard,
     hwm_of,
     is_966,
+    is_kafka,
     is_leader,
     leo_of,
     log_of,
@@ -48,8 +49,8 @@ def acking_isr(s, v, b):
 
 
 def can_advance_hwm(v, isr, old_hwm, new_hwm):
-    safe = not is_966(v) or not v["min_isr_to_commit"] or len(isr) >= v["min_isr"]
-    return new_hwm > old_hwm and safe
+    held_back = v["min_isr_to_commit"] and (is_966(v) or is_kafka(v))
+    return new_hwm > old_hwm and (not held_back or len(isr) >= v["min_isr"])
 
 
 def send_acks_for(s, b, lower, higher, ack_type):
@@ -96,6 +97,11 @@ def maybe_update_hwm_and_ack_on_partition_change(s, v, b, new):
     return maybe_advance_high_watermark(s, v, b, new.isr, hwm_of(s, b), new_hwm, len(new.maximal_isr) >= v["min_isr"])
 
 
+def commits_well(s, v, b):
+    """checkEnoughReplicasReachOffset: what is committed with too few in sync is NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+    return not is_kafka(v) or len(md_of(s, b).maximal_isr) >= v["min_isr"]
+
+
 # ---- actions
 
 
@@ -110,9 +116,32 @@ def follower_is_caught_up(s, v, b, follower, timed_out_isr):
     )
 
 
-def alter_partition_requests(s, v, b, timed_out_isr) -> Successors:
+def eligible(s, v, b, follower):
+    """isReplicaIsrEligible, by what the controller knows of the follower now."""
+    current = s.con_broker_reg[follower - 1].broker_epoch == peer(s, b, follower).broker_epoch
+    return follower in s.con_unfenced and (current or not v["check_broker_epochs"])
+
+
+def proposed_isrs(s, v, b, timed_out_isr):
+    """The ISRs that leader b may ask for while these members count as timed out."""
     md = md_of(s, b)
-    proposed = frozenset(b1 for b1 in md.replicas if b1 == b or follower_is_caught_up(s, v, b, b1, timed_out_isr))
+    if not is_kafka(v):
+        yield frozenset(b1 for b1 in md.replicas if b1 == b or follower_is_caught_up(s, v, b, b1, timed_out_isr))
+    elif timed_out_isr:  # prepareIsrShrink
+        yield md.isr - timed_out_isr
+    else:  # prepareIsrExpand, for each follower by itself
+        for b1 in sorted(md.replicas - md.isr - {b}):
+            if follower_is_caught_up(s, v, b, b1, NOBODY) and eligible(s, v, b, b1):
+                yield md.isr | {b1}
+
+
+def alter_partition_requests(s, v, b, timed_out_isr) -> Successors:
+    for proposed in proposed_isrs(s, v, b, timed_out_isr):
+        yield from alter_partition_request(s, b, proposed)
+
+
+def alter_partition_request(s, b, proposed) -> Successors:
+    md = md_of(s, b)
     if proposed == md.isr:
         return
 
@@ -176,7 +205,9 @@ def receive_alter_partition_response(s, v) -> Successors:
 def write_record_to_leader(s, v) -> Successors:
     for b in brokers(v):
         md = md_of(s, b)
-        if not (running(s, b) and is_leader(s, b) and len(md.maximal_isr) >= v["min_isr"]):
+        asked = md.isr if is_kafka(v) else md.maximal_isr
+        enough = len(asked) >= v["min_isr"] or (is_kafka(v) and v["acks"] == "1")
+        if not (running(s, b) and is_leader(s, b) and enough):
             continue
         for value in range(v["values"]):
             if value in s.inv_sent:
@@ -184,14 +215,14 @@ def write_record_to_leader(s, v) -> Successors:
             leo, data = leo_of(s, b), s.partition_data[b - 1]
             log = (*data.log, Record(md.leader_epoch, leo, value))
             written = s._replace(partition_data=put(s.partition_data, b, PartitionData(log, data.hwm, leo + 1)))
-            asked = written if v["first_record_commits_alone"] else s
-            commit = get_commit_offset(asked, b, acking_isr(s, v, b), leo + 1, s.partition_replica_state[b - 1])
+            had = written if is_kafka(v) else s
+            commit = get_commit_offset(had, b, acking_isr(s, v, b), leo + 1, s.partition_replica_state[b - 1])
             new_hwm = commit + 1 if can_advance_hwm(v, md.isr, data.hwm, commit + 1) else data.hwm
             flo = leo if s.aux_flo[b - 1] is None else s.aux_flo[b - 1]
             after = written._replace(inv_sent=s.inv_sent | {value}, aux_flo=put(s.aux_flo, b, flo))
             if v["acks"] == "1":
                 after = after._replace(inv_pos_acked=after.inv_pos_acked | {value})
             if new_hwm > data.hwm:
-                after = update_hwm_invariant_vars(after, b, data.hwm, new_hwm, True)
+                after = update_hwm_invariant_vars(after, b, data.hwm, new_hwm, commits_well(s, v, b))
                 after = after._replace(partition_data=put(s.partition_data, b, PartitionData(log, new_hwm, leo + 1)))
             yield after

@@ -23,6 +23,7 @@ from tests.references.kraft.state import (
     discard,
     hwm_of,
     is_966,
+    is_kafka,
     is_leader,
     leo_of,
     offline,
@@ -60,6 +61,16 @@ def receive_broker_reg_response(s, v) -> Successors:
             )
 
 
+def drop_registration(s, b):
+    """What a broker asked the controller dies with its connection: the next start asks anew."""
+    messages = frozenset(
+        m
+        for m in s.messages
+        if not (isinstance(m, RegisterRequest) and m.source == b) and not (isinstance(m, RegisterResponse) and m.dest == b)
+    )
+    return s._replace(messages=messages)
+
+
 def drop_fetch_sessions(s, b):
     messages = frozenset(
         m for m in s.messages if not (isinstance(m, FetchRequest | FetchResponse) and b in (m.dest, m.source))
@@ -84,6 +95,8 @@ def shut_down(s, v, b, status, broker_epoch, counters) -> Successors:
     if is_leader(s, b) and hwm_of(s, b) < leo_of(s, b):
         s = fail_pending_writes(s, b)
     s = reset_pending_acks(reset_pending_alter_partition(reset_all_follower_state(s, b), b), b)
+    if is_kafka(v):
+        s = drop_registration(s, b)
     s = drop_fetch_sessions(s, b)._replace(
         broker_state=put(s.broker_state, b, BrokerState(status, broker_epoch, 0, False)),
         partition_status=put(s.partition_status, b, None),
@@ -114,5 +127,7 @@ def no_data_loss_shutdown(s, v) -> Successors:
             continue
         counters = s.aux_ctrs._replace(no_data_loss_shutdown_ctr=count + 1)
         epoch = s.broker_state[b - 1].broker_epoch
-        for kept in [epoch, 0] if is_966(v) else [0]:
+        # a crash is of the same effect as of 3.5, where no epoch is kept
+        crashed = [0] if is_966(v) or is_kafka(v) else []
+        for kept in [epoch if is_966(v) else 0, *crashed]:
             yield from shut_down(s, v, b, OFFLINE_CLEAN, kept, counters)

@@ -7,6 +7,7 @@ from tests.references.kraft.state import (
     Values,
     brokers,
     is_966,
+    is_kafka,
     is_leader,
     leo_of,
     log_of,
@@ -67,12 +68,23 @@ def consistent_read_property(s, v):
     return all(log_of(s, b)[:n] == s.inv_consumed for b in brokers(v) if non_stale_leader(s, b))
 
 
+def acked_records_survive(s, v):
+    """No acknowledged record is gone: some log has it, and so has that of a leader that runs."""
+    if not is_kafka(v):
+        of_the_specs = leader_completeness_property, no_committed_record_lost_globally, consistent_read_property
+        return all(holds(s, v) for holds in of_the_specs)
+    leader = s.con_partition_metadata.leader
+    led = leader is None or not running(s, leader) or s.inv_pos_acked <= {r.value for r in log_of(s, leader)}
+    return led and no_committed_record_lost_globally(s, v)
+
+
 def min_isr_recovery_quorum(s, v):
     md = s.con_partition_metadata
-    return not is_966(v) or bool(md.isr or md.elr) or len(md.last_known_elr) == v["min_isr"]
+    return not is_966(v) or is_kafka(v) or bool(md.isr or md.elr) or len(md.last_known_elr) == v["min_isr"]
 
 
 PROPERTIES: dict[str, Callable[[SpecState, Values], bool]] = {
+    "AckedRecordsSurvive": acked_records_survive,
     "LeaderCompletenessProperty": leader_completeness_property,
     "NoCommittedRecordLostGlobally": no_committed_record_lost_globally,
     "LeaderCandidateCompletenessProperty": leader_candidate_completeness_property,

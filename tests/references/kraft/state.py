@@ -40,6 +40,16 @@ def is_966(v: Values) -> bool:
     return v["version"] == "kip966"
 
 
+def is_kafka(v: Values) -> bool:
+    """What brokers and controllers of Apache Kafka do, where the specification has it otherwise."""
+    return v["semantics"] == "kafka"
+
+
+def elects_last_known_leader(v: Values) -> bool:
+    """PartitionChangeBuilder.canElectLastKnownLeader may be true: with eligible leader replicas alone."""
+    return is_kafka(v) and is_966(v) and v["last_known_leader"]
+
+
 def brokers(v: Values) -> range:
     return range(1, v["brokers"] + 1)
 
