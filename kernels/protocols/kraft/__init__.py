@@ -8,16 +8,16 @@ leader's AlterPartition requests that shrink the ISR (`leader_shrink_isr`), and 
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metadata, replication
+from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metadata, outages, replication
 from quorisk.kernels.protocols.kraft.initial import initial
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
-from quorisk.kernels.protocols.kraft.layout import WIDTHS
+from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, WIDTHS
 from quorisk.kernels.protocols.kraft.limits import LIMITS
-from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, make_params
+from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, PROBABILITIES, make_params
 
 MODEL = Model(
     name="kraft",
-    version=3,
+    version=4,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
@@ -41,10 +41,13 @@ MODEL = Model(
         controller.FENCE_BROKER,
         controller.UNFENCE_BROKER,
         controller.PERFORM_PARTITION_REASSIGNMENT,
+        outages.CLUSTER_LOSES_POWER,
+        outages.ZONE_LOSES_POWER,
     ),
     invariants=INVARIANTS,
     outcome=outcome,
     widths=WIDTHS,
-    max_sends=0,
+    max_sends=MAX_BROKERS,
     limits=LIMITS,
+    probabilities=PROBABILITIES,
 )

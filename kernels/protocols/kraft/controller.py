@@ -130,14 +130,14 @@ def fence_instances(state, params, brokers):
     return found | when(brokers & leader != 0, next_leaders, state, params)
 
 
-def handle_broker_fenced(state, params, instance):
-    """HandleBrokerFenced."""
-    b = instance // WIDTH
+def handle_broker_fenced(state, params, b, preferred):
+    """HandleBrokerFenced; it elects one of `preferred`, a set, if it can, else the first candidate."""
     broker = 1 << b
     isr = isr_without(state, params, broker)
     elr = update_elr(state, params, isr, state.con.replicas)
     unfenced = state.unfenced & ~broker
-    elected = candidates(state, params, isr, elr, unfenced) & (1 << (instance - WIDTH * b))
+    found = candidates(state, params, isr, elr, unfenced)
+    elected = where(found & preferred != 0, found & preferred, found & -found)
     return update_partition_on_broker_change(state, params, isr, elr, unfenced, elected)
 
 
@@ -260,7 +260,9 @@ def fence_broker_enabled(state, params):
 
 
 def fence_broker(state, params, instance, lost):
-    return handle_broker_fenced(state, params, instance)._replace(fencings=state.fencings + 1)
+    b = instance // WIDTH
+    chosen = 1 << (instance - WIDTH * b)
+    return handle_broker_fenced(state, params, b, chosen)._replace(fencings=state.fencings + 1)
 
 
 def unfence_broker_enabled(state, params):

@@ -73,6 +73,8 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
             state.fencings,
             state.isr_shrinks,
             state.reassignments,
+            state.outages,
+            state.zone_outages,
         ),
         aux_flo=tuple(row(state.flos, b) or None for b in brokers),
         inv_sent=_values(state.sent),

@@ -162,6 +162,8 @@ class State(NamedTuple):
     fencings: int  # aux_ctrs.fence_broker_ctr
     isr_shrinks: int  # aux_ctrs.leader_shrink_isr_ctr
     reassignments: int  # aux_ctrs.reassignment_ctr
+    outages: int  # power outages of the cluster so far
+    zone_outages: int  # and of a zone
     flos: int  # row b: aux_flo[b]; 0 = IntMax
     sent: int  # inv_sent, a set of values
     pos_acked: int  # inv_pos_acked, a set of values
@@ -224,6 +226,8 @@ WIDTHS = State(
     fencings=_COUNTER,
     isr_shrinks=_COUNTER,
     reassignments=_COUNTER,
+    outages=_COUNTER,
+    zone_outages=_COUNTER,
     flos=_BY_BROKER,
     sent=MAX_VALUES,
     pos_acked=MAX_VALUES,
@@ -284,6 +288,16 @@ def with_word(words, b, value):
         where(b == 3, value, words.b3),
         where(b == 4, value, words.b4),
     )
+
+
+def without_words(words, brokers):
+    """The words of these brokers set to 0."""
+    return ByBroker(*(where((brokers >> b) & 1, 0, word) for b, word in enumerate(words)))
+
+
+def without_bits(words, bits):
+    """These bits of every word set to 0."""
+    return ByBroker(*(word & ~bits for word in words))
 
 
 def alter_epochs(epochs, i):

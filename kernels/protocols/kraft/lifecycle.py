@@ -13,15 +13,15 @@ from quorisk.kernels.protocols.kraft.layout import (
     EVERY_START,
     HEAD_BITS,
     MAX_BROKERS,
-    ByBroker,
     Wide,
     forget,
     leo_of,
     rows_before,
-    with_word,
+    without_bits,
+    without_words,
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, WIDTH, gathered, nonempty, row, with_row
+from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, WIDTH, gathered, nonempty, row, rows, spread, with_row
 
 
 def broker_start_enabled(state, params):
@@ -84,57 +84,82 @@ def receive_broker_reg_response(state, params, instance, lost):
     )
 
 
-def drop_fetch_sessions(state, b):
-    """DropFetchSessions."""
-    broker = 1 << b
-    column = broker * EVERY_REPLICA
-    dropped = (ROW << (WIDTH * b)) | column
-    failed = (state.fetch_requests | state.fetch_responses) & state.fetchers & column
-    heads, bodies = with_word(state.fetch_heads, b, 0), with_word(state.fetch_bodies, b, 0)
-    head = ~(((1 << HEAD_BITS) - 1) << (HEAD_BITS * b))
-    body = ~(((1 << BODY_BITS) - 1) << (BODY_BITS * b))
+def drop_fetch_sessions(state, brokers):
+    """DropFetchSessions of each of these brokers."""
+    columns = brokers * EVERY_REPLICA
+    dropped = rows(brokers) | columns
+    failed = (state.fetch_requests | state.fetch_responses) & state.fetchers & columns
+    heads, bodies = 0, 0
+    for b in range(MAX_BROKERS):
+        goes = (brokers >> b) & 1
+        heads |= where(goes, ((1 << HEAD_BITS) - 1) << (HEAD_BITS * b), 0)
+        bodies |= where(goes, ((1 << BODY_BITS) - 1) << (BODY_BITS * b), 0)
     return state._replace(
-        fetchers=with_row(state.fetchers, b, 0),
-        delayed=(state.delayed | gathered(nonempty(failed))) & ~broker,
+        fetchers=state.fetchers & ~rows(brokers),
+        delayed=(state.delayed | gathered(nonempty(failed))) & ~brokers,
         fetch_requests=state.fetch_requests & ~dropped,
         fetch_responses=state.fetch_responses & ~dropped,
-        fetch_heads=ByBroker(heads.b0 & head, heads.b1 & head, heads.b2 & head, heads.b3 & head, heads.b4 & head),
-        fetch_bodies=ByBroker(bodies.b0 & body, bodies.b1 & body, bodies.b2 & body, bodies.b3 & body, bodies.b4 & body),
+        fetch_heads=without_bits(without_words(state.fetch_heads, brokers), heads),
+        fetch_bodies=without_bits(without_words(state.fetch_bodies, brokers), bodies),
     )
 
 
-def drop_registration(state, params, b):
+def drop_registrations(state, params, brokers):
     """As Kafka has it, what a broker asked the controller dies with its connection: its next start asks anew."""
-    broker = where(params.kafka, 1 << b, 0)
-    gone = (state.register_requests | state.register_responses) & (broker * EVERY_START)
-    starts = (gone >> b) * ROW
+    messages = (state.register_requests | state.register_responses) & (where(params.kafka, brokers, 0) * EVERY_START)
+    asked = messages
+    for b in range(1, MAX_BROKERS):
+        asked |= messages >> b
+    starts = (asked & EVERY_START) * ROW
     return state._replace(
-        register_requests=state.register_requests & ~gone,
-        register_responses=state.register_responses & ~gone,
+        register_requests=state.register_requests & ~messages,
+        register_responses=state.register_responses & ~messages,
         register_epochs=state.register_epochs & ~starts,
         register_records=state.register_records & ~starts,
     )
 
 
-def shut_down(state, params, instance):
-    """What all shutdowns share; the controller fences the broker at once."""
-    b = instance // WIDTH
-    broker = 1 << b
-    leads = state.leaders & broker != 0
-    failed = ackable(state, b, row(state.hwms, b), leo_of(state, b))
-    state = handle_broker_fenced(state, params, instance)
-    state = drop_fetch_sessions(drop_registration(state, params, b), b)
+def go_down(state, params, brokers, refused):
+    """What all shutdowns of brokers have in common once the controller has fenced them; `refused`: what they cannot
+    acknowledge any more. They keep their logs, and come back as from a crash."""
+    state = drop_fetch_sessions(drop_registrations(state, params, brokers), brokers)
     return state._replace(
-        running=state.running & ~broker,
-        starting=state.starting & ~broker,
-        incarnations=with_row(state.incarnations, b, 0),
-        leaders=state.leaders & ~broker,
-        followers=state.followers & ~broker,
-        peers=with_word(state.peers, b, 0),
-        pending=state.pending & ~broker,
-        neg_acked=state.neg_acked | where(leads, failed, 0),
-        flos=with_row(state.flos, b, 0),
+        running=state.running & ~brokers,
+        starting=state.starting & ~brokers,
+        broker_epochs=state.broker_epochs & ~rows(brokers),
+        incarnations=state.incarnations & ~rows(brokers),
+        leaders=state.leaders & ~brokers,
+        followers=state.followers & ~brokers,
+        peers=without_words(state.peers, brokers),
+        pending=state.pending & ~brokers,
+        neg_acked=state.neg_acked | refused,
+        flos=state.flos & ~rows(brokers),
     )
+
+
+def lose_logs(state, brokers):
+    """These brokers, which are down, have lost their logs."""
+    every = rows(brokers)
+    return state._replace(
+        dirty=state.dirty | brokers,
+        logs=state.logs & ~every,
+        hwms=(state.hwms & ~every) | spread(brokers),
+        lesos=state.lesos & ~every,
+    )
+
+
+def unacknowledged(state, b):
+    """What broker b leaves its producers without an answer for, if it leads."""
+    failed = ackable(state, b, row(state.hwms, b), leo_of(state, b))
+    return where(state.leaders & (1 << b) != 0, failed, 0)
+
+
+def shut_down(state, params, instance):
+    """One broker goes down, and keeps its log; the controller fences it at once."""
+    b = instance // WIDTH
+    refused = unacknowledged(state, b)
+    fenced = handle_broker_fenced(state, params, b, 1 << (instance - WIDTH * b))
+    return go_down(fenced, params, 1 << b, refused)
 
 
 def data_loss_shutdown_enabled(state, params):
@@ -147,18 +172,8 @@ def data_loss_shutdown_enabled(state, params):
 
 
 def data_loss_shutdown(state, params, instance, lost):
-    b = instance // WIDTH
-    state = shut_down(state, params, instance)
-    return forget(
-        state._replace(
-            dirty=state.dirty | (1 << b),
-            broker_epochs=with_row(state.broker_epochs, b, 0),
-            logs=with_row(state.logs, b, 0),
-            hwms=with_row(state.hwms, b, 1),
-            lesos=with_row(state.lesos, b, 0),
-            lossy_shutdowns=state.lossy_shutdowns + 1,
-        )
-    )
+    state = lose_logs(shut_down(state, params, instance), 1 << (instance // WIDTH))
+    return forget(state._replace(lossy_shutdowns=state.lossy_shutdowns + 1))
 
 
 def no_data_loss_shutdown_enabled(state, params):
@@ -168,11 +183,9 @@ def no_data_loss_shutdown_enabled(state, params):
 
 def no_data_loss_shutdown(state, params, instance, lost):
     b = instance // WIDTH
-    state = shut_down(state, params, instance)
     epoch = where(params.kip966, row(state.broker_epochs, b), 0)
-    return forget(
-        state._replace(broker_epochs=with_row(state.broker_epochs, b, epoch), clean_shutdowns=state.clean_shutdowns + 1)
-    )
+    state = no_data_loss_unclean_shutdown(state, params, instance, lost)
+    return state._replace(broker_epochs=with_row(state.broker_epochs, b, epoch))
 
 
 def no_data_loss_unclean_shutdown_enabled(state, params):
@@ -183,8 +196,8 @@ def no_data_loss_unclean_shutdown_enabled(state, params):
 
 
 def no_data_loss_unclean_shutdown(state, params, instance, lost):
-    state = no_data_loss_shutdown(state, params, instance, lost)
-    return state._replace(broker_epochs=with_row(state.broker_epochs, instance // WIDTH, 0))
+    state = shut_down(state, params, instance)
+    return forget(state._replace(clean_shutdowns=state.clean_shutdowns + 1))
 
 
 BROKER_START = Action(

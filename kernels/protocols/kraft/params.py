@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from quorisk.kernels.model import Condition, Parameter
+from quorisk.kernels.model import Condition, Parameter, Probability
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
+from quorisk.kernels.protocols.rows import WIDTH
 
 
 class Params(NamedTuple):
@@ -20,6 +21,9 @@ class Params(NamedTuple):
     max_fencings: int  # FenceBrokerLimit
     max_isr_shrinks: int  # LeaderShrinkIsrLimit
     max_reassignments: int  # ReassignmentLimit
+    max_outages: int
+    max_zone_outages: int
+    zones: int  # row z: the brokers of zone z
     kip966: int
     kafka: int  # semantics: what Kafka does, where the spec has it otherwise
     avoid_last_replica_standing: int  # 0 in KIP-966's version, which has no such restriction
@@ -48,6 +52,7 @@ PARAMETERS = (
         default=0,
     ),
     Parameter("values", "model", (1, MAX_VALUES), "records that producers may write"),
+    Parameter("zones", "model", (0, MAX_BROKERS), "zones: broker b is in zone b mod zones (0: no zones)", default=0),
     Parameter(
         "max_clean_shutdowns",
         "faults",
@@ -58,6 +63,8 @@ PARAMETERS = (
     Parameter("max_fencings", "faults", (0, 7), "times that the controller fences a broker that is up"),
     Parameter("max_isr_shrinks", "faults", (0, 7), "times that a leader removes lagging replicas from the ISR"),
     Parameter("max_reassignments", "faults", (0, 2), "times that an operator adds or removes replicas"),
+    Parameter("max_outages", "faults", (0, MAX_STARTS), "times that all brokers lose power at one instant"),
+    Parameter("max_zone_outages", "faults", (0, MAX_STARTS), "times that all brokers of a zone do"),
     Parameter(
         "semantics",
         "variant",
@@ -152,9 +159,23 @@ PARAMETERS = (
 )
 
 
+PROBABILITIES = (
+    Probability("p_lost_in_outage", "that a broker's log is lost when the cluster loses power"),
+    Probability("p_lost_in_zone_outage", "that a broker's log is lost when its zone loses power"),
+)
+
+
 def first_isr(values: Mapping[str, Any]) -> int:
     """InitIsrSize."""
     return int(values["init_isr"] or values["replication_factor"])
+
+
+def most_shutdowns(values: Mapping[str, Any]) -> int:
+    """The shutdowns of single brokers and those that power outages come to."""
+    brokers, zones = values["brokers"], values["zones"]
+    in_zone = -(-brokers // zones) if zones else 0
+    together = brokers * values["max_outages"] + in_zone * values["max_zone_outages"]
+    return int(values["max_clean_shutdowns"] + values["max_lossy_shutdowns"] + together)
 
 
 def most_records(values: Mapping[str, Any]) -> int:
@@ -164,7 +185,7 @@ def most_records(values: Mapping[str, Any]) -> int:
     back unclean leaves the ELR besides. A leader that shrinks its ISR may remove all others, who join again one by one;
     a reassignment may add as many.
     """
-    shutdowns = values["max_clean_shutdowns"] + values["max_lossy_shutdowns"]
+    shutdowns = most_shutdowns(values)
     out_of_sync = values["replication_factor"] - first_isr(values)
     replicas = values["brokers"] if values["max_reassignments"] else values["replication_factor"]
     return (
@@ -180,7 +201,7 @@ def most_records(values: Mapping[str, Any]) -> int:
 
 def most_leader_epochs(values: Mapping[str, Any]) -> int:
     """The last leader epoch that can be reached: each fault may take the leader away and give it back."""
-    faults = values["max_clean_shutdowns"] + values["max_lossy_shutdowns"] + values["max_fencings"]
+    faults = most_shutdowns(values) + int(values["max_fencings"])
     return 1 + 2 * faults + 2 * int(values["max_reassignments"])
 
 
@@ -188,10 +209,13 @@ CONDITIONS = (
     Condition("replication_factor", "at most brokers", lambda v: v["replication_factor"] <= v["brokers"]),
     Condition("init_isr", "at most replication_factor", lambda v: first_isr(v) <= v["replication_factor"]),
     Condition("min_isr", "at most replication_factor and init_isr", lambda v: v["min_isr"] <= first_isr(v)),
+    Condition("zones", "at most brokers", lambda v: v["zones"] <= v["brokers"]),
+    Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),
     Condition(
         "max_lossy_shutdowns",
-        f"at most {MAX_STARTS} with max_clean_shutdowns",
-        lambda v: v["max_clean_shutdowns"] + v["max_lossy_shutdowns"] <= MAX_STARTS,
+        f"fewer shutdowns in all: there is room for {MAX_STARTS}, those of max_clean_shutdowns among them, one for each "
+        "broker in an outage, and one for each broker of a zone in a zone outage",
+        lambda v: most_shutdowns(v) <= MAX_STARTS,
     ),
     Condition(
         "max_fencings",
@@ -203,6 +227,11 @@ CONDITIONS = (
 )
 
 
+def _zones(brokers: int, zones: int) -> int:
+    """Row z: the brokers of zone z."""
+    return sum(1 << (WIDTH * (b % zones) + b) for b in range(brokers)) if zones else 0
+
+
 def make_params(values: Mapping[str, Any]) -> Params:
     """`Params` from checked values of PARAMETERS."""
     kip966, kafka = values["version"] == "kip966", values["semantics"] == "kafka"
@@ -210,6 +239,7 @@ def make_params(values: Mapping[str, Any]) -> Params:
         **values,
         "init_isr": first_isr(values),
         "values": (1 << values["values"]) - 1,
+        "zones": _zones(values["brokers"], values["zones"]),
         "kip966": kip966,
         "kafka": kafka,
         "avoid_last_replica_standing": not kip966 and values["avoid_last_replica_standing"],

@@ -195,6 +195,8 @@ class Counters(NamedTuple):
     fence_broker_ctr: int
     leader_shrink_isr_ctr: int
     reassignment_ctr: int
+    outage_ctr: int  # beyond the specs, as the next
+    zone_outage_ctr: int
 
 
 class SpecState(NamedTuple):

@@ -65,8 +65,10 @@ def spec_variables(s: SpecState, params: Any) -> dict[str, Any]:
 
 
 def _counters(s: SpecState, params: Any) -> dict[str, int]:
+    omitted = {"outage_ctr": params.max_outages, "zone_outage_ctr": params.max_zone_outages}
     names = {"no_data_loss_shutdown_ctr": "clean_shutdown_ctr", "data_loss_shutdown_ctr": "unclean_shutdown_ctr"}
-    return {key if params.kip966 else names.get(key, key): value for key, value in s.aux_ctrs._asdict().items()}
+    counters = {key: value for key, value in s.aux_ctrs._asdict().items() if omitted.get(key, 1)}
+    return {key if params.kip966 else names.get(key, key): value for key, value in counters.items()}
 
 
 def _set(brokers: Iterable[int]) -> Set:

@@ -12,15 +12,19 @@ from tests.references.kraft.controller import (
 )
 from tests.references.kraft.fetching import receive_fetch_request, receive_fetch_response, send_fetch_request
 from tests.references.kraft.leader import (
+    leader_shrink_isr,
     receive_alter_partition_response,
     send_alter_partition_request,
     write_record_to_leader,
 )
 from tests.references.kraft.lifecycle import (
     broker_start,
+    cluster_loses_power,
     data_loss_shutdown,
     no_data_loss_shutdown,
+    no_data_loss_unclean_shutdown,
     receive_broker_reg_response,
+    zone_loses_power,
 )
 from tests.references.kraft.metadata import receive_metadata_update
 from tests.references.kraft.state import Successors, Values
@@ -32,6 +36,7 @@ ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
         receive_broker_reg_response,
         receive_metadata_update,
         send_alter_partition_request,
+        leader_shrink_isr,
         receive_alter_partition_response,
         send_fetch_request,
         receive_fetch_request,
@@ -39,10 +44,13 @@ ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
         write_record_to_leader,
         data_loss_shutdown,
         no_data_loss_shutdown,
+        no_data_loss_unclean_shutdown,
         receive_broker_reg_request,
         receive_alter_partition_request,
         fence_broker,
         unfence_broker,
         perform_partition_reassignment,
+        cluster_loses_power,
+        zone_loses_power,
     )
 }

@@ -170,14 +170,22 @@ def alter_partition_request(s, b, proposed) -> Successors:
     )
 
 
+def leaders_that_may_ask(s, v):
+    return [b for b in brokers(v) if running(s, b) and is_leader(s, b) and not pending_alter_partition_response(s, b)]
+
+
 def send_alter_partition_request(s, v) -> Successors:
-    for b in brokers(v):
-        if running(s, b) and not pending_alter_partition_response(s, b) and is_leader(s, b):
-            if s.aux_ctrs.leader_shrink_isr_ctr < v["max_isr_shrinks"]:
-                for timed_out in subsets(md_of(s, b).isr - {b}):
-                    yield from alter_partition_requests(s, v, b, timed_out)
-            else:
-                yield from alter_partition_requests(s, v, b, NOBODY)
+    """SendAlterPartitionRequest with nobody timed out."""
+    for b in leaders_that_may_ask(s, v):
+        yield from alter_partition_requests(s, v, b, NOBODY)
+
+
+def leader_shrink_isr(s, v) -> Successors:
+    """SendAlterPartitionRequest with some timed out."""
+    for b in leaders_that_may_ask(s, v):
+        if s.aux_ctrs.leader_shrink_isr_ctr < v["max_isr_shrinks"]:
+            for timed_out in filter(None, subsets(md_of(s, b).isr - {b})):
+                yield from alter_partition_requests(s, v, b, timed_out)
 
 
 def commit_partition_change(s, v, b, new):

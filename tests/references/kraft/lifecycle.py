@@ -32,6 +32,7 @@ from tests.references.kraft.state import (
     reset_all_follower_state,
     reset_pending_acks,
     reset_pending_alter_partition,
+    subsets,
 )
 
 
@@ -89,9 +90,8 @@ def drop_fetch_sessions(s, b):
     return s._replace(messages=messages, broker_fetchers=fetchers)
 
 
-def shut_down(s, v, b, status, broker_epoch, counters) -> Successors:
-    """What the two shutdowns share."""
-    s = s._replace(aux_ctrs=counters)
+def shut_down(s, v, b, status, broker_epoch) -> Successors:
+    """What all shutdowns share."""
     if is_leader(s, b) and hwm_of(s, b) < leo_of(s, b):
         s = fail_pending_writes(s, b)
     s = reset_pending_acks(reset_pending_alter_partition(reset_all_follower_state(s, b), b), b)
@@ -104,6 +104,13 @@ def shut_down(s, v, b, status, broker_epoch, counters) -> Successors:
     yield from handle_broker_fenced(s, v, b)
 
 
+def lossy_shutdown(s, v, b) -> Successors:
+    for after in shut_down(s, v, b, OFFLINE_DIRTY, 0):
+        yield after._replace(
+            partition_data=put(s.partition_data, b, EMPTY), partition_leso=put(s.partition_leso, b, None)
+        )
+
+
 def data_loss_shutdown(s, v) -> Successors:
     """v3.5's UncleanShutdown."""
     for b in brokers(v):
@@ -113,21 +120,59 @@ def data_loss_shutdown(s, v) -> Successors:
         if not is_966(v) and v["avoid_last_replica_standing"] and md.isr == {b}:
             continue
         counters = s.aux_ctrs._replace(data_loss_shutdown_ctr=count + 1)
-        for after in shut_down(s, v, b, OFFLINE_DIRTY, 0, counters):
-            yield after._replace(
-                partition_data=put(s.partition_data, b, EMPTY), partition_leso=put(s.partition_leso, b, None)
-            )
+        yield from lossy_shutdown(s._replace(aux_ctrs=counters), v, b)
 
 
-def no_data_loss_shutdown(s, v) -> Successors:
-    """v3.5's CleanShutdown."""
+def shutdowns_that_keep_the_log(s, v, is_clean) -> Successors:
     for b in brokers(v):
         count = s.aux_ctrs.no_data_loss_shutdown_ctr
         if count >= v["max_clean_shutdowns"] or offline(s, b):
             continue
         counters = s.aux_ctrs._replace(no_data_loss_shutdown_ctr=count + 1)
-        epoch = s.broker_state[b - 1].broker_epoch
-        # a crash is of the same effect as of 3.5, where no epoch is kept
-        crashed = [0] if is_966(v) or is_kafka(v) else []
-        for kept in [epoch if is_966(v) else 0, *crashed]:
-            yield from shut_down(s, v, b, OFFLINE_CLEAN, kept, counters)
+        epoch = s.broker_state[b - 1].broker_epoch if is_clean and is_966(v) else 0
+        yield from shut_down(s._replace(aux_ctrs=counters), v, b, OFFLINE_CLEAN, epoch)
+
+
+def no_data_loss_shutdown(s, v) -> Successors:
+    """NoDataLossShutdown that is clean; v3.5's CleanShutdown."""
+    return shutdowns_that_keep_the_log(s, v, True)
+
+
+def no_data_loss_unclean_shutdown(s, v) -> Successors:
+    """NoDataLossShutdown that is not clean. As of 3.5 it is what a clean one is, and the spec has one for both."""
+    return shutdowns_that_keep_the_log(s, v, False) if is_966(v) or is_kafka(v) else iter(())
+
+
+# ---- power outages, beyond the specs
+
+
+def power_outages(s, v, members, counters) -> Successors:
+    """These brokers go down at one instant, any of them with its log lost; the one that is fenced last may be any."""
+    down = [b for b in members if not offline(s, b)]
+    for last in down:
+        for lost in subsets(down):
+            after = s._replace(aux_ctrs=counters)
+            for b in sorted(down, key=lambda b, last=last: (b == last, b)):
+                kinds = lossy_shutdown(after, v, b) if b in lost else shut_down(after, v, b, OFFLINE_CLEAN, 0)
+                after = min(kinds, key=lambda each, last=last: leads_first(each, last))
+            yield after
+
+
+def leads_first(s, last):
+    """Orders elections: it is the last broker that is elected if it can be, else the first in the assignment."""
+    leader = s.con_partition_metadata.leader
+    return leader != last, leader or 0
+
+
+def cluster_loses_power(s, v) -> Successors:
+    count = s.aux_ctrs.outage_ctr
+    if count < v["max_outages"]:
+        yield from power_outages(s, v, brokers(v), s.aux_ctrs._replace(outage_ctr=count + 1))
+
+
+def zone_loses_power(s, v) -> Successors:
+    count = s.aux_ctrs.zone_outage_ctr
+    if count < v["max_zone_outages"]:
+        counters = s.aux_ctrs._replace(zone_outage_ctr=count + 1)
+        for zone in range(min(v["zones"], v["brokers"])):
+            yield from power_outages(s, v, list(brokers(v))[zone :: v["zones"]], counters)

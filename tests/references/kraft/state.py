@@ -101,7 +101,7 @@ def initial(v: Values) -> SpecState:
         partition_pending_ap=(NO_PENDING,) * len(everyone),
         messages=frozenset(),
         aux_broker_epoch=len(everyone),
-        aux_ctrs=Counters(len(everyone) + 1, 0, 0, 0, 0, 0),
+        aux_ctrs=Counters(len(everyone) + 1, *[0] * 7),
         aux_flo=(None,) * len(everyone),
         inv_sent=frozenset(),
         inv_pos_acked=frozenset(),
