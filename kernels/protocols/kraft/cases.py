@@ -31,6 +31,7 @@ CASES = Cases(
         {"unclean_leader_election": True, "max_fencings": 1, "rates": {"fence_broker": 0.2}},
         {"acks": "1", "values": 2},
         {"last_known_leader": False, "max_isr_shrinks": 1},
+        {"max_outages": 1, "zones": 2, "max_zone_outages": 1, "p_lost_in_outage": 0.3, "p_lost_in_zone_outage": 0.6},
         {"semantics": "specification", "max_isr_shrinks": 1},
         {"semantics": "specification", "version": "v3_5", "max_clean_shutdowns": 1, "max_steps": 100},
     ),
@@ -38,6 +39,7 @@ CASES = Cases(
         {**_LARGE, **_FAULTS, "max_clean_shutdowns": 1},
         {**_LARGE, **_FAULTS, "max_lossy_shutdowns": 1, "version": "v3_5"},
         {**_LARGEST, **_FAULTS, "max_lossy_shutdowns": 1},
+        {**_LARGE, "brokers": 3, "init_isr": 3, "zones": 3, "max_outages": 1, "max_zone_outages": 1},
     ),
     bench={
         "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 4},

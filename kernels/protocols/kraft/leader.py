@@ -1,8 +1,8 @@
 """The leader changes the ISR by AlterPartition requests.
 
 SendAlterPartitionRequest is two actions here: one without followers that timed out, which lets those that caught up
-join, and one with some, a fault. Instances: row of the leader + the follower that joins, or the leader's own bit for all
-that caught up, as the specs have it; of the second, 16 leader + the set of timed out members, three leaders a word,
+join, and one with some, a fault. Instances: row of the leader + the follower that joins, or the leader's own bit for
+all that caught up, as the specs have it; of the second, 16 leader + the set of timed out members, three leaders a word,
 where a set of the four other brokers leaves out the leader's own bit.
 """
 

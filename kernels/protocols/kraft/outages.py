@@ -1,11 +1,11 @@
-"""Power outages: all brokers, or those of a zone, go down at one instant. Beyond the specs, but made of their shutdowns.
+"""Power outages: all brokers, or those of a zone, go down at one instant. Beyond the specs, made of their shutdowns.
 
 Each broker has lost its log with the action's probability, independently, and keeps it otherwise: a lossy shutdown, or
 an unclean one with nothing lost. Nobody can act in between, but the controller fences one broker after the other, in
 ascending order but for the last. Which one that is matters: whoever is alone in the ISR stays its last member (as of
 3.5), or is the last known leader. In these elections it is that broker that is elected if it can be, else the first
-candidate in the order of the assignment, as brokers have it. Instances: the broker fenced last; of a zone's outages, row
-of the zone + that broker.
+candidate in the order of the assignment, as brokers have it. Instances: the broker fenced last; of a zone's outages,
+row of the zone + that broker.
 """
 
 from quorisk.kernels.model import EVERYTHING, Action

@@ -11,13 +11,23 @@ def promise(values: Mapping[str, Any]) -> Promise:
     # brokers flush nothing before they acknowledge it; with acks=1 the leader alone does, whatever min_isr is
     replicas = values["model.replication_factor"]
     least, asked = (1, 1) if values.get("variant.acks") == "1" else (values["model.min_isr"], replicas)
+    survives = several(least - 1, "broker")
+    if least > 1:
+        survives += _while(values)
     return Promise(
         copies=least,
         stored=replicas,
         on_disk=False,
-        survives=several(least - 1, "broker"),
+        survives=survives,
         nodes=least - 1,
         zones=0,
         asked=asked,
         waits_for=asked,
     )
+
+
+def _while(values: Mapping[str, Any]) -> str:
+    """What must not happen besides. A broker that falls out of sync has what was acknowledged before, and counts for
+    nothing once another leads: the ELR keeps it a candidate, until it crashes."""
+    elr = values.get("variant.version", "kip966") == "kip966" and not values.get("variant.unclean_leader_election")
+    return ", unless another crashed just before" if elr else ", while the others are in sync"

@@ -59,7 +59,7 @@ def with_exchange(state, f, t, head, body):
 
 
 def commits_well(state, params, b):
-    """Whether what leader b commits is acknowledged: in Kafka NotEnoughReplicasAfterAppend, if its ISR became too small."""
+    """Whether what leader b commits is acknowledged: NotEnoughReplicasAfterAppend if its ISR got too small."""
     return (params.kafka == 0) | (popcount(row(state.local.maximal_isrs, b)) >= params.min_isr)
 
 

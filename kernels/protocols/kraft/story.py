@@ -9,8 +9,11 @@ from typing import Any
 
 from quorisk.kernels.protocols.kraft import layout
 from quorisk.kernels.protocols.kraft.describe import spec_state
+from quorisk.kernels.protocols.kraft.invariants import INVARIANTS
 from quorisk.kernels.protocols.kraft.spec import (
     LEADER,
+    OFFLINE_CLEAN,
+    OFFLINE_DIRTY,
     AlterRequest,
     AlterResponse,
     FetchRequest,
@@ -30,10 +33,10 @@ CONTROLLER = "controller"
 WORDS = {
     "broker_start": "{broker} starts and asks to be registered",
     "receive_broker_reg_response": "{broker} hears that it is registered",
-    "receive_metadata_update": "{broker} hears of partition epoch {epoch}",
+    "receive_metadata_update": "{broker} applies partition epoch {epoch}",
     "send_alter_partition_request": "{broker} asks for the ISR {isr}, as followers have caught up",
     "leader_shrink_isr": "{broker} asks for the ISR {isr}, as followers lag behind",
-    "receive_alter_partition_response": "{broker} hears what became of its request",
+    "receive_alter_partition_response": "{broker} receives the AlterPartition response: {answer}",
     "send_fetch_request": "{broker} fetches from {leader}",
     "receive_fetch_request": "{leader} answers the fetch of {broker}: {answer}",
     "receive_fetch_response": "{broker} gets the answer of {leader}: {answer}",
@@ -46,8 +49,15 @@ WORDS = {
     "fence_broker": "the controller fences {broker}",
     "unfence_broker": "the controller unfences {broker}",
     "perform_partition_reassignment": "an operator wants the replicas {replicas}",
+    "cluster_loses_power": "power lost: {down}, the cluster, go down at once, {lost}; the controller fences them",
+    "zone_loses_power": "power lost: {down}, a zone, go down at once, {lost}; the controller fences them",
 }
-_SHUTDOWNS = ("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown")
+_SHUTDOWNS = (
+    *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown"),
+    *("cluster_loses_power", "zone_loses_power"),
+)
+_OFFLINE = (OFFLINE_CLEAN, OFFLINE_DIRTY)
+_LOSSES = ("NoCommittedRecordLostGlobally", "LeaderCompletenessProperty", "ConsistentReadProperty")
 _ONE_BROKER = ("broker_start", "receive_alter_partition_response", "unfence_broker")
 
 
@@ -63,7 +73,13 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     handled = [] if action in _SHUTDOWNS else sorted(gone, key=repr)  # who goes down drops its fetches unread
     sent = sorted(fresh, key=repr)
     broker = _acting(action, instance, handled)
-    fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": ""}
+    fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": "", "answer": ""}
+    down = went_down(before, then)
+    lost = [b for b in down if then.broker_state[b - 1].status == OFFLINE_DIRTY]
+    fields |= {
+        "down": _brokers(down),
+        "lost": f"{_brokers(lost)} without their logs" if lost else "all with their logs",
+    }
     received = [_message(m) for m in handled]
     if action == "receive_metadata_update":
         record = _heard(before, then, broker)
@@ -90,6 +106,8 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
     """How a state breaks an invariant."""
     s = spec_state(state, params)
     md, committed = s.con_partition_metadata, f"records up to offset {s.inv_true_hwm - 1} are committed"
+    if invariant == "AckedRecordsSurvive":
+        return verdict(state, params, _how_lost(state, params))
     if invariant == "LeaderCompletenessProperty":
         held = {record.value for record in s.partition_data[(md.leader or 1) - 1].log}
         lost = members(map(_value, sorted(s.inv_pos_acked - held)))
@@ -114,6 +132,12 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
         logs = (f"{_broker(b)}: {_log(d.log[: d.hwm - 1])}" for b, d in enumerate(s.partition_data, 1))
         return f"Below their high watermarks logs differ: {', '.join(logs)}."
     return f"ISR and ELR are empty, and the last known ELR is {_brokers(md.last_known_elr)}."
+
+
+def _how_lost(state: layout.State, params: Any) -> str:
+    """The specification's property that says best how an acknowledged record is gone."""
+    broken = [each.name for each in INVARIANTS if each.name in _LOSSES and not each.holds(state, params)]
+    return min(broken, key=_LOSSES.index, default="LeaderCompletenessProperty")
 
 
 def variables(state: layout.State, params: Any) -> dict[str, Any]:
@@ -196,18 +220,36 @@ def _label(m: Sent) -> str:
     return f"{records}, hw {m.hwm}"
 
 
+def went_down(before: SpecState, then: SpecState) -> list[int]:
+    """The brokers that a step takes down."""
+    changed = enumerate(zip(before.broker_state, then.broker_state, strict=True), 1)
+    return [b for b, (was, now) in changed if now.status in _OFFLINE and was.status not in _OFFLINE]
+
+
 def _notes(before: SpecState, then: SpecState) -> Iterator[Note]:
+    """First what befell brokers that went down, then what the controller made of it, then the others."""
+    down = went_down(before, then)
+    yield from _of_brokers(before, then, down)
     if then.con_partition_metadata != before.con_partition_metadata:
         yield Note((CONTROLLER,), _record_of_change(then.con_partition_metadata))
+    yield from _of_brokers(before, then, [b for b in range(1, len(then.partition_data) + 1) if b not in down])
+
+
+def _of_brokers(before: SpecState, then: SpecState, brokers: Iterable[int]) -> Iterator[Note]:
     acknowledged = then.inv_pos_acked - before.inv_pos_acked
     refused = then.inv_neg_acked - before.inv_neg_acked
-    for b in range(1, len(then.partition_data) + 1):
+    for b in brokers:
         news = list(_news(before, then, b))
         own = {r.value for data in (before.partition_data, then.partition_data) for r in data[b - 1].log}
         if before.aux_flo[b - 1] != then.aux_flo[b - 1] or then.partition_status[b - 1] == LEADER:
             news += [f"acknowledges {_value(v)}" for v in sorted(acknowledged & own)]
-            news += [f"refuses {_value(v)}" for v in sorted(refused & own)]
+            no = "refuses" if then.broker_state[b - 1].status not in _OFFLINE else "goes without an answer for"
+            news += [f"{no} {_value(v)}" for v in sorted(refused & own)]
         yield from (Note((_broker(b),), text) for text in news)
+
+
+def _deposed(before: SpecState, then: SpecState, b: int) -> bool:
+    return before.con_partition_metadata.leader == b != then.con_partition_metadata.leader
 
 
 def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
@@ -220,7 +262,11 @@ def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
     if then.partition_status[b - 1] != before.partition_status[b - 1]:
         epoch, leader = then.partition_metadata[b - 1].leader_epoch, then.partition_metadata[b - 1].leader
         role = then.partition_status[b - 1]
-        yield f"leads in leader epoch {epoch}" if role == LEADER else f"follows {_broker(leader)}" if role else "waits"
+        follows = f"follows {_broker(leader)}" if role and leader else "has no leader"
+        if then.broker_state[b - 1].status not in _OFFLINE:
+            yield f"leads in leader epoch {epoch}" if role == LEADER else follows
+    elif then.partition_status[b - 1] == LEADER and _deposed(before, then, b):
+        yield "still believes that it leads"
     if len(now.log) < len(was.log):
         yield f"log ends at {now.leo}: {', '.join(_value(r.value) for r in was.log[now.leo - 1 :])} dropped"
     if len(now.log) > len(was.log):

@@ -67,7 +67,9 @@ def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
     assert KRAFT
     assert KAFKA({"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3, 3)
     values = {"model.min_isr": 2, "model.replication_factor": 3, "variant.acks": "all"}
-    assert KRAFT(values) == (2, 3, False, "1 broker", 1, 0, 3, 3)
+    assert KRAFT(values) == (2, 3, False, "1 broker, unless another crashed just before", 1, 0, 3, 3)
+    for other in ({"variant.version": "v3_5"}, {"variant.unclean_leader_election": True}):
+        assert KRAFT(values | other) == (2, 3, False, "1 broker, while the others are in sync", 1, 0, 3, 3)
     assert registry.promises("compaction") is None
 
 
@@ -85,7 +87,7 @@ def test_a_partition_loses_nothing_with_as_many_brokers_as_it_promises_to_surviv
 
     assert KRAFT
     promised = KRAFT(dotted_values(model, point_of(model, **sizes)))
-    assert (promised.copies, promised.survives) == {"all": (2, "1 broker"), "1": (1, "no broker")}[acks]
+    assert (promised.copies, promised.nodes) == {"all": (2, 1), "1": (1, 0)}[acks]
     assert is_safe(promised.nodes)
     assert not is_safe(promised.nodes + 1)
 
@@ -113,7 +115,7 @@ def test_what_is_off_or_of_an_older_version_is_named():
     today = dotted_values(model, point_of(model, 0.0))
     assert changed(model, today) == {}
     unclean = {"variant.unclean_leader_election": True}  # off by default
-    assert list(changed(model, today | unclean).values()) == ["unclean leader election on"]
+    assert list(changed(model, today | unclean).values()) == ["unclean.leader.election.enable on"]
 
 
 FILE = """

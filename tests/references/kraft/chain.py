@@ -1,6 +1,6 @@
 """The Markov chain of random runs, over the literal interpreter alone: what each rate counts, and P(a run loses data).
 
-It shares nothing with the program that it judges: no state, no rule of a step and no solver. All rates are of floats, and
+It shares nothing with the program that it judges: no state, no rule of a step and no solver. All rates are floats, and
 elimination (Grassmann, Taksar and Heyman) only adds, multiplies and divides what is positive.
 """
 
@@ -125,4 +125,3 @@ def p_loss(v: Values, rates: Mapping[str, float], lifetime: float, **p_lost: flo
                 into[k].discard(i)
     first = chain[0]
     return first.get(LOST, 0.0) / (first.get(LOST, 0.0) + first.get(ENDED, 0.0))
-

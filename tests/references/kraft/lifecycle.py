@@ -1,5 +1,7 @@
 """How a broker starts, hears that it is registered, and shuts down."""
 
+from functools import partial
+
 from quorisk.kernels.protocols.kraft.spec import (
     OFFLINE_CLEAN,
     OFFLINE_DIRTY,
@@ -67,7 +69,8 @@ def drop_registration(s, b):
     messages = frozenset(
         m
         for m in s.messages
-        if not (isinstance(m, RegisterRequest) and m.source == b) and not (isinstance(m, RegisterResponse) and m.dest == b)
+        if not (isinstance(m, RegisterRequest) and m.source == b)
+        and not (isinstance(m, RegisterResponse) and m.dest == b)
     )
     return s._replace(messages=messages)
 
@@ -139,8 +142,8 @@ def no_data_loss_shutdown(s, v) -> Successors:
 
 
 def no_data_loss_unclean_shutdown(s, v) -> Successors:
-    """NoDataLossShutdown that is not clean. As of 3.5 it is what a clean one is, and the spec has one for both."""
-    return shutdowns_that_keep_the_log(s, v, False) if is_966(v) or is_kafka(v) else iter(())
+    """NoDataLossShutdown that is not clean. As of 3.5 it comes to what a clean one does; the spec has one for both."""
+    return shutdowns_that_keep_the_log(s, v, False)
 
 
 # ---- power outages, beyond the specs
@@ -152,9 +155,9 @@ def power_outages(s, v, members, counters) -> Successors:
     for last in down:
         for lost in subsets(down):
             after = s._replace(aux_ctrs=counters)
-            for b in sorted(down, key=lambda b, last=last: (b == last, b)):
+            for b in [*(b for b in down if b != last), last]:
                 kinds = lossy_shutdown(after, v, b) if b in lost else shut_down(after, v, b, OFFLINE_CLEAN, 0)
-                after = min(kinds, key=lambda each, last=last: leads_first(each, last))
+                after = min(kinds, key=partial(leads_first, last=last))
             yield after
 
 

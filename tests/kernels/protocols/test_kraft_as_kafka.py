@@ -1,0 +1,165 @@
+"""KRaft as Apache Kafka runs it: where that is not the specifications', what counts as a loss, and power outages."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.kernels.protocols.kraft import MODEL
+from quorisk.kernels.protocols.kraft.describe import spec_state
+from quorisk.kernels.states.search import explore
+from tests.support import params_of, values_of
+
+MEMORY = 1 << 30
+SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
+FAULTS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_isr_shrinks")
+ALONE, PAIR, PAIR_OF_MIN_2, TRIO = (1, 1, 1, 1, 1), (2, 2, 1, 2, 1), (2, 2, 2, 2, 1), (3, 3, 2, 3, 1)
+ONE_FENCED_ONE_LOST, ONE_RESTARTED_ONE_LOST = (0, 1, 1, 0), (1, 1, 0, 0)
+ACKED, COMPLETE, READ = "AckedRecordsSurvive", "LeaderCompletenessProperty", "ConsistentReadProperty"
+
+
+@cache
+def breaks(sizes, faults, **variant):
+    """The invariants that some state breaks."""
+    given: dict[str, Any] = dict(zip(SIZES + FAULTS, sizes + faults, strict=True))
+    found = explore(MODEL, params_of(MODEL, **given, **variant), MEMORY)
+    assert found.complete
+    return {name for name, count in found.breaking_states.items() if count}
+
+
+def test_without_eligible_leader_replicas_a_lost_broker_and_a_fenced_one_are_enough():
+    assert ACKED in breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, version="v3_5")
+    assert not breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST)
+    assert not breaks(PAIR_OF_MIN_2, (0, 1, 1, 1))
+    assert not breaks(TRIO, (0, 1, 0, 0))
+
+
+def test_a_crash_that_loses_nothing_empties_the_elr_and_the_last_known_leader_leads_again_with_nothing():
+    """Whoever comes back from a crash leaves the ELR. Once it is empty the last known leader is elected, lost log or
+    not, while somebody else has the record."""
+    assert {ACKED, COMPLETE} <= breaks(PAIR_OF_MIN_2, ONE_RESTARTED_ONE_LOST)
+    assert not breaks(PAIR_OF_MIN_2, ONE_RESTARTED_ONE_LOST, last_known_leader=False)
+    assert COMPLETE in breaks(ALONE, (0, 1, 0, 0))
+    assert COMPLETE not in breaks(ALONE, (0, 1, 0, 0), last_known_leader=False)
+
+
+def test_what_was_committed_but_refused_is_not_lost():
+    """With too few in sync NOT_ENOUGH_REPLICAS_AFTER_APPEND is no acknowledgement, though consumers read the record."""
+    broken = breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, min_isr_to_commit=False)
+    assert {COMPLETE, READ} <= broken
+    assert ACKED not in broken
+    assert ACKED in breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, min_isr_to_commit=False, semantics="specification")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "faults", "variant"),
+    [
+        (PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, {"exclude_unclean_brokers": False}),
+        (PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, {"check_broker_epochs": False}),
+        (PAIR, (0, 0, 1, 1), {"maximal_isr": False}),
+        ((2, 2, 1, 2, 2), (0, 0, 2, 0), {"truncate_on_divergence": False}),
+        (PAIR, (0, 0, 1, 1), {"catch_up_to_high_watermark": False}),
+        (PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, {"catch_up_to_epoch_start": False}),
+        (PAIR, (0, 0, 1, 1), {"unclean_leader_election": True}),
+        (PAIR_OF_MIN_2, (0, 0, 1, 0), {"acks": "1"}),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_was_acknowledged_is_lost_without_a_mechanism(sizes, faults, variant):
+    assert ACKED in breaks(sizes, faults, **variant)
+    default = {p.name: p.default_value for p in MODEL.parameters if p.name in variant}
+    assert ACKED not in breaks(sizes, faults, **default)
+
+
+def after(params, *steps):
+    """The state after these actions, each given with an instance."""
+    state = MODEL.initial(params, 0)
+    for name, instance in steps:
+        action = next(a for a in MODEL.actions if a.name == name)
+        assert action.enabled(state, params)[instance // 64] >> instance % 64 & 1, name
+        state = action.apply(state, params, instance, 0)
+    return state
+
+
+def enabled(state, params, name):
+    return next(a for a in MODEL.actions if a.name == name).enabled(state, params)[0]
+
+
+FETCH = ("send_fetch_request", "receive_fetch_request", "receive_fetch_response")
+
+
+@pytest.mark.parametrize(("semantics", "joins"), [("kafka", 6 * 0 + 1), ("specification", 6 * 0 + 0)])
+def test_a_healthy_follower_joins_the_isr_although_another_one_may_not(semantics, joins):
+    """Brokers 1 and 2, counted from 0, are out of the ISR and have both caught up, but broker 2 is fenced. The
+    specification has the leader ask for both at once, which is refused for as long as broker 2 is fenced."""
+    sizes = {"brokers": 3, "replication_factor": 3, "min_isr": 1, "init_isr": 1, "values": 1}
+    params = params_of(MODEL, **sizes, max_lossy_shutdowns=0, semantics=semantics)
+    caught_up = [(name, 6 * follower) for follower in (1, 2) for name in FETCH]
+    state = after(params, *caught_up, ("unfence_broker", 1))
+    assert enabled(state, params, "send_alter_partition_request") == 1 << joins
+    state = after(
+        params,
+        *caught_up,
+        ("unfence_broker", 1),
+        ("send_alter_partition_request", joins),
+        ("receive_alter_partition_request", 6 * 1),
+        ("receive_alter_partition_response", 0),
+    )
+    isr = spec_state(state, params).partition_metadata[0].isr
+    assert isr == ({1, 2} if semantics == "kafka" else {1})
+
+
+def test_a_broker_that_goes_down_again_while_it_registers_asks_anew():
+    params = params_of(MODEL, max_clean_shutdowns=1)
+    down, start, again = ("data_loss_shutdown", 6 * 1 + 0), ("broker_start", 1), ("no_data_loss_shutdown", 6 * 1 + 0)
+    state = after(params, down, start, again, start)
+    assert enabled(state, params, "receive_broker_reg_request") == 1 << 6 * 1 + 1
+
+
+def outage(params, name, lost):
+    """The states after an outage at once, by the broker that is fenced last; `lost`: the brokers without their logs."""
+    action, start = next(a for a in MODEL.actions if a.name == name), MODEL.initial(params, 0)
+    ends = {}
+    for last in range(params.brokers):
+        if action.enabled(start, params)[0] >> last & 1:
+            ends[last] = action.apply(start, params, last, lost & action.sends(start, params, last))
+    return ends
+
+
+@pytest.mark.parametrize("version", ["kip966", "v3_5"])
+def test_the_broker_that_is_fenced_last_in_an_outage_is_the_one_that_may_lead_again(version):
+    """As of 3.5 it is the last member of the ISR; with ELR it is the last known leader, and the ELR has the rest."""
+    sizes = {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 1}
+    params = params_of(MODEL, **sizes, max_lossy_shutdowns=0, max_outages=1, version=version)
+    for last, state in outage(params, "cluster_loses_power", 0b101).items():
+        con = spec_state(state, params).con_partition_metadata
+        assert (con.leader, state.running, state.dirty) == (None, 0, 0b101)
+        assert con.isr == (set() if version == "kip966" else {last + 1})
+        assert con.last_known_elr == ({last + 1} if version == "kip966" else set())
+        assert len(con.elr) == (2 if version == "kip966" else 0)
+
+
+def test_a_zone_is_every_so_manieth_broker_and_the_others_go_on():
+    sizes = {"brokers": 4, "replication_factor": 4, "min_isr": 1, "init_isr": 4, "values": 1, "zones": 2}
+    params = params_of(MODEL, **sizes, max_lossy_shutdowns=0, max_zone_outages=1)
+    ends = outage(params, "zone_loses_power", 0b0101)
+    assert list(ends) == [0, 2]
+    for state in ends.values():
+        assert (state.running, state.dirty) == (0b1010, 0b0101)
+        assert spec_state(state, params).con_partition_metadata.isr == {2, 4}
+
+
+def test_outages_that_there_is_no_room_for_are_refused():
+    file: dict[str, Any] = {"protocol": "kraft", "model": dict(zip(SIZES, TRIO, strict=True))}
+    assert build(file | {"faults": {"max_outages": 2, "p_lost_in_outage": 0.1}}, "fits.toml")
+    with pytest.raises(
+        ConfigError, match=r"faults\.max_lossy_shutdowns = 0: fewer shutdowns in all: there is room for 8"
+    ):
+        build(file | {"faults": {"max_outages": 3}}, "many.toml")
+    with pytest.raises(ConfigError, match=r"faults\.max_zone_outages = 1: 0 without zones"):
+        build(file | {"faults": {"max_zone_outages": 1}}, "zones.toml")
+
+
+def test_values_of_the_tests_are_kafkas_unless_they_say_otherwise():
+    assert values_of(MODEL)["semantics"] == "kafka"
