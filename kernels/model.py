@@ -50,6 +50,8 @@ class Action(NamedTuple):
     needs: str = ""
     """The parameter without which it never happens (0 or off); its rate plays no part then. For an action that the
     model got after its version: where that is off, runs and identities are what they were."""
+    interval_ms: str = ""
+    """The setting of a cluster, in milliseconds, that its rate is one over; files may give that instead."""
 
 
 class Invariant(NamedTuple):
@@ -80,6 +82,8 @@ class Parameter(NamedTuple):
     """The parameter whose value it has where a file gives none; such a point is the one with that value given."""
     repair: bool = False
     """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
+    called: str = ""
+    """The cluster's own name of it, which files may use as well."""
     later: bool = False
     """The model got it after its version: where it has its default, points are what they were, and so is their
     identity."""

@@ -16,6 +16,8 @@ ANY_LOSS = "data loss"
 _SHORT = {
     "model.ensemble_size": "E",
     "model.write_quorum": "WQ",
+    "model.min_isr": "min.insync.replicas",
+    "variant.unclean_leader_election": "unclean.leader.election.enable",
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }

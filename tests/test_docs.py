@@ -9,7 +9,7 @@ from quorisk.analysis.rates import metrics
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
 from quorisk.kernels.protocols import evidence, rates, registry
-from quorisk.kernels.protocols.settings import table
+from quorisk.kernels.protocols.settings import back, table
 from tests.support import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -47,7 +47,12 @@ def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster)
     keys = {f"{p.table}.{p.name}" for p in model.parameters} | {f"rates.{action.name}" for action in model.actions}
     named = {key for each in settings for key in re.findall(r"`(\w+\.\w+)`", each.key)}
     assert named
-    assert named <= keys
+    assert named <= keys | {f"faults.{each.name}" for each in model.probabilities} | {"latency.cut_ms"}
+
+
+def test_the_settings_of_kafka_are_listed_the_other_way_too():
+    page = (ROOT / "docs" / "settings.md").read_text()
+    assert back(registry.settings("kraft"), registry.load("kraft"), "Kafka") in page
 
 
 def test_the_page_of_rates_has_the_metrics_that_are_read_and_the_keys_that_follow():

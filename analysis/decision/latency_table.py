@@ -45,6 +45,8 @@ _RANGES = {
 _MOST_SPREAD = 1e6
 """The largest p99 by its median."""
 _KEYS = ("replica", "request", "answer", "cut_ms")
+_CUT = "replica.lag.time.max.ms"
+"""What Kafka calls `cut_ms`; files may, too."""
 
 
 class LatencySettings(NamedTuple):
@@ -59,6 +61,10 @@ class LatencySettings(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     """Returns the settings of a table [latency] of a file in `folder`. Raises ConfigError."""
+    if _CUT in table:
+        if "cut_ms" in table:
+            raise ConfigError(f"latency.{_CUT} = {show(table[_CUT])}: the same as cut_ms, which is there, too")
+        table = {"cut_ms" if key == _CUT else key: value for key, value in table.items()}
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")

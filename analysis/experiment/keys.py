@@ -51,6 +51,8 @@ class Key(NamedTuple):
     """RATE, PROBABILITY or PER_YEAR if a file may say how well it is known."""
     follows: str = ""
     """The key whose value it has if the file gives none."""
+    called: str = ""
+    """A cluster's own name of it, which a file may use as well: of a rate, the interval in milliseconds."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
@@ -102,9 +104,18 @@ def quantity(bare: Kind, parse: Callable[[str], Fraction], example: str) -> Kind
 def choice(names: tuple[str, ...], note: str = "") -> Kind:
     """Returns the kind of these names."""
     allowed = f"one of {', '.join(show(name) for name in names)}{note}"
-    return Kind(str, allowed, lambda v: v if isinstance(v, str) and v in names else None)
+    bare = lambda v: str(v) if type(v) is int else v  # noqa: E731  acks = 1
+    return Kind(str, allowed, lambda v: bare(v) if isinstance(bare(v), str) and bare(v) in names else None)
 
 
+def _per_second(interval_ms: object) -> Fraction | None:
+    """The rate of what happens once in so many milliseconds; None if that is no time."""
+    if isinstance(interval_ms, bool) or not isinstance(interval_ms, int | float) or not 1e-3 <= interval_ms <= 1e15:
+        return None
+    return 1000 / Fraction(str(interval_ms))
+
+
+INTERVAL = Kind(float, "a number of milliseconds, from 0.001 to 1e15", _per_second)
 SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else None)
 
 
@@ -129,7 +140,7 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True, figure=PROBABILITY),
         *(Key(f"faults.{probability.name}", p, 0.0, True, figure=PROBABILITY) for probability in model.probabilities),
-        *(Key(f"rates.{action.name}", rate, 1.0, True, True, RATE) for action in model.actions),
+        *(Key(f"rates.{action.name}", rate, 1.0, True, True, RATE, action.interval_ms) for action in model.actions),
         Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),
         Key("run.lifetime", time, math.inf, True, True),
@@ -151,21 +162,26 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
 
 
 def _parameter_key(parameter: Parameter) -> Key:
-    name = f"{parameter.table}.{parameter.name}"
     match parameter.allowed:
         case None:
-            return Key(name, SWITCH, parameter.default_value, True)
+            kind = SWITCH
         case (int(low), int(high)):
-            follows = f"{parameter.table}.{parameter.follows}" if parameter.follows else ""
-            return Key(name, integer(low, high), parameter.default_value, True, follows=follows)
+            kind = integer(low, high)
         case names:
-            return Key(name, choice(names), parameter.default_value, True)
+            kind = choice(names)
+    follows = f"{parameter.table}.{parameter.follows}" if parameter.follows else ""
+    name, default = f"{parameter.table}.{parameter.name}", parameter.default_value
+    return Key(name, kind, default, True, follows=follows, called=parameter.called)
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:
-    """Returns the key of a dotted name, or of a last part that only one key has. Raises ConfigError."""
+    """Returns the key of a dotted name, of a last part that only one key has, or of a cluster's own name, which reads
+    what clusters have there. Raises ConfigError."""
     if name in keys:
         return keys[name]
+    for key in keys.values():
+        if key.called and name in (key.called, f"{key.name.partition('.')[0]}.{key.called}"):
+            return key._replace(kind=INTERVAL) if key.timed else key
     same = [key for key in keys if key.partition(".")[2] == name]
     if len(same) > 1:
         raise ConfigError(f"{show_key(name)} may be {' or '.join(same)}; write the dotted name")

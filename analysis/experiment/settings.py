@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import scenarios, where
-from quorisk.analysis.experiment.keys import Key, find, show, show_key, toml_value
+from quorisk.analysis.experiment.keys import INTERVAL, Key, find, show, show_key, toml_value
 from quorisk.analysis.experiment.known import Stated, is_stated, stated
 from quorisk.analysis.experiment.tables import READERS
 from quorisk.analysis.statistics.known import Known
@@ -45,7 +45,7 @@ def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, A
         if not isinstance(content, dict):
             raise ConfigError(f"{table} = {show(content)}: a table, [{table}]")
         if table not in READERS:
-            dotted = _dotted(content) if table in ("grid", "scenarios") else content.items()
+            dotted = _dotted(content) if table in ("grid", "scenarios") else _opened(table, content, keys)
             flat |= {f"{table}.{key}": value for key, value in dotted}
     return flat
 
@@ -55,6 +55,15 @@ def _dotted(table: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict) and not is_stated(value):
             yield from ((f"{key}.{inner}", v) for inner, v in _dotted(value))
+        else:
+            yield key, value
+
+
+def _opened(table: str, content: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterable[tuple[str, Any]]:
+    """Keys and values of a table; a cluster's own name, such as min.insync.replicas, is read as tables inside it."""
+    for key, value in content.items():
+        if isinstance(value, dict) and f"{table}.{key}" not in keys and not is_stated(value):
+            yield from _dotted({key: value})
         else:
             yield key, value
 
@@ -105,7 +114,9 @@ def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, A
         if not equals or not name or not text:
             raise ConfigError(f"`overrides` {show(override)}: written as section.key=value")
         value = text if is_text(text) else toml_value(text)
-        name = name if name.startswith(("grid.", "scenarios.")) else _find(name, value, keys).name
+        if not name.startswith(("grid.", "scenarios.")):
+            key = _find(name, value, keys)
+            name = f"rates.{key.called}" if key.kind is INTERVAL else key.name
         flat.pop(name, None)  # the last one counts, also against a list of the same key in between
         flat[name] = value
     return flat
@@ -157,9 +168,12 @@ def check(
             elif name.startswith("scenarios."):
                 _keep(settings.known, *scenarios.take(name, value, keys, settings.scenarios))
             else:
-                settings.values[name] = _keep(settings.known, name, stated(_find(name, value, keys), value))
+                key = _find(name, value, keys)
+                if source is file and key.name != name and key.name in file:
+                    raise ConfigError(f"{show_key(name)} = {show(value)}: the same as {key.name}, which is there, too")
+                settings.values[key.name] = _keep(settings.known, key.name, stated(key, value))
                 if source is picks_first:
-                    settings.grid.pop(name, None)
+                    settings.grid.pop(key.name, None)
     _check_apart(settings)
     return settings
 

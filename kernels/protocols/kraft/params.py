@@ -42,8 +42,16 @@ class Params(NamedTuple):
 
 PARAMETERS = (
     Parameter("brokers", "model", (1, MAX_BROKERS), "brokers; those beyond the replicas join by reassignment"),
-    Parameter("replication_factor", "model", (1, MAX_BROKERS), "replicas of the partition"),
-    Parameter("min_isr", "model", (1, MAX_BROKERS), "min.insync.replicas"),
+    Parameter(
+        "replication_factor", "model", (1, MAX_BROKERS), "replicas of the partition", called="replication.factor"
+    ),
+    Parameter(
+        "min_isr",
+        "model",
+        (1, MAX_BROKERS),
+        "members that the ISR needs for writes with acks=all",
+        called="min.insync.replicas",
+    ),
     Parameter(
         "init_isr",
         "model",
@@ -69,8 +77,8 @@ PARAMETERS = (
         "semantics",
         "variant",
         ("kafka", "specification"),
-        "what Apache Kafka does where the specifications have it otherwise, or their text to the letter: docs/concepts.md "
-        "lists the differences",
+        "what Apache Kafka does where the specifications have it otherwise, or their text to the letter: "
+        "docs/concepts.md lists the differences",
     ),
     Parameter(
         "version",
@@ -108,8 +116,8 @@ PARAMETERS = (
         "min_isr_to_commit",
         "variant",
         None,
-        "the high watermark moves only while the ISR has min_isr members, as from Kafka 3.7 on (off: whatever its size, "
-        "as in v3_5's specification)",
+        "the high watermark moves only while the ISR has min_isr members, as from Kafka 3.7 on (off: whatever its "
+        "size, as in v3_5's specification)",
     ),
     Parameter(
         "fence_fetches",
@@ -146,8 +154,9 @@ PARAMETERS = (
         "unclean_leader_election",
         "variant",
         None,
-        "unclean.leader.election.enable: any replica that is up may lead if nobody else can; beyond the specs",
+        "any replica that is up may lead if nobody else can; beyond the specs",
         default=False,
+        called="unclean.leader.election.enable",
     ),
     Parameter(
         "acks",
@@ -213,8 +222,8 @@ CONDITIONS = (
     Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),
     Condition(
         "max_lossy_shutdowns",
-        f"fewer shutdowns in all: there is room for {MAX_STARTS}, those of max_clean_shutdowns among them, one for each "
-        "broker in an outage, and one for each broker of a zone in a zone outage",
+        f"fewer shutdowns in all: there is room for {MAX_STARTS}, those of max_clean_shutdowns among them, one for "
+        "each broker in an outage, and one for each broker of a zone in a zone outage",
         lambda v: most_shutdowns(v) <= MAX_STARTS,
     ),
     Condition(

@@ -3,26 +3,38 @@
 from quorisk.kernels.protocols.settings import Setting
 
 SETTINGS = (
-    Setting("`replication.factor`", "`model.replication_factor`", "1 to 5"),
-    Setting("`min.insync.replicas`", "`model.min_isr`", "also the size that ISR and ELR together are to keep"),
+    Setting("`replication.factor`", "`model.replication_factor`", "1 to 5; files may use Kafka's name"),
     Setting(
-        "`acks=all`, `acks=1`", "`variant.acks`", 'with `"1"` a record counts as acknowledged once its leader has it'
+        "`min.insync.replicas`",
+        "`model.min_isr`",
+        "also the size that ISR and ELR together are to keep; files may use Kafka's name",
+    ),
+    Setting(
+        "`acks=all`, `acks=1`",
+        "`variant.acks`",
+        '`"all"` or `1`; with 1 a record counts as acknowledged once its leader has it, whatever the ISR is',
     ),
     Setting("`acks=0`", "not modelled", "nothing is ever acknowledged, so nothing acknowledged can be lost"),
     Setting(
         "`unclean.leader.election.enable`",
         "`variant.unclean_leader_election`",
-        "any unfenced replica may lead if nobody else can",
+        "any unfenced replica may lead if nobody else can; files may use Kafka's name",
     ),
     Setting(
         "`eligible.leader.replicas.version`",
         "`variant.version`",
-        '1, the default from 4.1 on: `"kip966"`; 0, and older brokers: `"v3_5"`',
+        '1, the default of clusters created with 4.1 or later: `"kip966"`; 0, and so clusters that were upgraded until '
+        'somebody turns it on: `"v3_5"`',
     ),
     Setting(
-        "`unclean.recovery.strategy` (the last known ELR, by longest log)",
+        "last known leader (with ELR, once ISR and ELR are empty)",
+        "`variant.last_known_leader`",
+        "on, as in Kafka 4: it leads again once it is back, whatever it lost",
+    ),
+    Setting(
+        "`unclean.recovery.strategy` (by longest log)",
         "not modelled",
-        "`unclean_leader_election` takes any replica",
+        "Kafka has not got it yet; `unclean_leader_election` takes any replica",
     ),
     Setting(
         "`log.flush.interval.messages`, `log.flush.interval.ms`",
@@ -32,17 +44,32 @@ SETTINGS = (
     ),
     Setting(
         "`broker.session.timeout.ms`",
-        "`rates.fence_broker`",
-        "how often a running broker misses it; a broker that goes down is fenced at once",
+        "`rates.fence_broker`, `faults.max_fencings`",
+        "how often a running broker is silent for longer, which the setting does not tell; one that goes down is "
+        "fenced at once",
     ),
-    Setting("`broker.heartbeat.interval.ms`", "`rates.unfence_broker`"),
-    Setting("`replica.lag.time.max.ms`", "`rates.leader_shrink_isr`", "how often followers lag for longer than that"),
+    Setting(
+        "`broker.heartbeat.interval.ms`",
+        "`rates.unfence_broker`",
+        "the rate is one over it; files may give `broker.heartbeat.interval.ms = 2000` in `[rates]` instead",
+    ),
+    Setting(
+        "`replica.lag.time.max.ms`",
+        "`rates.leader_shrink_isr`, `faults.max_isr_shrinks`, `latency.cut_ms`",
+        "how often followers lag for longer than that, which the setting does not tell; in `[latency]`, how long a "
+        "write waits for one that lags: files may use Kafka's name there",
+    ),
     Setting("`replica.fetch.wait.max.ms`", "`rates.send_fetch_request`", "fetches do not wait for new records"),
     Setting("`enable.idempotence`, `retries`", "not modelled", "a record is written once; producers do not retry"),
     Setting(
         "`broker.rack`, replica placement",
-        "not modelled",
-        "brokers fail one at a time",
+        "`model.zones`, `rates.zone_loses_power`, `faults.max_zone_outages`",
+        "broker b is in zone b mod zones: replicas are spread as evenly as can be",
+    ),
+    Setting(
+        "a power outage",
+        "`rates.cluster_loses_power`, `faults.max_outages`, `faults.p_lost_in_outage`",
+        "all brokers at one instant, each without its log with that probability",
     ),
     Setting(
         "controller quorum (`controller.quorum.voters`)",

@@ -7,6 +7,7 @@ import pytest
 
 from quorisk.analysis.experiment.config import Experiment, load
 from quorisk.analysis.experiment.identity import canonical_parameters, point_id
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
 from tests.support import ROOT
@@ -148,3 +149,55 @@ def test_a_condition_may_add_a_number_to_a_key(read):
         (4, 3, 2),
         (4, 3, 3),
     ]
+
+
+KAFKA = """
+protocol = "kraft"
+[model]
+brokers = 2
+replication.factor = 2
+min.insync.replicas = 2
+values = 1
+[variant]
+unclean.leader.election.enable = true
+acks = 1
+"""
+
+
+def test_a_file_may_use_kafkas_own_names(read):
+    """Written as dotted keys or in quotes, in overrides and in the grid; of a rate, the interval in milliseconds."""
+    ours = 'protocol = "kraft"\n[model]\nbrokers = 2\nreplication_factor = 2\nmin_isr = 2\nvalues = 1\n'
+    ours += '[variant]\nunclean_leader_election = true\nacks = "1"\n'
+    assert read(KAFKA).points[0].point_id == read(ours).points[0].point_id
+    assert read(KAFKA, "min.insync.replicas=1").points == read(ours, "min_isr=1").points
+    heartbeat = '[rates]\n"broker.heartbeat.interval.ms" = 2000\n'
+    rates = '"1 / 2 s"', '"1 / 4 s"'
+    rest = "[rates]\nunfence_broker = {}\n"
+    timed = "".join(f'{name} = "1 / s"\n' for name in _others(read(ours), "unfence_broker"))
+    assert read(KAFKA + heartbeat + timed).points == read(ours + rest.format(rates[0]) + timed).points
+    later = read(KAFKA + heartbeat + timed, "broker.heartbeat.interval.ms=4000").points
+    assert later == read(ours + rest.format(rates[1]) + timed).points
+    swept = read(KAFKA + '[grid]\n"min.insync.replicas" = [1, 2]\n')
+    assert values(swept, "model.min_isr") == [(1,), (2,)]
+
+
+def _others(experiment, name):
+    return [action.name for action in experiment.model.actions if action.name != name]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("[rates]\nbroker.heartbeat.interval.ms = 0\n", r"rates\.unfence_broker = 0: a number of milliseconds"),
+        ('[rates]\nbroker.heartbeat.interval.ms = "2 s"\n', r"unfence_broker = \"2 s\": a number of milliseconds"),
+        ("[model.min]\nisr = 2\n", r"there is no key model\.min\.isr"),
+    ],
+)
+def test_kafkas_names_are_checked_as_ours_are(read, more, said):
+    with pytest.raises(ConfigError, match=said):
+        read(KAFKA.replace("min.insync", "min_isr = 2 #") + more)
+
+
+def test_a_key_may_not_be_given_under_both_names(read):
+    with pytest.raises(ConfigError, match=r"min\.insync\.replicas = 2: the same as model\.min_isr"):
+        read(KAFKA.replace("values = 1", "values = 1\nmin_isr = 2"))
