@@ -1,0 +1,164 @@
+"""What a cluster loses, by strata: solved, sampled as shares of bounds, and the rest bounded. Rare or not."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from quorisk.analysis.cluster.figures import Cause, Figure, Losses
+from quorisk.analysis.cluster.hazard import Rates, p_any
+from quorisk.analysis.cluster.sizes import at_least, quantiles
+from quorisk.analysis.statistics.bounded import bernstein
+from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
+from quorisk.kernels.cluster.draws import SHARES
+from quorisk.kernels.cluster.setting import CAUSES, THIN, Cluster
+from quorisk.kernels.cluster.shares import (
+    LATE,
+    NOT_FIRST,
+    SHARE,
+    SHARE_SQUARED,
+    Shares,
+    draw,
+)
+from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, no_sizes
+from quorisk.kernels.cluster.strata import Strata, strata
+
+METHOD = "strata"
+PILOT, LEAST, MOST = 1 << 12, 1 << 14, 1 << 20
+"""Draws: to see how many are needed, and how many there are at least and at most."""
+PRECISION = 1e-3
+"""Half-width of an interval, relative to the figure, for which draws are made."""
+
+
+class Draws(NamedTuple):
+    """What draws are made with."""
+
+    seed: int
+    threads: int
+    progress: Callable[[int], None] | None = None
+    """Called with the number of draws that were made since its last call."""
+
+
+class Rate(NamedTuple):
+    """A rate a year, and what it is made of."""
+
+    value: float
+    low: float
+    high: float
+    found: Strata
+    sampled: Shares
+    off: float
+    """How far off it is at most because of ticks that were taken for too old to matter."""
+
+
+def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
+    """Returns what a cluster loses."""
+    each = (1.0 + confidence) / 2.0  # P(any) needs two intervals
+    incidents = _rate(cluster, INCIDENTS, each, draws, SHARES)
+    entries = _rate(cluster, ENTRIES, confidence, draws, SHARES + 2)
+    solved = _again(cluster, incidents.found, draws, SHARES + 4)
+    rates = _with_first(incidents, solved, each)
+    sizes, independent = _sizes(incidents, solved)
+    in_entries, in_ledgers = (
+        quantiles(sizes.weight[i], sizes.largest[i], independent, confidence) for i in (IN_ENTRIES, IN_LEDGERS)
+    )
+    return Losses(
+        _figure(p_any(rates)),
+        _figure(p_any(rates, 10.0)),
+        _figure(incidents[:3]),
+        _figure(entries[:3]),
+        in_entries,
+        in_ledgers,
+        dict(_by_cause(incidents, solved, each)),
+        at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], incidents.value),
+    )
+
+
+def _figure(ends: Sequence[float]) -> Figure:
+    value, low, high = ends
+    return Figure(value, low, high, METHOD)
+
+
+def _rate(cluster: Cluster, what: str, confidence: float, draws: Draws, purpose: int) -> Rate:
+    found = strata(cluster, what)
+    pilot = draw(cluster, found, what, False, PILOT, draws.seed, purpose, draws.threads, draws.progress)
+    num = _needed(found, pilot)
+    sampled = draw(cluster, found, what, False, num, draws.seed, purpose + 1, draws.threads, draws.progress)
+    value, low, high, off = found.solved, 0.0, 0.0, found.off
+    if num:
+        low, high = _ends(sampled, SHARE, confidence)
+        off += sampled.late * _ends(sampled, LATE, confidence)[1]
+        value += sampled.whole * sampled.sums[SHARE] / num
+    least = max(0.0, found.solved + low - off)
+    return Rate(value, least, found.solved + high + found.left_out + off, found, sampled, off)
+
+
+def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
+    """An interval of what is summed up with its squares after it, as a rate a year."""
+    low, high = bernstein(part.sums[what], part.sums[what + 1], part.draws, confidence)
+    return part.whole * low, part.whole * high
+
+
+def _needed(found: Strata, pilot: Shares) -> int:
+    """How many draws the precision takes, by others."""
+    if not pilot.draws:
+        return 0
+    mean = pilot.sums[SHARE] / pilot.draws
+    spread = math.sqrt(max(0.0, pilot.sums[SHARE_SQUARED] / pilot.draws - mean * mean))
+    wanted = PRECISION * (found.solved + pilot.whole * mean)
+    return int(min(max((3.0 * pilot.whole * spread / wanted) ** 2, LEAST), MOST)) if wanted > 0.0 else MOST
+
+
+def _again(cluster: Cluster, found: Strata, draws: Draws, purpose: int) -> Shares:
+    """Draws of the strata that are solved: for how much is lost, and whether it is the first time."""
+    whole = sum(row.weight * row.bound for row in found.rows if not math.isnan(row.value))
+    num = int(min(max(10.0 / PRECISION * whole / found.solved, LEAST), MOST)) if found.solved else 0
+    return draw(cluster, found, INCIDENTS, True, num, draws.seed, purpose, draws.threads, draws.progress)
+
+
+def _with_first(incidents: Rate, solved: Shares, confidence: float) -> Rates:
+    """The rates of all incidents and of first ones, which follow none within the memory."""
+    value = low = high = 0.0
+    for part in filter(lambda part: part.draws, (incidents.sampled, solved)):
+        ends = _ends(part, NOT_FIRST, (1.0 + confidence) / 2.0)
+        value += part.whole * part.sums[NOT_FIRST] / part.draws
+        low, high = low + ends[0], high + ends[1]
+    first = (incidents.value - value, max(0.0, incidents.low - high), incidents.high - low)
+    return Rates(incidents[:3], first, incidents.found.memory, incidents.off)
+
+
+def _sizes(incidents: Rate, solved: Shares) -> tuple[Sizes, float]:
+    """Sizes of all incidents, and how many independent ones they are worth."""
+    sizes, total, squares = no_sizes(), 0.0, 0.0
+    for part, rate in ((incidents.sampled, incidents.value - incidents.found.solved), (solved, incidents.found.solved)):
+        if part.draws and part.sums[SHARE] > 0.0:
+            times = rate / part.sums[SHARE]
+            sizes.add(part.sizes, times)
+            total += rate
+            squares += times * times * part.sums[SHARE_SQUARED]
+    return sizes, total * total / squares if squares else 0.0
+
+
+def _by_cause(incidents: Rate, solved: Shares, confidence: float) -> Iterator[tuple[str, Cause]]:
+    part, found = incidents.sampled, incidents.found
+    for number, name in enumerate(CAUSES):
+        value, low, high = _solved_by(number, found, solved, confidence)
+        if part.draws:
+            total, squares = part.by_cause[number]
+            ends = bernstein(total, squares, part.draws, confidence)
+            value += part.whole * total / part.draws
+            low, high = low + part.whole * ends[0], high + part.whole * ends[1]
+        # causes that cannot be are known to be none
+        figure = Figure(value, low, min(high + found.left_out, incidents.high) if value else 0.0, METHOD)
+        yield name, Cause(figure, value / incidents.value if incidents.value else 0.0)
+
+
+def _solved_by(number: int, found: Strata, solved: Shares, confidence: float) -> tuple[float, float, float]:
+    """What the strata that are solved put down to a cause: their ticks say it, but for what thin entries have of it."""
+    if not solved.by_cause[CAUSES.index(THIN), 0]:
+        rows = (row for row in found.rows if not math.isnan(row.value) and found.now[row.now].cause == CAUSES[number])
+        value = sum(row.weight * row.value for row in rows)
+        return value, value, value
+    total, squares = solved.by_cause[number]
+    low, high = bernstein(total, squares, solved.draws, confidence)
+    times = found.solved / solved.sums[SHARE]
+    return times * total, times * solved.draws * low, times * solved.draws * high

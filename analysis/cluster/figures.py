@@ -1,0 +1,50 @@
+"""What is said of a cluster: each figure with an interval and the method by which it came."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+class Figure(NamedTuple):
+    """A number a year, or a probability."""
+
+    value: float
+    low: float
+    high: float
+    method: str
+
+
+class Size(NamedTuple):
+    """A quantile of how much an incident loses."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Cause(NamedTuple):
+    """What incidents are put down to."""
+
+    incidents: Figure
+    """A year."""
+    share: float
+    """Of all incidents."""
+
+
+class Losses(NamedTuple):
+    """What a cluster loses, found one way or the other."""
+
+    p_any: Figure
+    """P(anything is lost in a year)."""
+    p_any_in_ten_years: Figure
+    incidents: Figure
+    """A year."""
+    entries: Figure
+    """Expected, a year."""
+    in_entries: Mapping[str, Size]
+    """How much an incident loses, by QUANTILES; none if nothing is known of it."""
+    in_ledgers: Mapping[str, Size]
+    by_cause: Mapping[str, Cause]
+    at_least: Mapping[float, float]
+    """How often so many entries or more are lost at once, a year, in powers of ten."""

@@ -1,0 +1,53 @@
+"""What a cluster loses, by years of it at random: what strata cannot tell, and what is frequent."""
+
+import math
+
+from scipy.special import ndtri
+
+from quorisk.analysis.cluster.figures import Cause, Figure, Losses
+from quorisk.analysis.cluster.sizes import at_least, quantiles
+from quorisk.analysis.statistics.bounded import bernstein
+from quorisk.kernels.cluster.setting import CAUSES, Cluster
+from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally
+
+METHOD = "sampled years"
+
+
+def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
+    """Returns what years add up to. P(any) has an interval that holds whatever its distribution; the means of incidents
+    and entries have those of the normal approximation, and where nothing was lost what P(any) allows."""
+    sums = [each * UNIT for each in tally.sums]
+    low, high = bernstein(sums[ANY], sums[ANY + 1], tally.years, confidence)
+    ten, ten_low, ten_high = (1.0 - (1.0 - p) ** 10 if p > 1e-9 else 10.0 * p for p in (tally.mean(ANY), low, high))
+    incidents = _mean(tally, sums, INCIDENTS, confidence, high)
+    seen = tally.mean(INCIDENTS) ** 2 * tally.years**2
+    independent = seen / sums[INCIDENTS + 1] if sums[INCIDENTS + 1] else 0.0
+    in_entries, in_ledgers = (
+        quantiles(tally.weight[i], tally.largest[i], independent, confidence) for i in (IN_ENTRIES, IN_LEDGERS)
+    )
+    by_cause = [_mean(tally, sums, BY_CAUSE + 2 * i, confidence, high) for i in range(len(CAUSES))]
+    total = sum(figure.value for figure in by_cause) or 1.0
+    return Losses(
+        Figure(tally.mean(ANY), low, high, METHOD),
+        Figure(ten, ten_low, ten_high, METHOD),
+        incidents,
+        _scaled(_mean(tally, sums, ENTRIES, confidence, high), cluster.entries),
+        in_entries,
+        in_ledgers,
+        {cause: Cause(each, each.value / total) for cause, each in zip(CAUSES, by_cause, strict=True)},
+        at_least(tally.weight[IN_ENTRIES] * WEIGHT_UNIT, tally.largest[IN_ENTRIES], incidents.value),
+    )
+
+
+def _mean(tally: Tally, sums: list[float], what: int, confidence: float, unseen: float) -> Figure:
+    mean = tally.mean(what)
+    if mean == 0.0:
+        return Figure(0.0, 0.0, unseen, METHOD)
+    variance = max(0.0, sums[what + 1] / tally.years - mean * mean)
+    off = float(ndtri((1.0 + confidence) / 2.0)) * math.sqrt(variance / tally.years)
+    return Figure(mean, max(0.0, mean - off), mean + off, METHOD)
+
+
+def _scaled(figure: Figure, times: float) -> Figure:
+    return Figure(figure.value * times, figure.low * times, figure.high * times, figure.method)

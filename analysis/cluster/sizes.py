@@ -1,0 +1,45 @@
+"""Quantiles of how much incidents lose, and how often they lose so much, from weighted bins."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import ndtri
+
+from quorisk.analysis.cluster.figures import QUANTILES, Size
+
+
+def quantiles(weight: np.ndarray, largest: np.ndarray, independent: float, confidence: float) -> dict[str, Size]:
+    """Returns the quantiles of sizes, counted by weight in bins whose largest sizes are given; none without any weight.
+
+    The interval is that of the normal approximation, for what is worth as much as so many `independent` sizes.
+    """
+    total, found = float(weight.sum()), np.flatnonzero(weight)
+    if total <= 0.0:
+        return {}
+    below, sizes = np.cumsum(weight[found]) / total, largest[found]
+    z = float(ndtri((1.0 + confidence) / 2.0))
+
+    def at(q: float) -> float:
+        return float(sizes[min(int(np.searchsorted(below, q * (1.0 - 1e-12))), len(sizes) - 1)])
+
+    result = {}
+    for name, q in QUANTILES.items():
+        off = z * math.sqrt(q * (1.0 - q) / max(independent, 1.0))
+        result[name] = Size(at(q), at(max(q - off, 0.0)), at(min(q + off, 1.0)))
+    return result
+
+
+def at_least(weight: np.ndarray, largest: np.ndarray, incidents: float) -> Mapping[float, float]:
+    """Returns how often a year incidents lose so much or more, for powers of ten up to the first that none reaches."""
+    total = float(weight.sum())
+    if total <= 0.0:
+        return {}
+    table: dict[float, float] = {}
+    most = float(largest.max())
+    for power in range(max(0, math.ceil(math.log10(most))) + 1):
+        size = 10.0**power
+        table[size] = incidents * float(weight[largest >= size].sum()) / total
+        if table[size] == 0.0:
+            break
+    return table

@@ -1,0 +1,168 @@
+"""How much a tick can lose at most, given how many nodes are down: in closed form, and with nothing repaired."""
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from math import comb, inf, perm
+from typing import NamedTuple
+
+from quorisk.kernels.cluster import placement
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, OUTAGES, TWO_RACKS, Cluster, units
+from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
+
+INCIDENTS, ENTRIES = WHAT = ("incidents", "entries")
+"""What is asked: P(anything is lost) at a tick, or the expected number of entries."""
+
+
+class Taken(NamedTuple):
+    """Nodes that one tick took."""
+
+    rack: int
+    """The size of the rack that they are in, or ANYWHERE."""
+    lost: int
+
+
+class Unit(NamedTuple):
+    """A kind of what may be lost."""
+
+    copies: int
+    worth: float
+    """Of all of them together, if each loses one write set: how many they are, or how many entries."""
+    windows: int
+    only_now: bool
+    """Whether only what an outage of the whole cluster takes now can lose it."""
+
+
+class Bounds:
+    """The bounds of a cluster, for one of WHAT."""
+
+    def __init__(self, cluster: Cluster, what: str) -> None:
+        self.cluster, self.what = cluster, what
+        kinds = units(cluster)
+        self.units = [
+            Unit(copies, number * (entries if what == ENTRIES else 1.0), cluster.windows if i == 0 else 1, only_now)
+            for i, (copies, number, entries, only_now) in enumerate(zip(*kinds, strict=True))
+        ]
+        self.least = min(kinds.copies)
+
+    @cached_property
+    def known(self) -> Sequence[Sequence[int]]:
+        """The ensembles, if they are known one by one."""
+        return placement.catalogue(self.cluster)
+
+    @cache  # noqa: B019  # lives as long as its cluster is looked at
+    def on_a_set(self, copies: int) -> float:
+        """The most that the chance may be that so many random members of a write set are certain nodes."""
+        cluster, ensemble = self.cluster, self.cluster.ensemble_size
+        if self.known:
+            counts = [0] * cluster.nodes
+            for members in self.known:
+                for node in members:
+                    counts[node] += 1
+            return max(counts) / len(self.known) / comb(ensemble, copies)
+        total, others = placement.law_of(cluster).total, ensemble - copies
+        if placement.needs_rings(cluster):
+            return perm(cluster.nodes - copies, others) * perm(copies) / total
+        around = comb(cluster.nodes - copies, others)
+        if cluster.placement == DISTINCT_RACKS:
+            around, left = 0, dict(sorted(cluster.rack_sizes.items()))
+            for _ in range(copies):  # the others are in the largest racks that are left
+                smallest = next(size for size, number in left.items() if number > 0)
+                left[smallest] -= 1
+            around = placement.chosen(left, others)
+        return around / total / comb(ensemble, copies)
+
+    def expected_on_sets(self, copies: int) -> float:
+        """The same on average over nodes that are drawn, for each set of so many places that they take."""
+        if not self.known:
+            return self.on_a_set(copies)
+        # drawing more than one of them from the same rack is likelier than anywhere
+        racked = self.cluster.rack_outages > 0 and copies > 1
+        near = max(perm(self.cluster.nodes, copies) / self._in_a_rack(size, copies) for size in self.cluster.rack_sizes)
+        return (max(1.0, near) if racked else 1.0) / comb(self.cluster.nodes, copies)
+
+    def _in_a_rack(self, size: int, copies: int) -> float:
+        return self.cluster.rack_sizes[size] * perm(size, copies) or inf
+
+    def linear(self, moments: Sequence[float], now: Tick) -> float:
+        """The bound of what a tick loses that does not stop at 1, on average over the nodes down before.
+
+        `moments` [k]: the expected number of sets of k of them.
+        """
+        value = 0.0
+        for unit in self.units:
+            k = unit.copies
+            sets = sum(comb(now.lost, k - j) * moments[j] for j in range(k + 1))
+            if unit.only_now:
+                sets = comb(now.lost, k) if now.cause == OUTAGES else 0.0
+            value += unit.worth * unit.windows * self.expected_on_sets(k) * sets
+        return value
+
+    def capped(self, value: float) -> float:
+        """A probability is at most 1; entries may be any number."""
+        return min(1.0, value) if self.what == INCIDENTS else value
+
+    def of(self, before: Sequence[Taken], now: Tick) -> tuple[float, bool]:
+        """Returns the bound of what a tick loses after others, and whether it is one for nodes that are drawn by
+        beginning with a group that is lost (`by_groups`)."""
+        at_random = self._at_random(before, now)
+        if not self.known or at_random == 0.0:
+            return self.capped(at_random), False
+        by_groups = self._by_groups([*before, Taken(now.rack, now.lost)])
+        return min((self.capped(at_random), False), (by_groups, True))
+
+    def _at_random(self, before: Sequence[Taken], now: Tick) -> float:
+        value, outage = 0.0, now.cause == OUTAGES
+        for i, unit in enumerate(self.units):
+            if unit.only_now and not outage:
+                continue
+            earlier = [] if unit.only_now else before
+            sets = self._sets([*earlier, Taken(now.rack, now.lost)], unit.copies) - self._sets(earlier, unit.copies)
+            one_rack = now.rack != ANYWHERE and not before and self.cluster.placement == TWO_RACKS
+            if i == 0 and one_rack and not self.known:
+                continue  # no write set is in one rack
+            chance = sets * self.on_a_set(unit.copies)
+            many = unit.windows * chance
+            value += unit.worth * (many if self.what == ENTRIES else min(1.0, many))
+        return value
+
+    def _sets(self, taken: Sequence[Taken], copies: int) -> float:
+        """How many sets of so many copies these nodes hold: nodes of different ticks may be in different racks."""
+        together = self.cluster.placement == DISTINCT_RACKS and not self.known
+        if not together:
+            return float(comb(sum(each.lost for each in taken), copies))
+        sets = [1.0] + [0.0] * copies
+        for each in taken:
+            for times in [each.lost] if each.rack != ANYWHERE else [1] * each.lost:
+                sets = [1.0, *(sets[j] + times * sets[j - 1] for j in range(1, copies + 1))]
+        return sets[copies]
+
+    def _by_groups(self, taken: Sequence[Taken]) -> float:
+        """See `shares`: the ways to begin, by the least that one of them weighs in what is drawn."""
+        k, groups, places = self.least, len(self.known), sum(each.lost for each in taken)
+        subsets = comb(self.cluster.ensemble_size, k)
+        lost = sum(unit.worth * unit.windows for unit in self.units) / (groups * subsets)
+        ways = perm(places, k) * groups * subsets * self.capped(lost)
+        lightest = [1.0] + [inf] * k
+        for each in taken:
+            weights = [self.weight(each.rack, c) for c in range(min(k, each.lost) + 1)]
+            lightest = [
+                min((lightest[j - c] * weights[c] for c in range(min(j, len(weights) - 1) + 1)), default=inf)
+                for j in range(k + 1)
+            ]
+        return ways / lightest[k]
+
+    def weight(self, rack: int, count: int) -> float:
+        """One by the chance that certain nodes are at so many certain places of a tick."""
+        if rack == ANYWHERE or count == 0:
+            return float(perm(self.cluster.nodes, count))
+        return self._in_a_rack(rack, count)
+
+
+def moments_of(past: Sequence[tuple[int, float]]) -> list[float]:
+    """Returns the expected numbers of sets of 0, 1, 2, ... nodes that ticks before took, of (nodes, expected ticks)."""
+    most = MOST_COPIES + 1
+    rates = [0.0] + [sum(mean * comb(lost, j) for lost, mean in past) for j in range(1, most)]
+    sets = [1.0]
+    for j in range(1, most):  # the exponential of a power series
+        sets.append(sum(i * rates[i] * sets[j - i] for i in range(1, j + 1)) / j)
+    return sets

@@ -1,0 +1,117 @@
+"""Random numbers for years and for shares of strata: streams of Philox, each a function of (seed, number, purpose).
+
+A stream is an array of words; what it has given is counted in it, so that a draw depends on those before it in the same
+stream alone.
+"""
+
+import math
+
+import numpy as np
+
+from quorisk.kernels.engines.philox import draw_pair, multiply_high
+from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart
+
+SEED, NUMBER, PURPOSE, BLOCK, SPARE, HAS_SPARE = range(6)
+"""Words of a stream."""
+YEARS, SIZES, SHARES = 1, 2, 3
+"""Purposes; those from SHARES on are for shares."""
+_LARGE = 1e7
+"""Means from which on a binomial number is taken for its mean: it is within a thousandth of it."""
+_FEW = 1e-4
+"""Probabilities below which it is taken for a Poisson one: its variance is within this of it."""
+
+
+def new_stream() -> np.ndarray:
+    """Returns the words of a stream, which `begin` sets."""
+    return np.zeros(6, np.uint64)
+
+
+@jitable
+def begin(stream, seed, number, purpose):
+    """Sets a stream to its beginning."""
+    stream[SEED], stream[NUMBER], stream[PURPOSE] = as_uint64(seed), as_uint64(number), as_uint64(purpose)
+    stream[BLOCK], stream[HAS_SPARE] = as_uint64(0), as_uint64(0)
+
+
+@jitable_apart
+def word(stream):
+    """The next 64 bits."""
+    if stream[HAS_SPARE] != as_uint64(0):
+        stream[HAS_SPARE] = as_uint64(0)
+        return stream[SPARE]
+    first, second = draw_pair(stream[SEED], stream[NUMBER], stream[PURPOSE], stream[BLOCK])
+    stream[BLOCK] += as_uint64(1)
+    stream[SPARE], stream[HAS_SPARE] = second, as_uint64(1)
+    return first
+
+
+@jitable
+def uniform(stream):
+    """Uniform on [0, 1)."""
+    return as_int64(word(stream) >> as_uint64(11)) * 2.0**-53
+
+
+@jitable
+def below(stream, num):
+    """Uniform among 0 to num - 1."""
+    return as_int64(multiply_high(word(stream), as_uint64(num)))
+
+
+@jitable
+def exponential(stream):
+    """Exponential with mean 1."""
+    return -np.log1p(-uniform(stream))
+
+
+@jitable_apart
+def others(stream, num, first, among, chosen, at, marks):
+    """Writes `num` different ones of `first` to first + among - 1 that are not marked to `chosen` from `at` on, and
+    marks them (int64, by what may be chosen)."""
+    for i in range(at, at + num):
+        one = first + below(stream, among)
+        while marks[one]:
+            one = first + below(stream, among)
+        marks[one] = 1
+        chosen[i] = one
+
+
+@jitable_apart
+def hit(stream, num, p, at_least_one):
+    """A binomial number, a float: how many of `num` are hit that each are with probability p; if `at_least_one`, given
+    that it is not 0."""
+    if p >= 1.0:
+        return num
+    mean = num * p
+    if mean > _LARGE:
+        return np.floor(mean)
+    lowest = 1.0 if at_least_one else 0.0
+    u = uniform(stream) * (-np.expm1(num * np.log1p(-p)) if at_least_one else 1.0)
+    middle = max(lowest, np.floor(mean))
+    if p < _FEW:
+        chance, odds = math.exp(middle * np.log(max(mean, 1e-300)) - mean - math.lgamma(middle + 1.0)), 0.0
+    else:
+        odds = p / (1.0 - p)
+        ways = math.lgamma(num + 1.0) - math.lgamma(middle + 1.0) - math.lgamma(num - middle + 1.0)
+        chance = math.exp(ways + middle * np.log(p) + (num - middle) * np.log1p(-p))
+    return _from_the_middle(u, num, mean, odds, middle, chance, lowest)
+
+
+@jitable_apart
+def _from_the_middle(u, num, mean, odds, middle, chance, lowest):
+    """The number at which the probabilities of `middle`, of those beside it, and so on outwards, add up to u; Poisson
+    if there are no `odds`."""
+    u -= chance
+    low, p_low, high, p_high = middle, chance, middle, chance
+    while u > 0.0 and (low > lowest or p_high > 0.0):
+        p_high *= (num - high) / (high + 1.0) * odds if odds > 0.0 else mean / (high + 1.0)
+        high += 1.0
+        u -= p_high
+        if u <= 0.0:
+            return high
+        if low > lowest:
+            p_low *= low / ((num - low + 1.0) * odds) if odds > 0.0 else low / mean
+            low -= 1.0
+            u -= p_low
+            if u <= 0.0:
+                return low
+    return middle

@@ -1,0 +1,169 @@
+"""Ticks that are drawn by beginning with a group of nodes that is lost, where ensembles are known one by one.
+
+Of such groups there may be few, so that random nodes hold one rarely, however many are down. So some members of a
+random group are put at random places of the ticks, and the other nodes are drawn around them. A draw then counts by its
+chance without that, over its chance with it: one by the mean, over all ways to begin, of the weight of those that it
+may have begun with (Karp and Luby's estimator of a union: R. M. Karp, M. Luby, N. Madras, "Monte-Carlo approximation
+algorithms for enumeration problems", Journal of Algorithms 10 (1989) 429-448).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.cluster.draws import below
+from quorisk.kernels.cluster.ticks import ANYWHERE
+from quorisk.kernels.ops import jitable, jitable_apart
+
+
+class Places(NamedTuple):
+    """Nodes in racks, the larger racks first, and in groups."""
+
+    nodes: int
+    first: np.ndarray  # int64 by rack: its first node
+    num_large: int
+    large: int
+    """The size of the larger racks."""
+    member: np.ndarray  # int64 [group, place]
+    least: int
+    """How many of a group's nodes have to be down for a loss."""
+
+
+class Room(NamedTuple):
+    """Where a draw works."""
+
+    stream: np.ndarray  # uint64
+    kind: np.ndarray  # int64, by tick: its kind
+    old: np.ndarray  # int64, by tick: whether it is too old to matter
+    marks: np.ndarray  # int64 by node
+    subset: np.ndarray  # int64: members of a group
+    digit: np.ndarray  # int64 by member: which of the ticks that took it counts; 0 for none
+    place: np.ndarray  # int64: places of ticks that matter
+    forced: np.ndarray  # int64 by place: the node that is put there; -1 for none
+
+
+@jitable
+def _num_racks(size, places):
+    return places.num_large if size == places.large else len(places.first) - 1 - places.num_large
+
+
+@jitable_apart
+def _weight(rack, count, places):
+    """`Bounds.weight`: one by the chance that certain nodes are at so many certain places of a tick."""
+    weight, nodes = 1.0, places.nodes if rack == ANYWHERE else rack
+    for i in range(count):
+        weight *= nodes - i
+    return weight if rack == ANYWHERE or count == 0 else weight * _num_racks(rack, places)
+
+
+@jitable_apart
+def begin_with_a_group(last, places, room, history):
+    """Puts some members of a group at places of ticks that matter. Returns how many ways there are to do that; 0 if it
+    cannot be done so, as nodes of one tick are to be in several racks."""
+    num = 0
+    for i in range(last + 1):
+        for j in range(history.first[i], history.first[i + 1]):
+            if not room.old[i]:
+                room.place[num] = j
+                num += 1
+    group, size = below(room.stream, len(places.member)), places.member.shape[1]
+    for i in range(size):
+        room.subset[i] = i
+    num_ways = float(len(places.member))
+    for i in range(places.least):
+        other = i + below(room.stream, size - i)
+        room.subset[i], room.subset[other] = room.subset[other], room.subset[i]
+        other = i + below(room.stream, num - i)
+        room.place[i], room.place[other] = room.place[other], room.place[i]
+        room.forced[room.place[i]] = places.member[group, room.subset[i]]
+        num_ways *= (size - i) / (i + 1) * (num - i)
+    for i in range(last + 1):
+        rack = -1
+        for j in range(history.first[i], history.first[i + 1]):
+            if history.rack[i] != ANYWHERE and room.forced[j] >= 0:
+                its = np.searchsorted(places.first, room.forced[j], "right") - 1
+                if places.first[its + 1] - places.first[its] != history.rack[i] or (rack >= 0 and its != rack):
+                    return 0.0
+                rack = its
+    return num_ways
+
+
+@jitable_apart
+def ways(last, places, law, room, history, found):
+    """What was drawn by the ways to have begun with some group: each counts by `_weight`."""
+    met = 0
+    for i in range(last + 1):
+        for j in range(history.first[i], history.first[i + 1]):
+            if not room.old[i]:
+                node = history.node[j]
+                for k in range(law.first[node], law.first[node + 1]):
+                    group = law.groups[k]
+                    if found.num_down[group] == 0:
+                        found.met[met] = group
+                        met += 1
+                    found.num_down[group] += 1
+    total = 0.0
+    for i in range(met):
+        if found.num_down[found.met[i]] >= places.least:
+            total += _ways_of(found.met[i], last, places, room, history)
+        found.num_down[found.met[i]] = 0
+    return total
+
+
+@jitable_apart
+def _ways_of(group, last, places, room, history):
+    """The ways to have begun with a group: each takes some of its members, and one place of each."""
+    size, total = places.member.shape[1], 0.0
+    for m in range(size):
+        room.digit[m] = 0
+    while True:
+        total += _way(group, last, places, room, history)
+        m = 0
+        while m < size:  # the next choice of places, as an odometer turns
+            room.digit[m] += 1
+            if room.digit[m] <= _times(places.member[group, m], last, room, history):
+                break
+            room.digit[m] = 0
+            m += 1
+        if m == size:
+            return total
+
+
+@jitable_apart
+def _times(node, last, room, history):
+    """How many ticks that matter took a node."""
+    times = 0
+    for i in range(last + 1):
+        for j in range(history.first[i], history.first[i + 1]):
+            times += not room.old[i] and history.node[j] == node
+    return times
+
+
+@jitable_apart
+def _way(group, last, places, room, history):
+    """The weight of one way; 0 if it takes another number of members than are put."""
+    used = 0
+    for m in range(places.member.shape[1]):
+        used += room.digit[m] > 0
+    if used != places.least:
+        return 0.0
+    weight = 1.0
+    for i in range(last + 1):
+        count = 0
+        for m in range(places.member.shape[1]):
+            if room.digit[m] > 0:
+                count += _is_at(places.member[group, m], room.digit[m], i, last, room, history)
+        weight *= _weight(history.rack[i], count, places)
+    return weight
+
+
+@jitable_apart
+def _is_at(node, nth, tick, last, room, history):
+    """Whether the nth tick that took a node is this one."""
+    times = 0
+    for i in range(tick + 1):
+        for j in range(history.first[i], history.first[i + 1]):
+            times += not room.old[i] and history.node[j] == node
+            if times == nth:
+                return i == tick
+    return False

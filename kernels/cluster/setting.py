@@ -1,0 +1,127 @@
+"""A cluster as numbers: nodes and racks, what is stored and where, how nodes are lost and repaired. Time is in years.
+
+A *tick* is an instant at which nodes lose all that they store: one node alone, or those that do not come back from an
+outage of the whole cluster or of a rack. The copies of the b nodes that one tick takes are made anew in their place:
+each of them at t + detection_delay + b x repair_time x U, U uniform on (0, 1) and independent for each ledger. An
+*incident* is a tick at which something loses its last copy.
+"""
+
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import NamedTuple
+
+RANDOM, TWO_RACKS, DISTINCT_RACKS, COPYSETS = PLACEMENTS = ("random", "two_racks", "distinct_racks", "copysets")
+SINGLES, OUTAGES, RACK_OUTAGES, THIN = CAUSES = ("single_losses", "outages", "rack_outages", "thin_entries")
+"""What an incident is put down to: the kind of its tick; or, where that took no whole write set, thin entries."""
+MOST_COPIES = 8
+"""Of an ensemble."""
+
+
+class Thin(NamedTuple):
+    """Acknowledged entries that have fewer copies than the write quorum, on random members of their write set."""
+
+    copies: int
+    number: float
+    """How many there are at any time."""
+    heals: bool
+    """Whether their writer sees to the other copies if it lives: then only outages of the whole cluster, which take
+    writers as well, can lose them."""
+
+
+class Cluster(NamedTuple):
+    """A cluster; rates are a year's, times are in years."""
+
+    nodes: int
+    write_quorum: int
+    ensemble_size: int
+    """A ledger has one write set if it is the write quorum, else as many as it has members: neighbours on a ring."""
+    ledgers: float
+    entries_per_ledger: float
+    racks: int = 1
+    placement: str = RANDOM
+    scatter_width: int = 0
+    """Of copysets: on how many other nodes a node's copies are, at most."""
+    sets: tuple[tuple[int, ...], ...] = ()
+    """The ensembles themselves, if they are known: each ledger is on one of them, in the place of `placement`."""
+    node_loss: float = 0.0
+    """How often a node alone is lost."""
+    detection_delay: float = 0.0
+    repair_time: float = 0.0
+    """To copy what one node stores, by all that copy."""
+    outages: float = 0.0
+    p_lost_in_outage: float = 0.0
+    rack_outages: float = 0.0
+    """Of each rack."""
+    p_lost_in_rack_outage: float = 0.0
+    thin: tuple[Thin, ...] = ()
+    repair_queue: bool = False
+    """Ticks are repaired one after another, as if by one team; else at the same time, none the slower for it."""
+    lifetime_shape: float = 1.0
+    """Of a Weibull distribution: a node's hazard is node_loss on the average of its service life, and grows with the
+    node's age to the power of this less 1."""
+    service_life: float = 5.0
+    """After which a node is replaced by a new one, without a loss."""
+    batches: int = 0
+    """Of nodes of the same age; 0 if each has an age of its own."""
+
+    @property
+    def windows(self) -> int:
+        """Write sets of a ledger, each with the same share of its entries."""
+        return 1 if self.ensemble_size == self.write_quorum else self.ensemble_size
+
+    @property
+    def entries(self) -> float:
+        """All entries that are stored."""
+        return self.ledgers * self.entries_per_ledger
+
+    @property
+    def permutations(self) -> int:
+        """Of copysets: into how many permutations of the nodes the scatter width goes, rounded up."""
+        return -(-self.scatter_width // max(1, self.ensemble_size - 1))
+
+    @property
+    def rack_sizes(self) -> Mapping[int, int]:
+        """How many racks there are of each size; sizes differ by one at most."""
+        size, larger = divmod(self.nodes, self.racks)
+        return {size: self.racks - larger} | ({size + 1: larger} if larger else {})
+
+    @property
+    def is_ageing(self) -> bool:
+        """Whether a node's hazard depends on its age."""
+        return self.lifetime_shape != 1.0
+
+    def window(self, lost: int) -> float:
+        """Until all copies of a tick that took so many nodes are back, if it waits for no other."""
+        return self.detection_delay + lost * self.repair_time
+
+    def span(self, lost: int) -> float:
+        """For how long such a tick is looked at: twice its window, so that of a node that was taken it is known whether
+        it was down already; where repairs wait for each other, with the wait for others as few as lose a write set."""
+        return 2.0 * self.window(lost + (self.write_quorum - 1) * self.repair_queue)
+
+    @property
+    def rack_starts(self) -> tuple[int, ...]:
+        """The first node of each rack, the larger racks first; and the end."""
+        sizes = sorted(self.rack_sizes.items(), reverse=True)
+        return tuple(accumulate((size for size, number in sizes for _ in range(number)), initial=0))
+
+
+class Units(NamedTuple):
+    """The kinds of what is lost or kept as a whole: ledgers first, then thin entries."""
+
+    copies: tuple[int, ...]
+    number: tuple[float, ...]
+    entries: tuple[float, ...]
+    """Of a write set; of a thin entry, one."""
+    in_outages_only: tuple[bool, ...]
+
+
+def units(cluster: Cluster) -> Units:
+    """Returns the kinds of what a cluster may lose."""
+    thin = [each for each in cluster.thin if each.number > 0]
+    return Units(
+        (cluster.write_quorum, *(each.copies for each in thin)),
+        (float(cluster.ledgers), *(float(each.number) for each in thin)),
+        (cluster.entries_per_ledger / cluster.windows, *(1.0 for _ in thin)),
+        (False, *(each.heals for each in thin)),
+    )

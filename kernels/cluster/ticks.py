@@ -1,0 +1,49 @@
+"""The ticks of a cluster, by how many nodes they take and where, with their rates."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc, gammaln, xlog1py, xlogy
+
+from quorisk.kernels.cluster.setting import OUTAGES, RACK_OUTAGES, SINGLES, Cluster
+
+ANYWHERE = -1
+"""In place of a rack's size: a tick takes any nodes."""
+
+
+class Tick(NamedTuple):
+    """A kind of tick."""
+
+    cause: str
+    rack: int
+    """The size of the rack in which it takes nodes; or ANYWHERE."""
+    lost: int
+    rate: float
+    """A year."""
+
+
+def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], float]:
+    """Returns the kinds of ticks that take nodes, and the rate of those left out: outages that take so many that their
+    rate is below `negligible` of all outages."""
+    found, left_out = [], 0.0
+    if cluster.node_loss > 0:
+        found.append(Tick(SINGLES, ANYWHERE, 1, cluster.nodes * cluster.node_loss))
+    outages = [(OUTAGES, ANYWHERE, cluster.nodes, cluster.outages, cluster.p_lost_in_outage)]
+    outages += [
+        (RACK_OUTAGES, size, size, cluster.rack_outages * number, cluster.p_lost_in_rack_outage)
+        for size, number in cluster.rack_sizes.items()
+    ]
+    for cause, rack, nodes, rate, p in outages:
+        for lost in range(1, nodes + 1 if rate > 0 else 0):
+            found.append(Tick(cause, rack, lost, rate * float(p_lost(nodes, p, lost))))
+            rest = float(betainc(lost + 1, nodes - lost, p)) if lost < nodes else 0.0
+            if rest < negligible:
+                left_out += rate * rest
+                break
+    return [tick for tick in found if tick.rate > 0], left_out
+
+
+def p_lost(nodes: int, p: float, lost: "int | np.ndarray") -> "float | np.ndarray":
+    """Returns the binomial probability that so many of some nodes are lost."""
+    ways = gammaln(nodes + 1) - gammaln(np.add(lost, 1)) - gammaln(nodes - np.asarray(lost) + 1)
+    return np.exp(ways + xlogy(lost, p) + xlog1py(nodes - np.asarray(lost), -p))

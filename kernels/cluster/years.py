@@ -1,0 +1,361 @@
+"""Years of a cluster, tick by tick, at random: for what strata cannot tell, and to check them.
+
+Nodes are drawn, ledgers are not: given which nodes are down, what is lost has its chances (`fate`), and these are added
+up. A year is a function of the cluster, the seed and its number. What years add up to is counted in integers, so that
+it does not matter which years are added up where.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponential, new_stream, others, uniform
+from quorisk.kernels.cluster.fate import Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
+from quorisk.kernels.cluster.placement import law_of
+from quorisk.kernels.cluster.setting import CAUSES, OUTAGES, RACK_OUTAGES, SINGLES, THIN, Cluster, units
+from quorisk.kernels.cluster.sizes import BINS, IN_ENTRIES, IN_LEDGERS, bin_of, draw_size
+from quorisk.kernels.cluster.ticks import p_lost
+from quorisk.kernels.errors import RunError
+from quorisk.kernels.ops import jitable, jitable_apart
+
+UNIT = 2.0**-60
+"""Of sums over years."""
+WEIGHT_UNIT = 2.0**-40
+"""Of the incidents in a bin of sizes."""
+ANY, ANY_SQUARED, INCIDENTS, INCIDENTS_SQUARED, ENTRIES, ENTRIES_SQUARED, BY_CAUSE = range(7)
+"""What is summed up: P(anything is lost in the year), incidents, and entries as a part of all that are stored, each
+with its square; then so the incidents of each of CAUSES."""
+NUM_SUMS = BY_CAUSE + 2 * len(CAUSES)
+_CHUNK = 4096
+_HALF, _MOST = 2.0**30, 2.0**19
+_SINGLE, _OUTAGE, _RACK, _THIN = (CAUSES.index(cause) for cause in (SINGLES, OUTAGES, RACK_OUTAGES, THIN))
+_WARM_UP = 1e-9
+"""Chance of an outage after which repair takes longer than a year's warm-up allows for."""
+
+
+class Tally(NamedTuple):
+    """What some years add up to."""
+
+    years: int
+    sums: tuple[int, ...]
+    """In units of UNIT; see ANY and those after it."""
+    weight: np.ndarray
+    """int64 [in what, bin]: incidents by size, in units of WEIGHT_UNIT; see `sizes`."""
+    largest: np.ndarray
+    """float64 [in what, bin]: the largest size in a bin."""
+
+    def plus(self, other: "Tally") -> "Tally":
+        """Returns the tally of these years and of others."""
+        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        largest = np.maximum(self.largest, other.largest)
+        return Tally(self.years + other.years, sums, self.weight + other.weight, largest)
+
+    def mean(self, what: int) -> float:
+        """Returns a year's mean of what is summed up."""
+        return self.sums[what] * UNIT / self.years
+
+
+class Rates(NamedTuple):
+    """How often what happens, a year."""
+
+    single: float
+    outage: float
+    rack: float
+    in_outage: np.ndarray  # float64: P(at most so many nodes are lost)
+    in_large_rack: np.ndarray
+    in_small_rack: np.ndarray
+    first_of_rack: np.ndarray  # int64 by rack, and the end
+    num_large: int
+
+
+class Ageing(NamedTuple):
+    """How a node's hazard depends on its age."""
+
+    node_loss: float
+    shape: float
+    life: float
+    batches: int
+
+
+class Losses(NamedTuple):
+    """When nodes are lost alone, if they age."""
+
+    time: np.ndarray  # float64
+    node: np.ndarray  # int64
+
+
+class Streams(NamedTuple):
+    """Random numbers for what happens, and for how much is lost: so that the latter does not change the former."""
+
+    ticks: np.ndarray
+    sizes: np.ndarray
+
+
+def no_years() -> Tally:
+    """Returns the tally of no years."""
+    return Tally(0, (0,) * NUM_SUMS, np.zeros((2, BINS), np.int64), np.zeros((2, BINS)))
+
+
+def simulate(
+    cluster: Cluster,
+    first_year: int,
+    num_years: int,
+    seed: int,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Tally:
+    """Returns the tally of years first_year to first_year + num_years - 1; it does not depend on `threads`.
+
+    `progress` is called with the number of years that have ended since its last call. Raises RunError if nodes are lost
+    faster than a queue repairs them.
+    """
+    law, kinds = law_of(cluster), kinds_of(units(cluster))
+    warm_up = warm_up_of(cluster)
+    repair = Repair(cluster.detection_delay, cluster.repair_time, cluster.repair_queue)
+    ageing = Ageing(cluster.node_loss, cluster.lifetime_shape, cluster.service_life, cluster.batches)
+    given = (np.uint64(seed), law, kinds, _rates(cluster), repair, ageing, warm_up, cluster.entries or 1.0)
+    last = first_year + num_years
+
+    def run(first: int) -> Tally:
+        num = min(_CHUNK, last - first)
+        sums, weight = np.zeros((NUM_SUMS, 2), np.int64), np.zeros((2, BINS), np.int64)
+        largest, nodes = np.zeros((2, BINS)), nodes_up(cluster.nodes)
+        down = Down(np.zeros(cluster.nodes, np.int64), np.zeros(cluster.nodes))
+        losses = _room_for_losses(cluster, warm_up)
+        streams = Streams(new_stream(), new_stream())
+        room = losses, streams, nodes, down, room_for(law, kinds)
+        if not _compiled()(first, num, *given, *room, sums, weight, largest):
+            raise RunError(
+                f"nodes are lost more often in one year than the {len(losses.time):,} times there is room for"
+            )
+        return Tally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
+
+    total = no_years()
+    with ThreadPoolExecutor(threads) as pool:
+        for part in pool.map(run, range(first_year, last, _CHUNK)):
+            total = total.plus(part)
+            if progress:
+                progress(part.years)
+    return total
+
+
+def warm_up_of(cluster: Cluster) -> float:
+    """Returns for how long before a year nodes are looked at, so that it does not begin with all of them up."""
+    p, most = max(cluster.p_lost_in_outage, cluster.p_lost_in_rack_outage), 1
+    if cluster.outages + cluster.rack_outages > 0 and p > 0:
+        chances = np.cumsum(p_lost(cluster.nodes, p, np.arange(cluster.nodes + 1)))
+        most = min(cluster.nodes, int(np.searchsorted(chances, 1.0 - _WARM_UP)) + 1)
+    warm_up = 2.0 * cluster.window(most)
+    if cluster.repair_queue:
+        load = utilization(cluster)
+        if load >= 1.0:
+            raise RunError(f"nodes are lost {load:.3g} times as fast as one after another can be repaired")
+        warm_up = warm_up / (1.0 - load) ** 2
+    return warm_up
+
+
+def utilization(cluster: Cluster) -> float:
+    """Returns the share of the time in which a queue of repairs has work."""
+    in_outages = cluster.outages * cluster.p_lost_in_outage + cluster.rack_outages * cluster.p_lost_in_rack_outage
+    return cluster.nodes * (cluster.node_loss + in_outages) * cluster.repair_time
+
+
+def _rates(cluster: Cluster) -> Rates:
+    large, small = max(cluster.rack_sizes), min(cluster.rack_sizes)
+
+    def at_most(nodes: int, p: float) -> np.ndarray:
+        return np.cumsum(p_lost(nodes, p, np.arange(nodes + 1)))
+
+    return Rates(
+        cluster.nodes * cluster.node_loss,
+        cluster.outages,
+        cluster.racks * cluster.rack_outages,
+        at_most(cluster.nodes, cluster.p_lost_in_outage),
+        at_most(large, cluster.p_lost_in_rack_outage),
+        at_most(small, cluster.p_lost_in_rack_outage),
+        np.array(cluster.rack_starts, np.int64),
+        cluster.rack_sizes[large],
+    )
+
+
+def _room_for_losses(cluster: Cluster, warm_up: float) -> Losses:
+    """Room for many more losses than there are in a year."""
+    steepest = max(1.0, cluster.lifetime_shape, cluster.service_life ** (1.0 - cluster.lifetime_shape))
+    mean = cluster.nodes * cluster.node_loss * steepest * (1.0 + warm_up) if cluster.is_ageing else 0.0
+    most = int(mean + 40.0 * mean**0.5) + 100
+    return Losses(np.zeros(most), np.zeros(most, np.int64))
+
+
+@cache
+def _compiled() -> Any:
+    from quorisk.kernels.compiled import bind
+
+    return bind(_years, "cluster", cached=True)
+
+
+def _years(
+    first, num, seed, law, kinds, rates, repair, ageing, warm_up, stored,
+    losses, streams, nodes, down, found, sums, weight, largest,
+):  # fmt: skip
+    """Adds up years `first` to first + num - 1. Returns whether there was room for all losses of ageing nodes."""
+    is_ageing = ageing.shape != 1.0
+    taken, marks, year = np.zeros(law.nodes, np.int64), np.zeros(law.nodes, np.int64), np.zeros(len(sums))
+    for i in range(first, first + num):
+        begin(streams.ticks, seed, i, YEARS)
+        begin(streams.sizes, seed, i, SIZES)
+        order = np.zeros(0, np.int64)
+        if is_ageing:
+            num_losses = _losses(streams.ticks, law.nodes, ageing, warm_up, losses)
+            if num_losses < 0:
+                return False
+            order = np.argsort(losses.time[:num_losses])
+        year[:] = 0.0
+        _year(
+            streams, law, kinds, rates, repair, is_ageing, warm_up, losses, order,
+            nodes, down, taken, marks, found, year, weight, largest,
+        )  # fmt: skip
+        nodes.until[:] = -np.inf
+        year[ANY] = -np.expm1(year[ANY])
+        year[ENTRIES] /= stored
+        for k in range(0, len(year), 2):
+            year[k + 1] = year[k] * year[k]
+        for k in range(len(year)):
+            units = min(year[k], _MOST) * _HALF
+            high = int(units)
+            sums[k, 0] += high
+            sums[k, 1] += int((units - high) * _HALF)
+    return True
+
+
+@jitable_apart
+def _losses(stream, num_nodes, ageing, warm_up, losses):
+    """When nodes are lost alone, from the warm-up on. Returns how many times; -1 if there is no room.
+
+    A batch of nodes is bought together and retired together; a node that is lost is replaced by a new one, which is
+    retired with the batch. So a node is followed from the day on which its batch was bought.
+    """
+    num, bought = 0, 0.0
+    for node in range(num_nodes):
+        batches = ageing.batches if ageing.batches > 0 else num_nodes
+        if node == 0 or node * batches // num_nodes != (node - 1) * batches // num_nodes:
+            bought = -warm_up - ageing.life * uniform(stream)
+        new, retired = bought, bought + ageing.life
+        hazard = 0.0
+        while True:
+            hazard += exponential(stream)
+            lost = new + ageing.life * (hazard / (ageing.node_loss * ageing.life)) ** (1.0 / ageing.shape)
+            if lost >= retired:
+                new, retired = retired, retired + ageing.life
+                if new >= 1.0:
+                    break
+            else:
+                if lost >= 1.0:
+                    break
+                if lost >= -warm_up:
+                    if num == len(losses.time):
+                        return -1
+                    losses.time[num], losses.node[num] = lost, node
+                    num += 1
+                new = lost
+            hazard = 0.0
+    return num
+
+
+@jitable_apart
+def _year(
+    streams, law, kinds, rates, repair, is_ageing, warm_up, losses, order,
+    nodes, down, taken, marks, found, year, weight, largest,
+):  # fmt: skip
+    """One year: writes to `year` what it adds to ANY, as log P(nothing is lost), to INCIDENTS, ENTRIES and causes."""
+    total = rates.outage + rates.rack + (0.0 if is_ageing else rates.single)
+    drawn = -warm_up + exponential(streams.ticks) / total if total > 0.0 else np.inf
+    place, num, busy = 0, 0, -np.inf
+    while True:
+        listed = losses.time[order[place]] if place < len(order) else np.inf
+        time, cause, lost = min(drawn, listed), _SINGLE, 1
+        if time >= 1.0:
+            return
+        if listed < drawn:
+            taken[0] = losses.node[order[place]]
+            place += 1
+        else:
+            drawn += exponential(streams.ticks) / total
+            cause, lost = _tick(streams.ticks, law, rates, total, taken, marks)
+        if lost == 0:
+            continue
+        start = time + repair.detection_delay
+        if repair.queue and start < busy:
+            start = busy
+        busy = start + lost * repair.repair_time
+        num, old = _go_down(time, start, busy, lost, num, nodes, down, taken)
+        if time < 0.0 or num == old or num < kinds.least:
+            continue
+        for i in range(num):
+            down.share[i] = 1.0 if i >= old else share_missing(nodes, down.node[i], time)
+        log_ledgers, log_all, entries = fate(law, kinds, down, old, num, cause == _OUTAGE, found)
+        if log_all < 0.0:
+            value = -np.expm1(log_all)
+            thin = np.exp(log_ledgers) - np.exp(log_all)
+            year[ANY] += log_all
+            year[INCIDENTS] += value
+            year[ENTRIES] += entries
+            year[BY_CAUSE + 2 * cause] += value - thin
+            year[BY_CAUSE + 2 * _THIN] += thin
+            in_entries, in_ledgers = draw_size(streams.sizes, law, kinds, found)
+            _count(IN_ENTRIES, in_entries, value, weight, largest)
+            _count(IN_LEDGERS, in_ledgers, value, weight, largest)
+
+
+@jitable_apart
+def _tick(stream, law, rates, total, taken, marks):
+    """Draws what happens, and writes the nodes that it takes. Returns its cause, and how many they are."""
+    which, cause, lost, first, among = uniform(stream) * total, _SINGLE, 1, 0, law.nodes
+    if which < rates.outage:
+        cause, lost = _OUTAGE, _num_lost(rates.in_outage, stream)
+    elif which < rates.outage + rates.rack:
+        rack = below(stream, len(rates.first_of_rack) - 1)
+        first = rates.first_of_rack[rack]
+        among = rates.first_of_rack[rack + 1] - first
+        cause = _RACK
+        lost = _num_lost(rates.in_large_rack if rack < rates.num_large else rates.in_small_rack, stream)
+    others(stream, lost, first, among, taken, 0, marks)
+    for i in range(lost):
+        marks[taken[i]] = 0
+    return cause, lost
+
+
+@jitable
+def _num_lost(at_most, stream):
+    return min(np.searchsorted(at_most, uniform(stream), "right"), len(at_most) - 1)
+
+
+@jitable_apart
+def _go_down(time, start, until, lost, num, nodes, down, taken):
+    """Nodes that are repaired leave the list of those that are down, and others that are taken now join it. Returns how
+    many are on it, and how many of them were before."""
+    old = 0
+    for i in range(num):
+        if nodes.until[down.node[i]] > time:
+            down.node[old] = down.node[i]
+            old += 1
+    num = old
+    for i in range(lost):
+        node = taken[i]
+        if nodes.until[node] <= time:
+            nodes.start[node], nodes.until[node] = start, until
+            down.node[num] = node
+            num += 1
+    return num, old
+
+
+@jitable_apart
+def _count(what, size, value, weight, largest):
+    """Counts a size, if there is one."""
+    if size > 0.0:
+        place = bin_of(size)
+        weight[what, place] += int(value / WEIGHT_UNIT)
+        largest[what, place] = max(largest[what, place], size)
