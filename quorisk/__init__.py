@@ -8,6 +8,7 @@ In Python and notebooks, you can ask the same questions as on the command line, 
     quorisk.estimate(experiment)                              # by random runs
     quorisk.exact(experiment)                                 # by the whole Markov chain
     quorisk.year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)  # losses a year
+    quorisk.cluster("configs/cluster.toml")                   # P(any loss in a year) of a cluster, and what it loses
     quorisk.explore(experiment)                               # every reachable state
     quorisk.compare(experiment, {"variant.fence_recovery_reads": [True, False]})
     quorisk.trace(experiment)                                 # how it breaks, step by step
@@ -21,7 +22,19 @@ Nothing heavy is imported before it is needed.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorisk.api import compare, estimate, exact, explore, load, load_experiment, rates, sweep, trace, year
+    from quorisk.api import (
+        cluster,
+        compare,
+        estimate,
+        exact,
+        explore,
+        load,
+        load_experiment,
+        rates,
+        sweep,
+        trace,
+        year,
+    )
     from quorisk.kernels.errors import ConfigError, EngineError, QuoriskError, ResultError, RunError
 
 __all__ = [
@@ -30,6 +43,7 @@ __all__ = [
     "QuoriskError",
     "ResultError",
     "RunError",
+    "cluster",
     "compare",
     "estimate",
     "exact",

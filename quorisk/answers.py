@@ -1,7 +1,7 @@
 """What the functions of `quorisk.api` return: the results of the analysis, with frames, and displays for notebooks."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from quorisk.analysis import explore as exploring
+from quorisk.analysis.cluster import answer
+from quorisk.analysis.cluster.answer import Answer
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.estimate import year
 from quorisk.analysis.estimate.estimate import Estimate
@@ -24,7 +26,7 @@ from quorisk.analysis.results.sweeps import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.command import show, show_rates, show_year
+from quorisk.command import show, show_cluster, show_rates, show_year
 from quorisk.kernels.states.search import Search
 
 if TYPE_CHECKING:
@@ -127,6 +129,31 @@ class Explored(NamedTuple):
     def _repr_html_(self) -> str:
         left_out = exploring.left_out(self.experiment)
         return _html(lambda console: show.explore(self.found, self.seconds, left_out, console))
+
+
+class Incidents(NamedTuple):
+    """What designs lose on their clusters."""
+
+    designs: Sequence[Answer]
+    """Such as `result.designs[0].losses.p_any.high`."""
+    confidence: float
+    """Of each interval."""
+
+    def frame(self) -> "pd.DataFrame":
+        """Returns one row for each design: what the grid varies by dotted key; `p_any`, `incidents` and `entries` a
+        year, with their ends `_low` and `_high`; the sizes `p50`, `p90` and `p99` of an incident in entries."""
+        return _frame([answer.row(each) for each in self.designs])
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `quorisk cluster --json` prints."""
+        return answer.as_json(self.designs)
+
+    def __repr__(self) -> str:
+        p_any = ", ".join(f"{each.losses.p_any.value:.3g}" for each in self.designs[:5])
+        return f"<{type(self).__name__}: P(any loss in a year) {p_any}{', ...' if len(self.designs) > 5 else ''}>"
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show_cluster.show(self.designs, self.confidence, console))
 
 
 class Comparison(comparing.Result):

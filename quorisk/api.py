@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quorisk.analysis import explore as exploring
+from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.estimate import year as years
@@ -16,7 +17,17 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.traces import find
-from quorisk.answers import Comparison, Counterexample, Estimated, Explored, Rates, Solved, Sweep, Yearly
+from quorisk.answers import (
+    Comparison,
+    Counterexample,
+    Estimated,
+    Explored,
+    Incidents,
+    Rates,
+    Solved,
+    Sweep,
+    Yearly,
+)
 from quorisk.command import show
 from quorisk.kernels.errors import ConfigError
 
@@ -114,6 +125,21 @@ def year(
             return Yearly(*years.exact_year(experiment, most, progress))
     with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
         return Yearly(*years.estimate_year(experiment, threads or estimating.num_cores(), progress))
+
+
+def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
+    """Says how likely a cluster is to lose data in a year, how often that happens, and how much is lost at once.
+
+    For each design of an experiment, on the cluster of its [cluster]. `threads` (all cores if None) changes the speed,
+    never the numbers. Raises ConfigError if the experiment cannot be used, or has no [cluster].
+
+    Example: `cluster("configs/cluster.toml", {"cluster.nodes": 100}).designs[0].losses.p_any.high`
+    """
+    experiment = load_experiment(source, overrides)
+    designs = clusters.designs(experiment)
+    effort = clusters.effort_of(experiment, threads or estimating.num_cores())
+    with show.run_bar(len(designs) * effort.years, "years") as progress:
+        return Incidents(clusters.answers(designs, effort, progress), effort.confidence)
 
 
 def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4GiB") -> Explored:

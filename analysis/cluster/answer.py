@@ -1,14 +1,18 @@
 """What is asked of a cluster: how likely a loss is in a year, how often, how much at once, because of what."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.availability import Availability, Restarts, availability
 from quorisk.analysis.cluster.certified import Draws, certified
 from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
-from quorisk.kernels.cluster.setting import Cluster
+from quorisk.analysis.experiment.cluster import Placed
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import Tally, simulate
+from quorisk.kernels.errors import ConfigError
+from quorisk.say.quantities import YEAR_S
 
 PETABYTE = 1e15
 WIDE = 0.05
@@ -33,31 +37,58 @@ class Effort(NamedTuple):
 class Answer(NamedTuple):
     """What a cluster loses, and when it cannot be used."""
 
+    design: Mapping[str, Any]
+    """Its values of the grid's keys, by dotted name."""
+
     losses: Losses
     availability: Availability
-    stored_bytes: float | None
-    """Of entries, each counted once; None if not known."""
-    entry_bytes: float | None
+    stored_bytes: float
+    """Of entries, each counted once; 0 if not known."""
+    entry_bytes: float
     years: int
     """That were drawn."""
     assumptions: tuple[str, ...]
 
 
+def designs(experiment: Experiment) -> tuple[Placed, ...]:
+    """Returns the designs of an experiment on their clusters. Raises ConfigError if it says nothing of one."""
+    if not experiment.clusters:
+        raise ConfigError(f"{experiment.path}: [cluster]: missing; see docs/cluster.md")
+    return experiment.clusters
+
+
+def effort_of(experiment: Experiment, threads: int) -> Effort:
+    """Returns what an experiment's [run] asks for: its runs are years."""
+    run = experiment.run
+    return Effort(run.runs, run.first_run, run.seed, run.confidence, run.method, threads)
+
+
+def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], None] | None = None) -> list[Answer]:
+    """Returns what there is to say of designs on their clusters.
+
+    `progress` is called with years that have ended, and with as many for a design that takes none.
+    """
+    found = []
+    for each in placed:
+        found.append(answer(each, effort, progress=progress))
+        if progress and not found[-1].years:
+            progress(effort.years)
+    return found
+
+
 def answer(
-    cluster: Cluster,
+    placed: Placed,
     effort: Effort,
-    restarts: Restarts = Restarts(),  # noqa: B008  # a tuple
-    ack_quorum: int | None = None,
-    entry_bytes: float | None = None,
+    thin: tuple[Thin, ...] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Answer:
-    """Returns what there is to say of a cluster.
+    """Returns what there is to say of a design on its cluster.
 
     Strata tell of rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),
-    where strata leave much open because losses are frequent, and where `effort.method` is "count". `progress` is called
-    with the years that have ended since its last call.
+    where strata leave much open because losses are frequent, and where `effort.method` is "count". `thin` are entries
+    that have few copies at any time. `progress` is called with the years that have ended since its last call.
     """
-    stored = cluster.entries * entry_bytes if entry_bytes else None
+    cluster = placed.cluster._replace(thin=thin)
     drawn: Tally | None = None
     if by_years_alone(cluster) or effort.method == "count":
         drawn = _draw(cluster, effort, progress)
@@ -67,13 +98,15 @@ def answer(
         if effort.method == "auto" and _is_open(found):
             drawn = _draw(cluster, effort, progress)
             found = _narrower(found, sampled(cluster, drawn, effort.confidence))
+    restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
     return Answer(
+        placed.varied,
         found,
-        availability(cluster, restarts, ack_quorum),
-        stored,
-        entry_bytes,
+        availability(cluster, restarts, placed.ack_quorum),
+        cluster.entries * placed.entry_bytes,
+        placed.entry_bytes,
         drawn.years if drawn else 0,
-        assumptions(cluster),
+        tuple(_assumptions(cluster, placed.ack_quorum)),
     )
 
 
@@ -109,24 +142,43 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
     )
 
 
-def assumptions(cluster: Cluster) -> tuple[str, ...]:
-    """Returns what is taken for granted, a sentence each."""
-    lines = ["Copies on a node that is lost are made anew in its place, each ledger's at a time of its own"]
+def _assumptions(cluster: Cluster, ack_quorum: int | None) -> Iterator[str]:
+    """What is taken for granted, a sentence each."""
+    yield "Copies on a node that is lost are made anew in its place, each ledger's at a time of its own"
     if not cluster.repair_queue:
-        lines.append("Repairs of one loss do not slow those of another")
+        yield "Repairs of one loss do not slow those of another"
     if not cluster.is_ageing:
-        lines.append("Nodes are lost at a constant rate, whatever their age")
-    lines.append("Nodes that do not come back from an outage do so independently of each other")
+        yield "Nodes are lost at a constant rate, whatever their age"
+    yield "Nodes that do not come back from an outage do so independently of each other"
     if cluster.thin:
-        lines.append("As many entries have few copies at any time, on new nodes each")
-    return tuple(lines)
+        yield "As many entries have few copies at any time, on new nodes each"
+    elif ack_quorum and ack_quorum < cluster.write_quorum:
+        yield "Every acknowledged entry has all its copies: those that an ack quorum leaves with fewer are not counted"
 
 
-def as_json(found: Answer) -> dict[str, Any]:
-    """Returns an object for `json.dumps`; see docs/cluster.md."""
+def row(found: Answer) -> dict[str, Any]:
+    """Returns the main figures of a design by name, as a line of a table."""
+    losses = found.losses
+    figures = {"p_any": losses.p_any, "incidents": losses.incidents, "entries": losses.entries}
+    ends = {
+        f"{name}{end}": value
+        for name, figure in figures.items()
+        for end, value in (("", figure.value), ("_low", figure.low), ("_high", figure.high))
+    }
+    return {**found.design, **ends, **{name: size.value for name, size in losses.in_entries.items()}}
+
+
+def as_json(found: Sequence[Answer]) -> dict[str, Any]:
+    """Returns an object for `json.dumps`: of one design what is said of it, else a list of `designs`."""
+    return _as_json(found[0]) if len(found) == 1 else {"designs": [_as_json(each) for each in found]}
+
+
+def _as_json(found: Answer) -> dict[str, Any]:
+    """See docs/cluster.md."""
     losses = found.losses
     between = {end: 1.0 / rate if rate > 0.0 else None for end, rate in _turned(losses.incidents).items()}
     return {
+        **({"design": dict(found.design)} if found.design else {}),
         "p_any_loss_per_year": _probability(losses.p_any),
         "p_any_loss_in_ten_years": _probability(losses.p_any_in_ten_years),
         "incidents_per_year": losses.incidents._asdict(),

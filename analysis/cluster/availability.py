@@ -10,7 +10,7 @@ from itertools import product
 from typing import NamedTuple
 
 from quorisk.kernels.cluster.setting import Cluster
-from quorisk.plots.quantities import YEAR_S
+from quorisk.say.quantities import YEAR_S
 
 
 class Restarts(NamedTuple):

@@ -75,7 +75,7 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
 
 def _figure(ends: Sequence[float]) -> Figure:
     value, low, high = ends
-    return Figure(value, low, high, METHOD)
+    return Figure(float(value), float(low), float(high), METHOD)
 
 
 def _rate(cluster: Cluster, what: str, confidence: float, draws: Draws, purpose: int) -> Rate:
@@ -148,8 +148,8 @@ def _by_cause(incidents: Rate, solved: Shares, confidence: float) -> Iterator[tu
             value += part.whole * total / part.draws
             low, high = low + part.whole * ends[0], high + part.whole * ends[1]
         # causes that cannot be are known to be none
-        figure = Figure(value, low, min(high + found.left_out, incidents.high) if value else 0.0, METHOD)
-        yield name, Cause(figure, value / incidents.value if incidents.value else 0.0)
+        figure = _figure((value, low, min(high + found.left_out, incidents.high) if value else 0.0))
+        yield name, Cause(figure, figure.value / incidents.value if incidents.value else 0.0)
 
 
 def _solved_by(number: int, found: Strata, solved: Shares, confidence: float) -> tuple[float, float, float]:

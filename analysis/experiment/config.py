@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment import profiles, scenarios, settings, tables
+from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.keys import Key, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
@@ -104,6 +104,9 @@ class Experiment(NamedTuple):
     """What it says of the figures that its grid lists, by key and value."""
     notes: tuple[str, ...]
     """Lines for whoever gave the overrides: what these do not change though it may have been meant."""
+    clusters: tuple[cluster.Placed, ...] = ()
+    """The designs on their clusters, in the grid's order; none if the file has no [cluster]. Keys of that table are no
+    part of `varied` or of points, whose runs do not depend on them."""
     source: str = ""
     """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
@@ -163,10 +166,14 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         raise ConfigError(f"protocol: missing; one of {', '.join(registry.names())}")
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
+    if has_cluster := _has_cluster(document, overrides):
+        keys |= cluster.keys()
     changed, overriding = settings.with_tables(document, overrides)
     name, overriding = settings.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
     figures = {name: figure.given for name, figure in profile.figures.items()} if profile else {}
+    if not has_cluster:
+        figures = {name: value for name, value in figures.items() if not _of_cluster(name)}
     in_file, in_place = settings.flatten(changed, keys), settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
     notes = settings.kept(read, in_place, keys)
@@ -177,9 +184,12 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     _check_complete(read, found, keys)
     _check_size(read)
     values = {key.name: key.default for key in keys.values()} | read.values
+    combinations = list(_combinations(values, read, found, keys))
+    placed = tuple(_placed(model.name, combinations)) if has_cluster else ()
+    combinations = list(_without_clusters(combinations))
     if one:
-        _check_one_design([varied for varied, _ in _combinations(values, read, found, keys)])
-    points = tuple(_points(model, _combinations(values, read, found, keys), time_unit))
+        _check_one_design([varied for varied, _ in combinations])
+    points = tuple(_points(model, combinations, time_unit))
     scenarios.check_whole(point.varied for point in points)
     experiment = Experiment(
         path=path,
@@ -187,7 +197,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         model=model,
         points=points,
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
-        varied=tuple(read.grid),
+        varied=tuple(name for name in read.grid if not _of_cluster(name)),
         overrides=tuple(overrides),
         given=frozenset(read.values | read.grid | {name: 0 for each in found.values() for name in each.values}),
         scenarios=found,
@@ -197,9 +207,18 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         known=read.known,
         known_in_grid=read.known_in_grid,
         notes=notes,
+        clusters=placed,
     )
     tables.check(experiment)
     return experiment
+
+
+def _has_cluster(document: Mapping[str, Any], overrides: Sequence[str]) -> bool:
+    return cluster.TABLE in document or any(_of_cluster(each.strip().removeprefix("grid.")) for each in overrides)
+
+
+def _of_cluster(name: str) -> bool:
+    return name.startswith(f"{cluster.TABLE}.")
 
 
 def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> None:
@@ -246,6 +265,29 @@ def _combinations(
             yield varied, here
 
 
+def _placed(protocol: str, combinations: Iterable[Combination]) -> Iterable[cluster.Placed]:
+    """Each design once, whatever its scenarios are. Raises ConfigError if one does not go on its cluster."""
+    seen = set()
+    for varied, here in combinations:
+        design = {name: value for name, value in varied.items() if name != SCENARIO}
+        if (identity := tuple(design.items())) not in seen:
+            seen.add(identity)
+            try:
+                yield cluster.place(protocol, here, design)
+            except ConfigError as error:
+                raise ConfigError(f"{error}{_hint(design)}") from None
+
+
+def _without_clusters(combinations: Iterable[Combination]) -> Iterable[Combination]:
+    """Those that differ in what runs depend on."""
+    seen = set()
+    for varied, here in combinations:
+        mine = {name: value for name, value in varied.items() if not _of_cluster(name)}
+        if (identity := tuple(mine.items())) not in seen:
+            seen.add(identity)
+            yield mine, here
+
+
 def _points(model: Model, combinations: Iterable[Combination], time_unit: str | None) -> Iterable[GridPoint]:
     """The grid's points. Raises ConfigError if one is not possible, or if there are none."""
     seen: dict[str, dict[str, Any]] = {}
@@ -288,6 +330,10 @@ def _at(varied: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {show(value)}" for name, value in varied.items())
 
 
+def _hint(varied: Mapping[str, Any]) -> str:
+    return f" (at the grid point {_at(varied)}; grid.where can exclude it)" if varied else ""
+
+
 def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -> Point:
     parameters = {p.name: values[f"{p.table}.{p.name}"] for p in model.parameters}
     tables = {p.name: p.table for p in model.parameters}
@@ -297,8 +343,7 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
             # "at most write_quorum" reads better with the number at hand
             limit = condition.allowed.rpartition(" ")[2]
             known = f" ({show(parameters[limit])})" if limit in parameters else ""
-            hint = f" (at the grid point {_at(varied)}; grid.where can exclude it)" if varied else ""
-            raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{hint}")
+            raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{_hint(varied)}")
     rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
     max_steps, horizon, lifetime = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
     others = {each.name: values[f"faults.{each.name}"] for each in model.probabilities}

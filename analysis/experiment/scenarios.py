@@ -68,8 +68,9 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
         raise ConfigError(
             f"{show_key(name)} = {show(value)}: {error} (a scenario itself has {', '.join(_OWN)})"
         ) from None
-    if not key.in_grid or key.name == SCENARIO:
-        raise ConfigError(f"{show_key(name)} = {show(value)}: cannot differ between scenarios; set it in [run]")
+    if not key.in_grid or key.name == SCENARIO or key.name.startswith("cluster."):
+        table = key.name.partition(".")[0]
+        raise ConfigError(f"{show_key(name)} = {show(value)}: cannot differ between scenarios; set it in [{table}]")
     try:
         said = stated(key, value)
     except ConfigError as error:

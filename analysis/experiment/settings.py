@@ -15,7 +15,7 @@ from quorisk.kernels.errors import ConfigError
 
 _QUANTITY = re.compile(r"(?!0[xob])[\d._eE+-]++ *(?:[/%]|[^\W\d_])[\w ./%()+-]*")
 """A number that something follows: a unit."""
-TABLES = ("model", "variant", "faults", "rates", "run", "grid", "scenarios", *READERS)
+TABLES = ("model", "variant", "faults", "rates", "cluster", "run", "grid", "scenarios", *READERS)
 WORDS = ("protocol", "profile")
 """Keys of a file outside all tables."""
 

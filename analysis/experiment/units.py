@@ -2,6 +2,8 @@
 
     time = NUMBER UNIT                         250 us, 2.5 ms, 7 days
     rate = NUMBER [%] / [NUMBER] UNIT          1 / 2 ms, 1 % / year, 20 / s; "per" may stand for the slash
+    size = NUMBER UNIT                         24 TB, 512 GiB
+    bandwidth = SIZE/s                         125 MB/s, 1 Gbit/s
 
 Everything after the slash is the denominator: 1 / 2 ms is one every two milliseconds, 500 a second. (Libraries of
 units read it as half a millisecond, which is one reason for so small a grammar; that the best of them takes seconds to
@@ -38,8 +40,17 @@ _WORDS = {
 }
 _UNITS = {word: _SECONDS[unit] for unit, words in _WORDS.items() for word in words}
 UNITS = ", ".join(_SECONDS)
+_BYTES = {
+    prefix + unit: Fraction(1000 if not prefix.endswith("i") else 1024) ** power
+    * (1 if unit == "B" else Fraction(1, 8))
+    for power, prefixes in enumerate((("",), ("k", "K", "Ki"), ("M", "Mi"), ("G", "Gi"), ("T", "Ti"), ("P", "Pi")))
+    for prefix in prefixes
+    for unit in ("B", "bit")
+}
 TIME = 'a time such as "5 s" or "7 days"'
 RATE = 'a rate such as "1 / 2 ms" or "1 % / year"'
+SIZE = 'a size such as "24 TB" or "512 GiB"'
+BANDWIDTH = 'a bandwidth such as "125 MB/s" or "1 Gbit/s"'
 
 # at most so long that an exact fraction of it stays small
 _NUMBER = r"\d{1,3}(?:_\d{3}){1,6}|(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,2})?"
@@ -70,6 +81,22 @@ def read_rate(text: str) -> Fraction:
     if _TIME.fullmatch(text):
         raise ConfigError(f'{RATE}; this is a time: is "1 / {text}" meant?')
     raise ConfigError(RATE)
+
+
+def read_size(text: str) -> Fraction:
+    """Returns the bytes of a size. Raises ConfigError."""
+    match = _TIME.fullmatch(text.strip())
+    if not match or match[2] not in _BYTES or match[2].endswith("bit"):
+        raise ConfigError(SIZE)
+    return Fraction(match[1]) * _BYTES[match[2]]
+
+
+def read_bandwidth(text: str) -> Fraction:
+    """Returns the bytes a second of a bandwidth. Raises ConfigError."""
+    match = _TIME.fullmatch(re.sub(r"\s*/\s*s$", "", text.strip()))
+    if not match or match[2] not in _BYTES or not re.search(r"/\s*s$", text.strip()):
+        raise ConfigError(BANDWIDTH)
+    return Fraction(match[1]) * _BYTES[match[2]]
 
 
 def say_like(text: str, rate_per_s: float) -> str:

@@ -151,17 +151,12 @@ def warm_up_of(cluster: Cluster) -> float:
         most = min(cluster.nodes, int(np.searchsorted(chances, 1.0 - _WARM_UP)) + 1)
     warm_up = 2.0 * cluster.window(most)
     if cluster.repair_queue:
-        load = utilization(cluster)
-        if load >= 1.0:
-            raise RunError(f"nodes are lost {load:.3g} times as fast as one after another can be repaired")
-        warm_up = warm_up / (1.0 - load) ** 2
+        if cluster.utilization >= 1.0:
+            raise RunError(
+                f"nodes are lost {cluster.utilization:.3g} times as fast as one after another can be repaired"
+            )
+        warm_up = warm_up / (1.0 - cluster.utilization) ** 2
     return warm_up
-
-
-def utilization(cluster: Cluster) -> float:
-    """Returns the share of the time in which a queue of repairs has work."""
-    in_outages = cluster.outages * cluster.p_lost_in_outage + cluster.rack_outages * cluster.p_lost_in_rack_outage
-    return cluster.nodes * (cluster.node_loss + in_outages) * cluster.repair_time
 
 
 def _rates(cluster: Cluster) -> Rates:

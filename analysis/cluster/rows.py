@@ -1,0 +1,107 @@
+"""Rows of what years of clusters add up to: as points have, they merge by addition where their years lie end to end.
+
+A row sums up years first_year to first_year + num_years - 1 of one cluster under one seed, in integers; of the largest
+size in each bin merging keeps the larger. So a row says the same whichever tasks computed it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quorisk.kernels.cluster.setting import VERSION, Cluster, Thin
+from quorisk.kernels.cluster.years import NUM_SUMS, Tally, no_years
+from quorisk.kernels.errors import ResultError
+
+_BIN = pa.struct({"what": pa.int64(), "bin": pa.int64(), "weight": pa.int64(), "largest": pa.float64()})
+SCHEMA = pa.schema(
+    {
+        "cluster_id": pa.string(),
+        "version": pa.int64(),
+        "parameters": pa.string(),
+        "seed": pa.int64(),
+        "first_year": pa.int64(),
+        "num_years": pa.int64(),
+        "sums": pa.list_(pa.decimal128(38, 0)),
+        "sizes": pa.list_(_BIN),
+    }
+)
+"""`cluster_id` is the SHA-256, in hex, of version and parameters; `sums` are in the order and the unit of
+`kernels.cluster.years`; of `sizes` bins that are empty are left out."""
+
+
+def canonical_parameters(cluster: Cluster) -> str:
+    """Returns all that a cluster's years depend on as JSON: keys sorted, no white space, floats as they are."""
+    return json.dumps(cluster._asdict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def cluster_id(parameters: str, version: int = VERSION) -> str:
+    """Returns the SHA-256, in hex, of {"parameters": ..., "version": ...}."""
+    return hashlib.sha256(f'{{"parameters":{parameters},"version":{version}}}'.encode()).hexdigest()
+
+
+def row(cluster: Cluster, seed: int, first_year: int, tally: Tally) -> dict[str, Any]:
+    """Returns the row of a tally of the years from first_year on."""
+    parameters = canonical_parameters(cluster)
+    sizes = [
+        {"what": what, "bin": place, "weight": int(tally.weight[what, place]), "largest": tally.largest[what, place]}
+        for what, place in zip(*np.nonzero(tally.largest), strict=True)
+    ]
+    return {
+        "cluster_id": cluster_id(parameters),
+        "version": VERSION,
+        "parameters": parameters,
+        "seed": seed,
+        "first_year": first_year,
+        "num_years": tally.years,
+        "sums": [Decimal(each) for each in tally.sums],
+        "sizes": sizes,
+    }
+
+
+def tally_of(one: Mapping[str, Any]) -> Tally:
+    """Returns the tally that a row holds. Raises ResultError if it contradicts itself."""
+    if cluster_id(one["parameters"], one["version"]) != one["cluster_id"]:
+        raise ResultError("cluster_id is not that of the parameters")
+    if one["num_years"] < 1 or len(one["sums"]) != NUM_SUMS or min(one["sums"]) < 0:
+        raise ResultError(f"years and sums of cluster {one['cluster_id'][:12]} cannot be right")
+    tally = no_years()
+    for each in one["sizes"]:
+        tally.weight[each["what"], each["bin"]] = each["weight"]
+        tally.largest[each["what"], each["bin"]] = each["largest"]
+    return tally._replace(years=one["num_years"], sums=tuple(map(int, one["sums"])))
+
+
+def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns a row for each cluster and seed. Raises ResultError if years of one overlap, or are missing between."""
+
+    def identity(one: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(one[name] for name in ("cluster_id", "version", "parameters", "seed"))
+
+    merged = []
+    for _, same in groupby(sorted(rows, key=lambda one: (*identity(one), one["first_year"])), identity):
+        parts = list(same)
+        for before, after in pairwise(parts):
+            if before["first_year"] + before["num_years"] != after["first_year"]:
+                end = before["first_year"] + before["num_years"]
+                raise ResultError(
+                    f"years of one cluster do not lie end to end: until {end}, from {after['first_year']}"
+                )
+        total = no_years()
+        for part in parts:
+            total = total.plus(tally_of(part))
+        first = parts[0]
+        merged.append(row(cluster_of(first), first["seed"], first["first_year"], total))
+    return merged
+
+
+def cluster_of(one: Mapping[str, Any]) -> Cluster:
+    """Returns the cluster that a row is of."""
+    fields = json.loads(one["parameters"])
+    thin, sets = tuple(Thin(*each) for each in fields["thin"]), tuple(map(tuple, fields["sets"]))
+    return Cluster(**(fields | {"thin": thin, "sets": sets}))

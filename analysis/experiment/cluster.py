@@ -1,0 +1,240 @@
+"""The table [cluster] of an experiment file: the cluster that a design runs on.
+
+    [cluster]
+    nodes = 20
+    ledgers = 1e6                       # or entries_per_second and retention, or stored_bytes and entry_bytes
+    entries_per_ledger = 1000
+    node_loss = "2 % / year"            # of each node: all that it stores
+    detection_delay = "1 h"
+    node_bytes = "24 TB"                # what a node stores
+    repair_bandwidth = "125 MB/s"       # of one node; all repair
+    outages = "1 / year"                # of the whole cluster
+    p_lost_in_outage = 0.0075           # a node does not come back
+
+How many copies there are is the design's: it comes from [model]. A rate without a unit is a year's. What may be left
+out is 0 where it is not given. `scatter_width` is of copysets alone, and else without effect.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from quorisk.analysis.experiment import units
+from quorisk.analysis.experiment.keys import SWITCH, Key, Kind, choice, count, number, show
+from quorisk.kernels.cluster.setting import (
+    COPYSETS,
+    DISTINCT_RACKS,
+    MOST_COPIES,
+    PLACEMENTS,
+    RANDOM,
+    TWO_RACKS,
+    Cluster,
+)
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.protocols import registry
+from quorisk.say.quantities import YEAR_S
+
+TABLE = "cluster"
+MOST_NODES = 100_000
+MOST_GROUPS = 1_000_000
+"""Copysets that are kept."""
+MOST_ALTERNATING = 6
+"""Members of an ensemble whose write sets each have to lie in two racks."""
+_NOT_GIVEN = -1.0
+_COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor")
+"""By which key a design says how many copies there are."""
+
+
+class Placed(NamedTuple):
+    """A design and the cluster that it runs on."""
+
+    varied: dict[str, Any]
+    """Its values of the grid's keys, by dotted name."""
+    cluster: Cluster
+    ack_quorum: int | None
+    """None if the protocol has none."""
+    entry_bytes: float
+    """0 if neither the table nor the size of a node says it."""
+    restarts: float
+    """Of each node, a year."""
+    restart_time_s: float
+    outage_time_s: float
+
+
+def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
+    """The kind that takes what `bare` allows, and such quantities with their units, all read as floats."""
+
+    def read(value: object) -> float | None:
+        result = bare.read(float(parse(value) * times) if isinstance(value, str) else value)
+        return None if result is None else float(result)
+
+    return Kind(float, f"{bare.allowed}, or {example}", read)
+
+
+def _read_time(value: object) -> float | None:
+    """The seconds of a time; a bare number, which might be hours, is none."""
+    if isinstance(value, str):
+        return float(units.read_time(value))
+    return 0.0 if value == 0 and not isinstance(value, bool) else None
+
+
+def keys() -> dict[str, Key]:
+    """Returns the keys of the table, by dotted name. Rates are a year's, times are in seconds."""
+    rate = number("a number of times a year from 0 to 1e6", lambda v: 0 <= v <= 1e6)
+    rate = _read_as(rate, units.read_rate, YEAR_S, units.RATE)
+    time = Kind(float, f"0, or {units.TIME}", _read_time)
+    size = _read_as(number("a number of bytes above 0", lambda v: 0 < v <= 1e30), units.read_size, 1, units.SIZE)
+    some = number("a number above 0, of bytes a second", lambda v: 0 < v <= 1e30)
+    bandwidth = _read_as(some, units.read_bandwidth, 1, units.BANDWIDTH)
+    probability = number("a probability, from 0 to 1", lambda v: 0 <= v <= 1)
+    many = number("a number from 1 to 1e15", lambda v: 1 <= v <= 1e15)
+    shape = number("a number from 0.1 to 10", lambda v: 0.1 <= v <= 10)
+    kinds: dict[str, tuple[Kind, Any]] = {
+        "nodes": (count(1, MOST_NODES), None),
+        "racks": (count(1, MOST_NODES), 1),
+        "placement": (choice(PLACEMENTS), RANDOM),
+        "scatter_width": (count(1, MOST_NODES), 0),
+        "ledgers": (many, 0.0),
+        "entries_per_ledger": (many, 0.0),
+        "entries_per_second": (number("a number above 0", lambda v: 0 < v <= 1e15), 0.0),
+        "retention": (time, 0.0),
+        "stored_bytes": (size, 0.0),
+        "entry_bytes": (size, 0.0),
+        "node_loss": (rate, 0.0),
+        "detection_delay": (time, 0.0),
+        "node_bytes": (size, 0.0),
+        "repair_bandwidth": (bandwidth, 0.0),
+        "cluster_repair_bandwidth": (bandwidth, 0.0),
+        "repair_workers": (count(1, MOST_NODES), 0),
+        "worker_repair_bandwidth": (bandwidth, 0.0),
+        "repair_queue": (SWITCH, False),
+        "outages": (rate, 0.0),
+        "p_lost_in_outage": (probability, _NOT_GIVEN),
+        "rack_outages": (rate, 0.0),
+        "p_lost_in_rack_outage": (probability, _NOT_GIVEN),
+        "restarts": (rate, 0.0),
+        "restart_time": (time, 0.0),
+        "outage_time": (time, 0.0),
+        "lifetime_shape": (shape, 1.0),
+        "service_life": (time, 5.0 * YEAR_S),
+        "batches": (count(1, MOST_NODES), 0),
+    }
+    return {f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True) for name, (kind, default) in kinds.items()}
+
+
+def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any]) -> Placed:
+    """Returns a design, by the values of all keys, on its cluster. Raises ConfigError if it does not go there."""
+    promise = registry.promises(protocol)
+    copies_key = next((key for key in _COPIES if key in values), None)
+    if promise is None or copies_key is None:
+        raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka and kraft do")
+    mine = {name.partition(".")[2]: value for name, value in values.items() if name.startswith(f"{TABLE}.")}
+    copies = promise(values).stored
+    ensemble = values.get("model.ensemble_size") or copies
+    _check_placement(mine, copies, ensemble, "model.ensemble_size" if ensemble > copies else copies_key)
+    entries, entry_bytes, per_ledger = _stored(mine)
+    node_bytes = mine["node_bytes"] or entries * entry_bytes * copies / mine["nodes"]
+    cluster = Cluster(
+        nodes=mine["nodes"],
+        write_quorum=copies,
+        ensemble_size=ensemble,
+        ledgers=entries / per_ledger,
+        entries_per_ledger=per_ledger,
+        racks=mine["racks"],
+        placement=mine["placement"],
+        scatter_width=mine["scatter_width"],
+        node_loss=mine["node_loss"],
+        detection_delay=mine["detection_delay"] / YEAR_S,
+        repair_time=_repair_s(mine, node_bytes) / YEAR_S,
+        outages=mine["outages"],
+        p_lost_in_outage=max(0.0, mine["p_lost_in_outage"]),
+        rack_outages=mine["rack_outages"],
+        p_lost_in_rack_outage=max(0.0, mine["p_lost_in_rack_outage"]),
+        repair_queue=mine["repair_queue"],
+        lifetime_shape=mine["lifetime_shape"],
+        service_life=mine["service_life"] / YEAR_S,
+        batches=mine["batches"],
+    )
+    _check_losses(mine, cluster)
+    entry_bytes = entry_bytes or node_bytes * mine["nodes"] / copies / entries
+    downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
+    return Placed(dict(varied), cluster, values.get("model.ack_quorum"), entry_bytes, *downtimes)
+
+
+def _wrong(mine: Mapping[str, Any], name: str, allowed: str) -> ConfigError:
+    return ConfigError(f"{TABLE}.{name} = {show(mine[name])}: {allowed}")
+
+
+def _check_placement(mine: Mapping[str, Any], copies: int, ensemble: int, key: str) -> None:
+    """Raises ConfigError unless there are nodes and racks for so many copies of each ledger."""
+    nodes, racks, placement = mine["nodes"], mine["racks"], mine["placement"]
+    if nodes < ensemble:
+        raise _wrong(mine, "nodes", f"at least {key} ({ensemble})")
+    if racks > nodes:
+        raise _wrong(mine, "racks", f"at most {TABLE}.nodes ({nodes})")
+    if ensemble > MOST_COPIES:
+        raise ConfigError(f"{key} = {ensemble}: at most {MOST_COPIES} with [{TABLE}]")
+    if placement == DISTINCT_RACKS and racks < ensemble:
+        raise _wrong(mine, "racks", f"at least {key} ({ensemble}) with placement {placement}")
+    if placement == TWO_RACKS:
+        if racks < 2 or copies < 2:
+            name, least = (f"{TABLE}.racks", racks) if copies > 1 else (key, copies)
+            raise ConfigError(f"{name} = {least}: at least 2 with placement {placement}")
+        if ensemble > copies and ensemble > MOST_ALTERNATING:
+            raise ConfigError(f"{key} = {ensemble}: at most {MOST_ALTERNATING} with placement {placement}")
+        if copies == 2 and racks == 2 and ensemble % 2 and ensemble > copies:
+            raise _wrong(mine, "racks", f"at least 3, as {ensemble} bookies in a ring cannot alternate between two")
+    if placement == COPYSETS:
+        if mine["scatter_width"] < ensemble - 1:
+            raise _wrong(mine, "scatter_width", f"at least {key} - 1 ({ensemble - 1})")
+        if mine["scatter_width"] * nodes > MOST_GROUPS * ensemble:
+            raise _wrong(mine, "scatter_width", f"at most {MOST_GROUPS:,} copysets, scatter_width x nodes / copies")
+
+
+def _stored(mine: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Entries that are stored, the bytes of one or 0, and entries of a ledger. Raises ConfigError."""
+    entry_bytes, per_ledger = mine["entry_bytes"], mine["entries_per_ledger"]
+    if not per_ledger:
+        raise ConfigError(f"{TABLE}.entries_per_ledger: missing; a number from 1 to 1e15")
+    ways = {
+        "ledgers": mine["ledgers"] * per_ledger,
+        "entries_per_second and retention": mine["entries_per_second"] * mine["retention"],
+        "stored_bytes and entry_bytes": mine["stored_bytes"] / entry_bytes if entry_bytes else 0.0,
+    }
+    given = {names: entries for names, entries in ways.items() if entries}
+    if len(given) != 1:
+        several = f"only one of {'; '.join(given)}" if given else f"missing; or {'; or '.join(list(ways)[1:])}"
+        raise ConfigError(f"{TABLE}.ledgers: {several}")
+    return next(iter(given.values())), entry_bytes, per_ledger
+
+
+def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
+    """The time to copy what a node stores by all that copy. Raises ConfigError if that is not known."""
+    if not mine["node_loss"] and not mine["outages"] and not mine["rack_outages"]:
+        return 0.0
+    workers = (mine["repair_workers"] or mine["nodes"]) * mine["worker_repair_bandwidth"]
+    limits = [mine["nodes"] * mine["repair_bandwidth"], mine["cluster_repair_bandwidth"], workers]
+    if not any(limits):
+        raise ConfigError(f"{TABLE}.repair_bandwidth: missing; {units.BANDWIDTH}, of one node")
+    if mine["repair_workers"] and not workers:
+        raise ConfigError(f"{TABLE}.worker_repair_bandwidth: missing; {units.BANDWIDTH}, of one of the repair_workers")
+    if not node_bytes:
+        raise ConfigError(f"{TABLE}.node_bytes: missing; what a node stores, {units.SIZE}; or stored_bytes, of all")
+    return node_bytes / min(limit for limit in limits if limit)
+
+
+def _check_losses(mine: Mapping[str, Any], cluster: Cluster) -> None:
+    for rate, p in (("outages", "p_lost_in_outage"), ("rack_outages", "p_lost_in_rack_outage")):
+        if mine[rate] and mine[p] == _NOT_GIVEN:
+            raise ConfigError(f"{TABLE}.{p}: missing; a probability, from 0 to 1, that a node does not come back")
+    if cluster.window(1) > 1.0:
+        years = f"{cluster.window(1):.3g} years, but may take one at most"
+        raise ConfigError(f"{TABLE}.repair_bandwidth: to detect a loss and repair a node takes {years}")
+    if mine["batches"] and mine["batches"] > mine["nodes"]:
+        raise _wrong(mine, "batches", f"at most {TABLE}.nodes ({mine['nodes']})")
+    if not mine["service_life"]:
+        raise _wrong(mine, "service_life", units.TIME)
+    if cluster.repair_queue and cluster.utilization >= 1.0:
+        raise _wrong(
+            mine, "repair_queue", f"nodes are lost {cluster.utilization:.3g} times as fast as they are repaired"
+        )

@@ -1,0 +1,143 @@
+"""What a cluster loses, as people read it."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from quorisk.analysis.cluster.answer import Answer
+from quorisk.analysis.cluster.availability import Unavailable
+from quorisk.analysis.cluster.figures import Figure
+from quorisk.command.show import make_table
+from quorisk.say import numbers, text
+from quorisk.say.quantities import YEAR_S, say_time
+
+_CAUSES = {
+    "single_losses": "nodes lost one by one",
+    "outages": "an outage of the whole cluster",
+    "rack_outages": "an outage of a rack",
+    "thin_entries": "entries left with few copies",
+}
+_METHODS = {
+    "strata": "strata, solved or sampled, with a bound of what they leave out",
+    "sampled years": "years of the cluster drawn at random",
+}
+_SAME = 0.999
+"""Incidents of so many times the rate of the next smaller size are not told apart."""
+
+
+def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
+    """Prints what designs lose on their clusters: all there is to say of one, or a line for each."""
+    if len(found) == 1:
+        _one(found[0], confidence, out)
+    else:
+        _several(found, out)
+    _small_print(found, confidence, out)
+
+
+def _one(found: Answer, confidence: float, out: Console) -> None:
+    losses = found.losses
+    if losses.in_entries:
+        size = _number(losses.in_entries["p50"].value)
+        out.print(f"Data is lost {_between(losses.incidents)}: {size} entries then (median).", soft_wrap=True)
+    else:
+        out.print(f"Data is lost {_between(losses.incidents)}.", soft_wrap=True)
+    table = make_table("", "", f"{numbers.percent(confidence)} interval")
+    table.add_row("P(any loss in a year)", *_cells(losses.p_any))
+    table.add_row("P(any loss in ten years)", *_cells(losses.p_any_in_ten_years))
+    table.add_row("incidents a year", *_cells(losses.incidents))
+    table.add_row("entries lost a year", *_cells(losses.entries))
+    out.print(table)
+    if losses.in_entries:
+        _sizes(found, out)
+        out.print(f"An incident comes of {_causes(found)}.", soft_wrap=True)
+        out.print(f"At once, or more: {_at_least(found)}.", soft_wrap=True)
+    _availability(found, out)
+
+
+def _several(found: Sequence[Answer], out: Console) -> None:
+    headings = ("P(any loss in a year)", "interval", "once in", "median entries", "p99", "entries a year")
+    table = make_table("design", *headings)
+    for each in found:
+        losses = each.losses
+        sizes = [_number(losses.in_entries[name].value) for name in ("p50", "p99") if losses.in_entries]
+        table.add_row(
+            text.settings(each.design, each.design),
+            *_cells(losses.p_any),
+            _between(losses.incidents).removeprefix("once in "),
+            *(sizes or ["", ""]),
+            _value(losses.entries),
+        )
+    out.print(table)
+
+
+def _cells(figure: Figure) -> tuple[str, str]:
+    return _value(figure), escape(numbers.span(figure.low, figure.high))
+
+
+def _value(figure: Figure) -> str:
+    """The figure; its upper bound if nothing else is known of it."""
+    if figure.value == 0.0:
+        return f"< {numbers.plain(numbers.above(figure.high))}" if figure.high > 0.0 else "0"
+    return numbers.plain(figure.value)
+
+
+def _between(incidents: Figure) -> str:
+    if incidents.value == 0.0:
+        return f"less than once in {say_time(YEAR_S / incidents.high)}" if incidents.high > 0.0 else "never"
+    return f"once in {say_time(YEAR_S / incidents.value)}"
+
+
+def _number(value: float) -> str:
+    """A size, in full as far as people read it."""
+    return f"{float(f'{value:.3g}'):,.0f}" if 1.0 <= value < 1e15 else numbers.plain(value)
+
+
+def _sizes(found: Answer, out: Console) -> None:
+    table = make_table("an incident loses", "median", "p90", "p99")
+    losses = found.losses
+    table.add_row("entries", *(_number(size.value) for size in losses.in_entries.values()))
+    if found.entry_bytes:
+        sizes = (numbers.size(max(1.0, found.entry_bytes * size.value)) for size in losses.in_entries.values())
+        table.add_row("bytes", *sizes)
+    if losses.in_ledgers:
+        table.add_row("ledgers with a loss", *(_number(size.value) for size in losses.in_ledgers.values()))
+    out.print(table)
+
+
+def _causes(found: Answer) -> str:
+    causes = {name: cause for name, cause in found.losses.by_cause.items() if cause.share > 0.0}
+    ranked = sorted(causes, key=lambda name: -causes[name].share)
+    return ", ".join(f"{_CAUSES[name]} ({numbers.share(causes[name].share)})" for name in ranked)
+
+
+def _at_least(found: Answer) -> str:
+    """How often so much is lost: but for sizes that are reached as often as ten times as much."""
+    rates = {size: rate for size, rate in found.losses.at_least.items() if rate > 0.0}
+    told = {size: rate for size, rate in rates.items() if rates.get(10.0 * size, 0.0) < _SAME * rate}
+    said = {numbers.counted(round(size), "entry", "entries"): say_time(YEAR_S / rate) for size, rate in told.items()}
+    return "; ".join(f"{size} once in {between}" for size, between in said.items())
+
+
+def _availability(found: Answer, out: Console) -> None:
+    available = found.availability
+    for verb, state in (("read", available.reading), ("closed", available.closing)):
+        if state and state.part > 0.0:
+            out.print(_unavailable(verb, state), soft_wrap=True)
+    if available.outage_s_per_year:
+        out.print(f"The whole cluster is out for {say_time(available.outage_s_per_year)} a year.", soft_wrap=True)
+
+
+def _unavailable(verb: str, state: Unavailable) -> str:
+    many = f"{numbers.plain(state.ledgers)} on average at any time, each for {say_time(state.mean_s)}"
+    return f"Ledgers that cannot be {verb}, as nodes do not answer: {many}."
+
+
+def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> None:
+    figures = [figure for each in found for figure in (each.losses.p_any, each.losses.incidents, each.losses.entries)]
+    methods = dict.fromkeys(_METHODS[figure.method] for figure in figures)
+    assumptions = dict.fromkeys(f"{line}." for each in found for line in each.assumptions)
+    years = max(each.years for each in found)
+    drawn = f" ({years:,} of them)" if years else ""
+    said = f"By {' and '.join(methods)}{drawn}; intervals hold with {numbers.percent(confidence)} confidence each."
+    out.print(" ".join([said, *assumptions]), style="dim", soft_wrap=True)

@@ -1,0 +1,115 @@
+"""What is said of a cluster: by which method, when it is available, and as JSON."""
+
+import json
+from itertools import combinations
+
+import pytest
+
+from quorisk.analysis.cluster import answer as module
+from quorisk.analysis.cluster.answer import Effort, answer, as_json
+from quorisk.analysis.cluster.availability import Restarts, availability
+from quorisk.analysis.experiment.cluster import Placed
+from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.say.quantities import YEAR_S
+from tests.analysis.cluster.clusters import cluster_of
+
+EFFORT = Effort(years=20_000, seed=1)
+RARE = cluster_of("g9 random 3 of 20")
+
+
+def placed(cluster: Cluster, ack_quorum: int | None = None) -> Placed:
+    return Placed({}, cluster, ack_quorum, 1024.0, 26.0, 120.0, 1800.0)
+
+
+def test_rare_losses_are_left_to_strata():
+    found = answer(placed(RARE), EFFORT)
+    assert found.years == 0
+    assert found.losses.p_any.method == "strata"
+
+
+def test_years_are_drawn_where_strata_leave_much_open():
+    found = answer(placed(cluster_of("g8 random 3, thin entries")._replace(thin=())), EFFORT, (Thin(1, 2, False),))
+    assert found.years == EFFORT.years
+    assert found.losses.p_any.method == "sampled years"
+    assert found.losses.incidents.method == "strata"
+    assert found.losses.p_any.low < found.losses.p_any.value < found.losses.p_any.high
+    certain = answer(placed(RARE), EFFORT._replace(method="count"))
+    assert certain.losses.p_any.method == certain.losses.entries.method == "sampled years"
+
+
+def test_nodes_that_age_are_left_to_years():
+    found = answer(placed(RARE._replace(lifetime_shape=2.0)), EFFORT)
+    assert found.losses.incidents.method == "sampled years"
+    assert not any("whatever their age" in line for line in found.assumptions)
+
+
+def test_nothing_seen_is_an_upper_bound():
+    found = answer(placed(cluster_of("g11 random 5 of 20, no outages")), EFFORT._replace(method="count"))
+    for figure in (found.losses.p_any, found.losses.incidents, found.losses.entries):
+        assert figure.value == 0.0 < figure.high
+    assert not found.losses.in_entries
+
+
+def test_an_ack_quorum_that_leaves_copies_behind_is_told():
+    assert not any("ack quorum" in line for line in answer(placed(RARE, 3), EFFORT).assumptions)
+    assert any("ack quorum" in line for line in answer(placed(RARE, 2), EFFORT).assumptions)
+    assert not any("ack quorum" in line for line in answer(placed(RARE, 2), EFFORT, (Thin(2, 1.0, True),)).assumptions)
+
+
+def test_json():
+    found = answer(placed(RARE, 2)._replace(varied={"cluster.nodes": 20}), EFFORT)
+    told = json.loads(json.dumps(as_json([found]), allow_nan=False))
+    for key, name in (
+        ("p_any_loss_per_year", "p"),
+        ("incidents_per_year", "value"),
+        ("expected_entries_per_year", "value"),
+    ):
+        assert set(told[key]) == {name, "low", "high", "method"}
+    assert set(told["incident_entries"]) == {"p50", "p90", "p99", "intervals"}
+    assert told["incident_bytes"]["p50"] == 1024 * told["incident_entries"]["p50"]
+    assert set(told["causes"]) == {"single_losses", "outages", "rack_outages", "thin_entries"}
+    assert told["design"] == {"cluster.nodes": 20}
+    at_least = [each["incidents_per_year"] for each in told["at_least"]]
+    assert at_least == sorted(at_least, reverse=True)
+    assert at_least[0] == pytest.approx(told["incidents_per_year"]["value"])
+    assert [each["design"] for each in as_json([found, found])["designs"]] == [{"cluster.nodes": 20}] * 2
+    lost = told["expected_entries_per_year"]["value"] / RARE.entries
+    assert told["expected_bytes_per_petabyte_year"]["value"] == pytest.approx(lost * 1e15)
+
+
+@pytest.mark.parametrize(("ensemble", "write_quorum", "pairs"), [(6, 3, 12), (5, 2, 5), (4, 2, 4)])
+def test_pairs_of_bookies_that_keep_a_ledger_open(ensemble, write_quorum, pairs):
+    """With an ack quorum of 2: of all pairs that do not answer, those that are in one write set."""
+    seldom = 1e-9
+    cluster = Cluster(9, write_quorum, ensemble, 1, 1)
+    closing = availability(cluster, Restarts(1.0, seldom), 2).closing
+    assert closing is not None
+    assert closing.part / seldom**2 == pytest.approx(pairs, rel=1e-6)
+    # it begins when the second of a pair goes, either of them, and ends when one is back
+    assert closing.per_year == pytest.approx(2 * pairs * seldom, rel=1e-6)
+    assert closing.mean_s == pytest.approx(seldom / 2 * YEAR_S, rel=1e-6)
+
+
+@pytest.mark.parametrize("ensemble", [5, 6])
+def test_bookies_without_which_an_entry_cannot_be_read(ensemble):
+    cluster, seldom = Cluster(9, 3, ensemble, 1, 1), 1e-6
+    sets = [{(first + i) % ensemble for i in range(3)} for first in range(ensemble)]
+    fatal = sum(set(some) in sets for some in combinations(range(ensemble), 3))
+    assert fatal == {5: 5, 6: 6}[ensemble]
+    reading = availability(cluster, Restarts(1.0, seldom), None).reading
+    assert reading.part / seldom**3 == pytest.approx(fatal, rel=1e-4)
+
+
+def test_copies_that_are_being_made_anew_cannot_be_read():
+    cluster = Cluster(9, 2, 2, 1, 1, node_loss=1.0, detection_delay=0.001, repair_time=0.002, outages=2.0)
+    found = availability(cluster, Restarts(outage_time=0.01), None)
+    assert found.reading.part == pytest.approx((0.002 / 1.002) ** 2)
+    assert found.outage_s_per_year == pytest.approx(0.02 * YEAR_S)
+    assert found.closing is None
+
+
+def test_several_designs_tell_how_far_they_are():
+    told: list[int] = []
+    both = [placed(RARE), placed(RARE._replace(lifetime_shape=2.0))]
+    module.answers(both, EFFORT, told.append)
+    assert sum(told) == 2 * EFFORT.years

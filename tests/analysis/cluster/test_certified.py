@@ -1,0 +1,92 @@
+"""What clusters lose, three ways: strata and years of ours, and an independent program's figures."""
+
+from math import hypot, sqrt
+
+import pytest
+
+from quorisk.analysis.cluster import certified as module
+from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.sampled import sampled
+from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate
+from tests.analysis.cluster.clusters import HOUR, KNOWN, cluster_of
+
+YEARS, DRAWS = 40_000, Draws(3, 2)
+SEVERAL = 4.5
+WIDTH = 7.5
+"""Standard errors that an interval by Bernstein is wide, or more."""
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Where losses are frequent strata are not apt, and would take as many draws as they may."""
+    monkeypatch.setattr(module, "MOST", 1 << 16)
+
+
+WAYS = {"any": ("p_any", ANY), "incidents": ("incidents", INCIDENTS), "entries": ("entries", ENTRIES)}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_three_ways_agree(name):
+    cluster = cluster_of(name)
+    losses, tally = certified(cluster, 0.95, DRAWS), simulate(cluster, 0, YEARS, 5, threads=2)
+    for what, (field, place) in WAYS.items():
+        figure, (theirs, error) = getattr(losses, field), KNOWN[name]["strata"][what]
+        assert figure.low - SEVERAL * error <= theirs <= figure.high + SEVERAL * error
+        off = (figure.high - figure.low) / WIDTH
+        assert abs(figure.value - theirs) < SEVERAL * hypot(off, error) + 1e-4 * theirs, what
+        scale = cluster.entries if what == "entries" else 1.0
+        drawn = scale * tally.mean(place)
+        spread = scale * sqrt(max(0.0, tally.mean(place + 1) - tally.mean(place) ** 2) / YEARS)
+        if spread:
+            assert abs(drawn - figure.value) < SEVERAL * hypot(spread, off), what
+        literally = KNOWN[name].get("literal")
+        if literally:
+            told, error = literally[what]
+            assert abs(told - figure.value) < SEVERAL * hypot(error, off), what
+
+
+@pytest.mark.parametrize("name", ["g1 random 3", "g4 distinct racks 3", "g8 random 3, thin entries"])
+def test_sizes_and_causes_of_strata_are_those_of_years(name):
+    cluster = cluster_of(name)
+    solved, drawn = (
+        certified(cluster, 0.95, DRAWS),
+        sampled(cluster, simulate(cluster, 0, 2 * YEARS, 6, threads=2), 0.95),
+    )
+    for quantile, size in solved.in_entries.items():
+        assert drawn.in_entries[quantile].low <= size.value <= drawn.in_entries[quantile].high
+    for cause, each in solved.by_cause.items():
+        other = drawn.by_cause[cause].incidents
+        assert abs(each.incidents.value - other.value) <= 2.5 * (other.high - other.value) + 1e-12
+    assert sum(each.share for each in solved.by_cause.values()) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["g9 random 3 of 20", "g11 random 5 of 20, no outages", "g12 distinct racks 3 of 100"])
+def test_rare_losses_are_known_to_a_hundredth(name):
+    losses = certified(cluster_of(name), 0.95, DRAWS)
+    for figure in (losses.p_any, losses.incidents, losses.entries):
+        assert figure.high - figure.low < 0.01 * figure.value
+        assert figure.low <= figure.value <= figure.high
+
+
+def test_a_queue_of_repairs_matters_where_nodes_are_lost_one_by_one():
+    """Given that two nodes died, the second waits for the first: 2^(WQ - 1) / WQ times as many losses if T is all."""
+    alone = Cluster(20, 3, 3, 1e6, 1000, node_loss=0.02, repair_time=2.0 * HOUR)
+    each, queue = (certified(cluster, 0.95, DRAWS).entries for cluster in (alone, alone._replace(repair_queue=True)))
+    assert queue.value / each.value == pytest.approx(4.0 / 3.0, rel=0.01)
+
+
+def test_without_losses():
+    losses = certified(Cluster(5, 2, 2, 10, 10), 0.95, DRAWS)
+    assert (losses.p_any.value, losses.p_any.high, losses.incidents.high, losses.entries.high) == (0.0, 0.0, 0.0, 0.0)
+    assert not losses.in_entries
+    assert not losses.at_least
+
+
+def test_in_flight_entries_are_lost_in_outages_alone():
+    cluster = cluster_of("g9 random 3 of 20")
+    writers = certified(cluster._replace(thin=(Thin(1, 1.0, True),)), 0.95, DRAWS).by_cause["thin_entries"].incidents
+    # a node in 133 does not come back and the entry is on it, but in an outage in which two others do not either
+    others = 1.0 - 0.9925**19 - 19 * 0.0075 * 0.9925**18
+    assert writers.low <= 0.0075 * (1.0 - others) <= writers.high
+    assert writers.high < 1.02 * writers.low

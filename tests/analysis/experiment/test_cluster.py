@@ -1,0 +1,198 @@
+"""The table [cluster]: what it says, crossed with designs; what is refused; and that nothing else feels it."""
+
+import pytest
+
+from quorisk.analysis.experiment.cluster import keys, place
+from quorisk.analysis.experiment.config import ConfigError, load
+from quorisk.say.quantities import YEAR_S
+from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
+
+CLUSTER = """
+[cluster]
+nodes = 20
+ledgers = 1e6
+entries_per_ledger = 1000
+node_loss = "2 % / year"
+detection_delay = "1 h"
+node_bytes = "24 TB"
+repair_bandwidth = "125 MB/s"
+outages = "1 / year"
+p_lost_in_outage = 0.0075
+"""
+KAFKA = """
+protocol = "kafka"
+[model]
+replicas = 3
+log_size = 2
+max_records = 2
+max_leader_epoch = 2
+"""
+
+
+@pytest.fixture
+def placed(tmp_path):
+    """Reads a file of BookKeeper on a cluster, under overrides: its designs on their clusters."""
+
+    def read(*overrides: str, text: str = BOOKKEEPER + CLUSTER):
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return load(path, overrides).clusters
+
+    return read
+
+
+def test_a_cluster_is_read(placed):
+    [design] = placed()
+    cluster = design.cluster
+    assert (cluster.nodes, cluster.write_quorum, cluster.ensemble_size) == (20, 3, 3)
+    assert (cluster.ledgers, cluster.entries_per_ledger) == (1e6, 1000.0)
+    assert cluster.node_loss == pytest.approx(0.02)
+    assert cluster.detection_delay * YEAR_S == pytest.approx(3600.0)
+    assert cluster.repair_time * YEAR_S == pytest.approx(24e12 / (20 * 125e6))
+    assert (cluster.outages, cluster.p_lost_in_outage, cluster.racks) == (1.0, 0.0075, 1)
+    assert design.ack_quorum == 2
+    assert design.entry_bytes == pytest.approx(20 * 24e12 / 3 / 1e9)
+
+
+def test_other_ways_to_say_what_is_stored(placed):
+    without = BOOKKEEPER + CLUSTER.replace("ledgers = 1e6\n", "").replace('node_bytes = "24 TB"\n', "")
+    stored = ('cluster.stored_bytes="1 TB"', 'cluster.entry_bytes="1 kB"')
+    [by_bytes] = placed(*stored, text=without)
+    assert by_bytes.cluster.entries == 1e9
+    assert by_bytes.cluster.repair_time * YEAR_S == pytest.approx(3 * 1e12 / 20 / (20 * 125e6))
+    [by_rate] = placed(
+        "cluster.entries_per_second=1000", 'cluster.retention="7 days"', 'node_bytes="1 TB"', text=without
+    )
+    assert by_rate.cluster.entries == 1000 * 7 * 86_400
+    assert by_rate.cluster.ledgers == pytest.approx(1000 * 7 * 86.4)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "bandwidth"),
+    [
+        (["repair_bandwidth=1 Gbit/s"], 20 * 125e6),
+        (["cluster_repair_bandwidth=500 MB/s"], 500e6),
+        (["cluster_repair_bandwidth=1 TB/s"], 20 * 125e6),
+        (["worker_repair_bandwidth=10 MB/s"], 200e6),
+        (["worker_repair_bandwidth=10 MB/s", "repair_workers=4"], 40e6),
+    ],
+)
+def test_the_least_bandwidth_counts(placed, overrides, bandwidth):
+    [design] = placed(*overrides)
+    assert design.cluster.repair_time * YEAR_S == pytest.approx(24e12 / bandwidth)
+
+
+def test_a_bare_rate_is_a_year_s(placed):
+    assert placed("node_loss=0.02")[0].cluster == placed()[0].cluster
+
+
+def test_the_ensemble_is_the_design_s(placed):
+    """Where the model has E above the write quorum, a ledger has as many write sets."""
+    values = {key.name: key.default for key in keys().values()} | {
+        **{"model.write_quorum": 3, "model.ack_quorum": 2, "model.ensemble_size": 5},
+        **{"cluster.nodes": 9, "cluster.ledgers": 10.0, "cluster.entries_per_ledger": 10.0},
+    }
+    cluster = place("bookkeeper", values, {}).cluster
+    assert (cluster.write_quorum, cluster.ensemble_size, cluster.windows) == (3, 5, 5)
+    with pytest.raises(ConfigError, match=r"cluster\.nodes = 4: at least model\.ensemble_size \(5\)"):
+        place("bookkeeper", values | {"cluster.nodes": 4}, {})
+    with pytest.raises(ConfigError, match=r"cluster\.scatter_width = 3: at least model\.ensemble_size - 1 \(4\)"):
+        place("bookkeeper", values | {"cluster.placement": "copysets", "cluster.scatter_width": 3}, {})
+    alternating = {"model.write_quorum": 2, "cluster.placement": "two_racks", "cluster.racks": 2}
+    with pytest.raises(ConfigError, match="cannot alternate"):
+        place("bookkeeper", values | alternating, {})
+
+
+def test_kafka_s_replicas_are_copies(placed):
+    [design] = placed(text=KAFKA + CLUSTER)
+    assert (design.cluster.write_quorum, design.cluster.ensemble_size, design.ack_quorum) == (3, 3, None)
+
+
+def test_designs_and_clusters_are_crossed(placed, tmp_path):
+    grid = ["grid.cluster.nodes=[20, 100]", "grid.write_quorum=[2, 3]", "grid.placement=['random', 'copysets']"]
+    designs = placed(*grid, "scatter_width=2")
+    assert [tuple(design.varied.values()) for design in designs[:3]] == [
+        (20, 2, "random"),
+        (20, 2, "copysets"),
+        (20, 3, "random"),
+    ]
+    assert [design.cluster.nodes for design in designs] == [20] * 4 + [100] * 4
+    # runs depend on the write quorum alone: other verbs see two points, and the grid's other keys are not theirs
+    experiment = load(tmp_path / "mine.toml", [*grid, "scatter_width=2"])
+    assert [point.varied for point in experiment.points] == [{"model.write_quorum": 2}, {"model.write_quorum": 3}]
+    assert experiment.varied == ("model.write_quorum",)
+    where = load(tmp_path / "mine.toml", [*grid, "scatter_width=2", "grid.where=['nodes == 20']"])
+    assert len(where.clusters) == 4
+    one = load(tmp_path / "mine.toml", ["grid.cluster.nodes=[20, 100]"], one=True)
+    assert (len(one.points), len(one.clusters)) == (1, 2)
+
+
+def test_ids_do_not_depend_on_the_cluster(placed, tmp_path):
+    def ids() -> list[str]:
+        return [point.point_id for point in load(tmp_path / "mine.toml").points]
+
+    placed()
+    on_a_cluster = ids()
+    placed(text=BOOKKEEPER)
+    assert ids() == on_a_cluster
+
+
+def test_scenarios_share_a_cluster(placed):
+    text = BOOKKEEPER + CLUSTER + "[scenarios.a]\nper_year = 1\n[scenarios.b]\nper_year = 2\nclients = 1\n"
+    assert len(placed(text=text)) == 1
+    with pytest.raises(ConfigError, match=r"cannot differ between scenarios; set it in \[cluster\]"):
+        placed(text=text + "nodes = 30\n")
+
+
+REFUSED = {
+    "nodes=2": r"cluster\.nodes = 2: at least model\.write_quorum \(3\)",
+    "cluster.racks=21": r"cluster\.racks = 21: at most cluster\.nodes \(20\)",
+    "placement=distinct_racks": r"cluster\.racks = 1: at least model\.write_quorum \(3\) with placement distinct_racks",
+    "placement=two_racks": r"cluster\.racks = 1: at least 2 with placement two_racks",
+    "placement=copysets": r"cluster\.scatter_width = 0: at least model\.write_quorum - 1 \(2\)",
+    "placement=any": r'cluster\.placement = "any": one of "random", "two_racks", "distinct_racks", "copysets"',
+    "repair_bandwidth=0": r"cluster\.repair_bandwidth = 0: a number above 0, of bytes a second, or a bandwidth such as",
+    "repair_bandwidth=0 MB/s": r'cluster\.repair_bandwidth = "0 MB/s": a number above 0',
+    "repair_bandwidth=125 MB": r'cluster\.repair_bandwidth = "125 MB": a bandwidth such as "125 MB/s" or "1 Gbit/s"',
+    "repair_bandwidth=1 kB/s": r"cluster\.repair_bandwidth: to detect a loss and repair a node takes .* years",
+    "node_bytes=24 Tbit": r'cluster\.node_bytes = "24 Tbit": a size such as "24 TB" or "512 GiB"',
+    "node_bytes=24 h": r'cluster\.node_bytes = "24 h": a size such as',
+    "detection_delay=3600": r"cluster\.detection_delay = 3600: 0, or a time such as",
+    "detection_delay=1 / h": r'cluster\.detection_delay = "1 / h": a time .*this is a rate',
+    "node_loss=1 h": r'cluster\.node_loss = "1 h": a rate .*this is a time',
+    "node_loss=-1": r"cluster\.node_loss = -1: a number of times a year",
+    "p_lost_in_outage=1.5": r"cluster\.p_lost_in_outage = 1\.5: a probability, from 0 to 1",
+    "rack_outages=1 / year": r"cluster\.p_lost_in_rack_outage: missing",
+    "ledgers=0": r"cluster\.ledgers = 0: a number from 1 to 1e15",
+    "cluster.entries_per_second=1": r"",
+    "batches=21": r"cluster\.batches = 21: at most cluster\.nodes \(20\)",
+    "service_life=0": r"cluster\.service_life = 0\.0: a time such as",
+    "cluster.nodez=3": r"cluster\.nodez = 3: there is no key cluster\.nodez; did you mean cluster\.nodes\?",
+}
+
+
+@pytest.mark.parametrize("override", REFUSED)
+def test_what_does_not_go_is_refused_in_one_line(placed, override):
+    if not REFUSED[override]:
+        assert placed(override)  # without a retention it says nothing
+        return
+    with pytest.raises(ConfigError, match=REFUSED[override]) as caught:
+        placed(override)
+    assert str(caught.value).startswith(str(caught.value).partition("mine.toml: ")[0] + "mine.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_more_that_is_refused(placed):
+    with pytest.raises(ConfigError, match=r"nodes are lost .* times as fast as they are repaired"):
+        placed("repair_queue=true", "node_loss=2000")
+    with pytest.raises(ConfigError, match=r"cluster\.ledgers: only one of ledgers; stored_bytes and entry_bytes"):
+        placed("stored_bytes=1 TB", "entry_bytes=1 kB")
+    with pytest.raises(ConfigError, match=r"compaction keeps no copies of entries"):
+        placed(text=TOPIC + CLUSTER)
+    for key in ("nodes = 20", "ledgers = 1e6", "entries_per_ledger = 1000", 'node_bytes = "24 TB"', "p_lost_in_outage"):
+        name = key.partition(" ")[0]
+        lines = [line for line in CLUSTER.splitlines() if not line.startswith(name)]
+        with pytest.raises(ConfigError, match=rf"cluster\.{name}.*missing|missing: cluster\.{name}"):
+            placed(text=BOOKKEEPER + "\n".join(lines))
+    with pytest.raises(ConfigError, match=r"at the grid point cluster\.nodes = 2; grid\.where can exclude it"):
+        placed("grid.cluster.nodes=[2, 20]")

@@ -1,0 +1,76 @@
+"""`quorisk cluster`: what it prints, of one design and of several, and its JSON."""
+
+import json
+
+import pytest
+
+from tests.analysis.experiment.files import BOOKKEEPER
+from tests.analysis.experiment.test_cluster import CLUSTER
+
+
+@pytest.fixture
+def on_a_cluster(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(BOOKKEEPER + CLUSTER + "[run]\nruns = 20000\nseed = 3\n")
+    return str(path)
+
+
+def test_one_design(quorisk, on_a_cluster):
+    code, out, err = quorisk("cluster", on_a_cluster, "--set", "restarts=26", "--set", "restart_time=2 min")
+    assert (code, err) == (0, "")
+    assert out.startswith("Data is lost once in 2,260 years: 88")
+    assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
+    assert "An incident comes of an outage of the whole cluster (99.4%), nodes lost one by one (0.57" in out
+    assert "100,000 entries once in 2,270 years; 1,000,000 entries once in" in out
+    assert (
+        "Ledgers that cannot be closed, as nodes do not answer: 0.0339 on average at any time, each for 1.07 min."
+        in out
+    )
+    assert "those that an ack quorum leaves with fewer are not counted" in out
+
+
+def test_json(quorisk, on_a_cluster):
+    code, out, _ = quorisk("cluster", on_a_cluster, "--json", "--threads", "1")
+    told = json.loads(out)
+    assert code == 0
+    p_any = told["p_any_loss_per_year"]
+    assert p_any["low"] <= 4.4206e-4 <= p_any["high"]
+    assert (p_any["method"], told["incident_entries"]["p50"]) == ("strata", pytest.approx(880_000, rel=0.01))
+    assert quorisk("cluster", on_a_cluster, "--json", "--threads", "2")[1] == out
+
+
+def test_several_designs(quorisk, on_a_cluster):
+    grid = ("--set", "grid.cluster.nodes=[20, 100]", "--set", "grid.ack_quorum=[2, 3]")
+    code, out, _ = quorisk("cluster", on_a_cluster, *grid)
+    assert code == 0
+    for line in ("nodes 20, AQ 2", "nodes 20, AQ 3", "nodes 100, AQ 2", "nodes 100, AQ 3"):
+        assert f"│ {line}" in out
+    designs = json.loads(quorisk("cluster", on_a_cluster, "--json", *grid)[1])["designs"]
+    assert [each["design"] for each in designs][1] == {"cluster.nodes": 20, "model.ack_quorum": 3}
+
+
+def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
+    settings = ("--set", "outages=0", "--set", "method=count")
+    code, out, _ = quorisk("cluster", on_a_cluster, *settings)
+    assert code == 0
+    assert out.startswith("Data is lost less than once in")
+    assert "P(any loss in a year)    │ < 5." in out
+    assert "20,000 of them" in out
+
+
+def test_a_file_without_a_cluster(quorisk, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(BOOKKEEPER)
+    code, _, err = quorisk("cluster", str(path))
+    assert (code, err) == (2, f"error: {path}: [cluster]: missing; see docs/cluster.md\n")
+
+
+def test_in_python(on_a_cluster):
+    import quorisk
+
+    found = quorisk.cluster(on_a_cluster, {"cluster.nodes": 100})
+    [frame] = found.frame().to_dict("records")
+    assert frame["p_any_low"] <= frame["p_any"] <= frame["p_any_high"]
+    assert frame["p_any"] == found.designs[0].losses.p_any.value == found.as_json()["p_any_loss_per_year"]["p"]
+    assert "P(any loss in a year)" in found._repr_html_()
+    assert repr(found).startswith("<Incidents: P(any loss in a year) 0.03")

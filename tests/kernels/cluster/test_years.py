@@ -1,0 +1,79 @@
+"""Years of clusters: the same whoever makes them; and against the literal simulator."""
+
+from math import hypot, sqrt
+
+import numpy as np
+import pytest
+
+from quorisk.kernels.cluster.placement import catalogue
+from quorisk.kernels.cluster.setting import CAUSES, Cluster, Thin
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, simulate
+from tests.references.cluster import literal
+
+HOUR = 1.0 / 8766.0
+SMALL = Cluster(
+    9, 3, 3, 20, 10, node_loss=2.0, detection_delay=24 * HOUR, repair_time=48 * HOUR, outages=1.0, p_lost_in_outage=0.15
+)
+RACKED = SMALL._replace(nodes=11, racks=4, rack_outages=0.3, p_lost_in_rack_outage=0.6)
+LITERALLY = {
+    "random 2 of 4": SMALL._replace(write_quorum=2, ensemble_size=4, ledgers=8),
+    "two racks 3 of 4": RACKED._replace(ensemble_size=4, placement="two_racks"),
+    "distinct racks 2 of 3": RACKED._replace(write_quorum=2, ensemble_size=3, placement="distinct_racks", ledgers=8),
+    "copysets that coincide": SMALL._replace(
+        nodes=5, write_quorum=2, ensemble_size=2, placement="copysets", scatter_width=6
+    ),
+    "thin entries": SMALL._replace(ledgers=5, thin=(Thin(2, 12, False), Thin(1, 3, True))),
+    "a queue, slow": SMALL._replace(node_loss=1.0, repair_time=120 * HOUR, repair_queue=True),
+    "batches that wear out": SMALL._replace(lifetime_shape=3.0, service_life=2.0, batches=2),
+    "early failures": SMALL._replace(lifetime_shape=0.6, service_life=2.0),
+}
+YEARS, LITERAL_YEARS = 60_000, 500
+
+
+@pytest.mark.parametrize("name", LITERALLY)
+def test_years_are_those_of_a_literal_simulation(name):
+    cluster = LITERALLY[name]
+    tally = simulate(cluster, 0, YEARS, 3)
+    told = list(literal.years(cluster, catalogue(cluster), LITERAL_YEARS, 4))
+    values = {
+        ANY: [float(bool(year.incidents)) for year in told],
+        INCIDENTS: [float(len(year.incidents)) for year in told],
+        ENTRIES: [sum(year.incidents) / cluster.entries for year in told],
+    }
+    for what, ours in values.items():
+        mean, spread = np.mean(ours), np.std(ours) / sqrt(LITERAL_YEARS)
+        off = sqrt((tally.mean(what + 1) - tally.mean(what) ** 2) / YEARS)
+        assert abs(mean - tally.mean(what)) < 4.5 * hypot(spread, off), what
+
+
+@pytest.mark.parametrize("name", ["thin entries", "batches that wear out", "two racks 3 of 4"])
+def test_years_do_not_depend_on_who_adds_them_up(name):
+    cluster = LITERALLY[name]
+    whole = simulate(cluster, 0, 10_000, 7, threads=2)
+    parts = simulate(cluster, 0, 1, 7).plus(simulate(cluster, 5_000, 5_000, 7)).plus(simulate(cluster, 1, 4_999, 7))
+    assert whole.years == parts.years == 10_000
+    assert whole.sums == parts.sums
+    assert (whole.weight == parts.weight).all()
+    assert (whole.largest == parts.largest).all()
+    assert simulate(cluster, 0, 10_000, 8).sums != whole.sums
+
+
+def test_causes_add_up():
+    tally = simulate(RACKED._replace(thin=(Thin(1, 2, False),)), 0, 5_000, 1)
+    causes = [tally.mean(BY_CAUSE + 2 * i) for i in range(len(CAUSES))]
+    assert min(causes) > 0.0
+    assert sum(causes) == pytest.approx(tally.mean(INCIDENTS))
+
+
+def test_ageing_of_shape_1_is_none():
+    """Losses of ageing nodes are drawn node by node, yet are as many: here with a hazard that nearly is constant."""
+    ageing = simulate(SMALL._replace(lifetime_shape=1.0 + 1e-9), 0, YEARS, 2)
+    constant = simulate(SMALL, 0, YEARS, 3)
+    for what in (ANY, INCIDENTS, ENTRIES):
+        off = sum((tally.mean(what + 1) - tally.mean(what) ** 2) / YEARS for tally in (ageing, constant))
+        assert abs(ageing.mean(what) - constant.mean(what)) < 4.5 * sqrt(off)
+
+
+def test_a_cluster_that_loses_nothing():
+    tally = simulate(Cluster(5, 2, 2, 10, 10, node_loss=5.0), 0, 100, 1)
+    assert tally.sums == (0,) * len(tally.sums)
