@@ -132,8 +132,8 @@ class Bounds:
             return float(comb(sum(each.lost for each in taken), copies))
         sets = [1.0] + [0.0] * copies
         for each in taken:
-            for times in [each.lost] if each.rack != ANYWHERE else [1] * each.lost:
-                sets = [1.0, *(sets[j] + times * sets[j - 1] for j in range(1, copies + 1))]
+            most = 1 if each.rack != ANYWHERE else copies
+            sets = [sum(comb(each.lost, i) * sets[j - i] for i in range(min(j, most) + 1)) for j in range(copies + 1)]
         return sets[copies]
 
     def _by_groups(self, taken: Sequence[Taken]) -> float:

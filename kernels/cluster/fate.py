@@ -167,8 +167,7 @@ def _cell(law, down, old, num, cell, found):
 def _by_pool(law, kinds, down, old, num, outage, found):
     """Positions are exchangeable: the members of an ensemble are counted, cell by cell."""
     ensemble, cap = law.ensemble, law.cap
-    found.missing[:] = 0.0
-    found.missing[0, 0, 0] = 1.0
+    found.part[:] = 0.0
     met, nodes, small = 0, 0, 0
     for i in range(num):
         cell = law.cell[down.node[i]]
@@ -183,12 +182,7 @@ def _by_pool(law, kinds, down, old, num, outage, found):
         for a in range(ensemble, -1, -1):
             for b in range(ensemble - a, -1, -1):
                 for c in range(ensemble - a - b, -1, -1):
-                    ways = 0.0
-                    for p in range(min(a, cap) + 1):
-                        for q in range(min(b, cap - p) + 1):
-                            for s in range(min(c, cap - p - q) + 1):
-                                ways += found.part[p, q, s] * found.missing[a - p, b - q, c - s]
-                    found.missing[a, b, c] = ways
+                    found.missing[a, b, c] = _joined(a, b, c, cap, found) if met > 1 else found.part[a, b, c]
     for i in range(met):
         found.num_down[found.met[i]] = 0
     for j in range(ensemble + 1):
@@ -202,6 +196,17 @@ def _by_pool(law, kinds, down, old, num, outage, found):
                 ways += found.missing[a, b, c] * found.rest[ensemble - a - b - c]
             if ways > 0.0:
                 _add(law, kinds, a, b, ways / law.total, outage, found)
+
+
+@jitable
+def _joined(a, b, c, cap, found):
+    """The ways to take so many members from the cells so far and from one more."""
+    ways = 0.0
+    for p in range(min(a, cap) + 1):
+        for q in range(min(b, cap - p) + 1):
+            for s in range(min(c, cap - p - q) + 1):
+                ways += found.part[p, q, s] * found.missing[a - p, b - q, c - s]
+    return ways
 
 
 @jitable

@@ -5,9 +5,9 @@ no two members in one rack; `two_racks`, no write set in one rack; `copysets`, o
 permutations of the nodes are cut. Placement is averaged over, as ledgers are many and come and go; the groups of
 copysets, which stay, are drawn once.
 
-Nodes lie in *cells*, of which an ensemble takes `cap` members each at most: single nodes, or racks. Where positions on
-the ring are exchangeable, only the numbers of missing ones count (POOL, GROUPS); where racks must alternate along it
-they do not, and whole rings are counted (RINGS).
+Nodes lie in *cells*, of which an ensemble takes `cap` members each at most: racks; or all of them in one, if racks do
+not matter. Where positions on the ring are exchangeable, only the numbers of missing ones count (POOL, GROUPS); where
+racks must alternate along it they do not, and whole rings are counted (RINGS).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class Law(NamedTuple):
 def law_of(cluster: Cluster) -> Law:
     """Returns the tables of a cluster's placement."""
     ensemble, write_quorum, kinds = cluster.ensemble_size, cluster.write_quorum, units(cluster)
-    starts = cluster.rack_starts if _by_racks(cluster) else range(cluster.nodes + 1)
+    starts = cluster.rack_starts if _by_racks(cluster) else (0, cluster.nodes)
     cells = [end - first for first, end in pairwise(starts)]
     small, num_small = min(cells), cells.count(min(cells))
     first, groups, num_groups = _membership(cluster)
@@ -99,7 +99,9 @@ def _by_racks(cluster: Cluster) -> bool:
 
 
 def _cap(cluster: Cluster) -> int:
-    return cluster.ensemble_size - 1 if _by_racks(cluster) and cluster.placement == TWO_RACKS else 1
+    if not _by_racks(cluster):
+        return cluster.ensemble_size
+    return cluster.ensemble_size - 1 if cluster.placement == TWO_RACKS else 1
 
 
 def _count(cluster: Cluster) -> int:

@@ -14,8 +14,8 @@ from quorisk.kernels.cluster.fate import Down, compiled_fate, kinds_of, room_for
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, OUTAGES, RANDOM, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
 
-_MOST_PATTERNS = 500
-"""Ways in which nodes may lie in racks that are looked at one by one."""
+_MOST_LOST, _MOST_PATTERNS = 30, 500
+"""Nodes that are lost at once, and ways in which they may lie in racks, that are looked at one by one."""
 
 
 class Solver:
@@ -40,8 +40,11 @@ class Solver:
         return self._chain
 
     def _alone(self, now: Tick) -> float:
-        patterns = list(islice(self._patterns(now), _MOST_PATTERNS + 1))
-        if len(patterns) > _MOST_PATTERNS:
+        by_rack = now.rack == ANYWHERE and self._cluster.placement != RANDOM
+        patterns = (
+            list(islice(self._patterns(now), _MOST_PATTERNS + 1)) if now.lost <= _MOST_LOST or not by_rack else []
+        )
+        if not patterns or len(patterns) > _MOST_PATTERNS:
             return nan
         return sum(chance * self._lost_with(nodes, now.cause == OUTAGES) for chance, nodes in patterns)
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 
 from quorisk.analysis.cluster.answer import Answer
 from quorisk.analysis.cluster.availability import Unavailable
@@ -56,7 +55,7 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
 
 
 def _several(found: Sequence[Answer], out: Console) -> None:
-    headings = ("P(any loss in a year)", "interval", "once in", "median entries", "p99", "entries a year")
+    headings = ("P(loss) a year", "interval", "once in", "median entries", "p99", "entries a year")
     table = make_table("design", *headings)
     for each in found:
         losses = each.losses
@@ -72,7 +71,7 @@ def _several(found: Sequence[Answer], out: Console) -> None:
 
 
 def _cells(figure: Figure) -> tuple[str, str]:
-    return _value(figure), escape(numbers.span(figure.low, figure.high))
+    return _value(figure), numbers.between(numbers.below(figure.low), numbers.above(figure.high))
 
 
 def _value(figure: Figure) -> str:
