@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from quorisk.analysis import explore as exploring
-from quorisk.analysis.cluster import answer
-from quorisk.analysis.cluster.answer import Answer
+from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.estimate import year
 from quorisk.analysis.estimate.estimate import Estimate
@@ -134,7 +133,7 @@ class Explored(NamedTuple):
 class Incidents(NamedTuple):
     """What designs lose on their clusters."""
 
-    designs: Sequence[Answer]
+    designs: Sequence[clusters.Answer]
     """Such as `result.designs[0].losses.p_any.high`."""
     confidence: float
     """Of each interval."""
@@ -142,11 +141,11 @@ class Incidents(NamedTuple):
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each design: what the grid varies by dotted key; `p_any`, `incidents` and `entries` a
         year, with their ends `_low` and `_high`; the sizes `p50`, `p90` and `p99` of an incident in entries."""
-        return _frame([answer.row(each) for each in self.designs])
+        return _frame([clusters.row(each) for each in self.designs])
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk cluster --json` prints."""
-        return answer.as_json(self.designs)
+        return clusters.as_json(self.designs)
 
     def __repr__(self) -> str:
         p_any = ", ".join(f"{each.losses.p_any.value:.3g}" for each in self.designs[:5])
