@@ -161,7 +161,7 @@ REFUSED = {
     "detection_delay=1 / h": r'cluster\.detection_delay = "1 / h": a time .*this is a rate',
     "node_loss=1 h": r'cluster\.node_loss = "1 h": a rate .*this is a time',
     "node_loss=-1": r"cluster\.node_loss = -1: a number of times a year",
-    "p_lost_in_outage=1.5": r"cluster\.p_lost_in_outage = 1\.5: a probability, from 0 to 1",
+    "cluster.p_lost_in_outage=1.5": r"cluster\.p_lost_in_outage = 1\.5: a probability, from 0 to 1",
     "rack_outages=1 / year": r"cluster\.p_lost_in_rack_outage: missing",
     "ledgers=0": r"cluster\.ledgers = 0: a number from 1 to 1e15",
     "cluster.entries_per_second=1": r"",
