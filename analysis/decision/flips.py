@@ -56,20 +56,18 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
     if math.isfinite(target):
         what = "a target of" if text.is_yearly(rows) else "a target (run.target) of"
         said += _sides(what, target, chosen, lambda factor: verdict.chosen(list(found), factor * target, chosen))
-    for scenario, per_year in _scenarios(rows):
+    for scenario in _scenarios(rows):
 
         def by(factor: float, scenario: str = scenario) -> str:
             scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
             return verdict.chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
 
-        said += _sides(f"{scenario} happening", per_year, chosen, by, " times a year")
+        said += _sides(scenario, 1.0, chosen, by, " times as often")
     return said + list(_settings(rows, chosen, target))
 
 
-def _scenarios(rows: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    if text.is_yearly(rows):
-        first = rows.drop_duplicates(text.SCENARIO)
-        yield from zip(first[text.SCENARIO], first["per_year"], strict=True)
+def _scenarios(rows: pd.DataFrame) -> list[str]:
+    return list(rows[text.SCENARIO].unique()) if text.is_yearly(rows) else []
 
 
 def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], unit: str = "") -> Iterator[str]:

@@ -44,12 +44,13 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
     said = flips.told(rows, designs(rows), 1.0)
     now, found = chosen(rows, 1.0), 0
     for line in said:
-        told = re.fullmatch(r"With (\w+) happening ([\d.]+) times a year: (.*); with ([\d.]+), still .*\.", line)
+        told = re.fullmatch(r"With (?!a target)(\w+) ([\d.]+) times as often: (.*); with ([\d.]+), still .*\.", line)
         if told:
             scenario, beyond, instead, before = told.groups()
 
-            def at(per_year, scenario=scenario):
-                return rows.assign(per_year=rows["per_year"].where(rows["run.scenario"] != scenario, float(per_year)))
+            def at(factor, scenario=scenario):
+                more = rows["per_year"].where(rows["run.scenario"] != scenario, rows["per_year"] * float(factor))
+                return rows.assign(per_year=more)
 
             assert chosen(at(beyond), 1.0) == instead != now
             assert chosen(at(before), 1.0) == now
