@@ -127,6 +127,13 @@ def _row(row: dict[str, Any]) -> str:
     return f"| {row['what']} | {p} | {interval} | {numbers.plain(row['per_year'])} | {losses} |"
 
 
+def write_page(made: dict[str, list[dict[str, Any]]]) -> None:
+    """Writes the page of all incidents whose figures there are."""
+    files = {name: incidents.FOLDER / f"{name}.toml" for name in incidents.names() if name in made}
+    sections = [story(name, config.load(file), made[name]) for name, file in files.items()]
+    PAGE.write_text(f"{INTRODUCTION}{chr(10).join(sections)}\n{BEYOND}")
+
+
 def main(wanted: list[str]) -> None:
     """Makes diagrams and figures of some incidents, or of all, and the page of all."""
     GALLERY.mkdir(parents=True, exist_ok=True)
@@ -139,9 +146,7 @@ def main(wanted: list[str]) -> None:
         (GALLERY / f"{name}.svg").write_text(picture(found.trace), "utf-8")
         made[name] = figures(experiment)
         FIGURES.write_text(f"{json.dumps({each: made[each] for each in sorted(made)}, indent=1)}\n")
-    files = {name: incidents.FOLDER / f"{name}.toml" for name in incidents.names() if name in made}
-    sections = [story(name, config.load(file), made[name]) for name, file in files.items()]
-    PAGE.write_text(f"{INTRODUCTION}{chr(10).join(sections)}\n{BEYOND}")
+    write_page(made)
 
 
 if __name__ == "__main__":
