@@ -21,6 +21,8 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+_FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
+"""Parameters that are told only where they differ from another."""
 TIME_UNIT = "run.time_unit"
 """Of a row: rates and times are in seconds."""
 _TIMES = ("run.lifetime", "run.horizon")
@@ -95,6 +97,7 @@ def parameters(frame: pd.DataFrame) -> list[str]:
 def varied(frame: pd.DataFrame) -> list[str]:
     """Returns the parameters that differ between rows, but for those that a scenario fixes."""
     keys = [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
+    keys = [key for key in keys if key not in _FOLLOWS or (frame[key] != frame[_FOLLOWS[key]]).any()]
     if SCENARIO not in keys:
         return keys
     by_scenario = frame.groupby(SCENARIO)

@@ -140,7 +140,10 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True, figure=PROBABILITY),
         *(Key(f"faults.{probability.name}", p, 0.0, True, figure=PROBABILITY) for probability in model.probabilities),
-        *(Key(f"rates.{action.name}", rate, 1.0, True, True, RATE, action.interval_ms) for action in model.actions),
+        *(
+            Key(f"rates.{action.name}", rate, 1.0, True, True, RATE, called=action.interval_ms)
+            for action in model.actions
+        ),
         Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),
         Key("run.lifetime", time, math.inf, True, True),

@@ -29,6 +29,7 @@ from tests.support import compiled_effect, params_of, point_of, values_of
 DEPTHS = {
     "defect1": 18,
     "defect2": 21,
+    "defect3": 32,
     "kip101": 12,
     "last_replica_standing": 8,
     "all_copies_lost": 9,
