@@ -93,8 +93,9 @@ def heat_map_figure(
         for axes in grid.flat[len(shown) - abreast : len(shown)]:
             axes.tick_params(labelbottom=True)
         canvas.supxlabel(text.name(pair[1]), fontsize=9)
-        beside = textwrap.wrap(text.name(pair[0]), max(8, int(_LABEL_CHARACTERS_IN * panel_in[1] * num_rows)))
-        canvas.supylabel("\n".join(beside), fontsize=9)
+        width = max(8, int(_LABEL_CHARACTERS_IN * panel_in[1] * num_rows))
+        beside = textwrap.wrap(text.name(pair[0]).replace(".", ". "), width)  # Kafka's names break at their dots
+        canvas.supylabel("\n".join(beside).replace(". ", "."), fontsize=9)
         if rows["losses"].any():
             shades = ScalarMappable(LogNorm(*_scale(rows)), _COLOURS)
             label = "upper end of the interval" if size_in[1] > _LOW_IN else "upper end\nof the interval"

@@ -118,7 +118,8 @@ def test_the_name_of_the_rows_does_not_run_into_the_title():
     assert figure is not None
     figure.draw_without_rendering()
     [canvas] = [each for each in figure.subfigs if each.get_suptitle()]
-    assert "unclean leader" in canvas.get_supylabel()
+    assert canvas.get_supylabel().split("\n")[0].endswith(".")
+    assert canvas.get_supylabel().replace("\n", "") == "unclean.leader.election.enable"
     written = {each.get_text(): each.get_window_extent() for each in canvas.texts}
     title, label = written[canvas.get_suptitle()], written[canvas.get_supylabel()]
     assert label.y1 < title.y0
