@@ -68,7 +68,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         said.append(f"These do not: {_names(fails)}. The worst: {worst}.")
     if undecided:
         runs = max(each.runs_to_settle(tail, target) for each in undecided)
-        made = max(int(point.get("exit_runs", 0) or point["runs"]) for each in undecided for point in each.points)
+        made = max(_made(point) for each in undecided for point in each.points)
         needed = (
             f"about {numbers.number(runs)} runs of each configuration would settle them; there are {made:,}"
             if runs < math.inf
@@ -105,6 +105,12 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
         why = "a mechanism is off, a risky setting is on, or the version is an older one"
         said.append(f"{_names(changed)}: not recommended, because {why}.")
     return said
+
+
+def _made(point: Mapping[str, Any]) -> int:
+    """The runs that an interval rests on: those from a head's exits, if it has any."""
+    from_exits = point.get("exit_runs")
+    return int(point["runs"] if pd.isna(from_exits) or not from_exits else from_exits)
 
 
 def _tie(first: Design, picks: Sequence[Design], found: Sequence[Design]) -> list[str]:

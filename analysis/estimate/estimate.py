@@ -17,7 +17,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack, rates_in_force
 from quorisk.kernels.engines.tally import TIME_TICK, Tally, read
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import LOST, OUTCOMES, Model, loses_messages
+from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model, loses_messages
 from quorisk.say.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
@@ -102,6 +102,15 @@ class Estimate(NamedTuple):
     assumptions: list[str]
 
 
+def _of_head(found: method.Rare) -> list[str]:
+    """What a head's answer rests on, and what each of its runs that was cut off costs."""
+    cut_off, runs = found.tail.outcomes[OUTCOMES[UNFINISHED]], found.tail.runs
+    if not cut_off:
+        return [rare.ASSUMPTION]
+    said = rare.CUT_OFF.format(cut_off=cut_off, runs=runs, each=found.known.solved.leaves / runs)
+    return [f"{rare.ASSUMPTION} {said}"]
+
+
 def num_cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -172,7 +181,7 @@ def estimate(
         head=rare.head_part(*found.known, tally.outcomes[OUTCOMES[LOST]], tally.runs, run.confidence)
         if found
         else None,
-        assumptions=assumptions(model, point, run.at_any_time) + ([rare.ASSUMPTION] if found else []),
+        assumptions=assumptions(model, point, run.at_any_time) + (_of_head(found) if found else []),
     )
 
 

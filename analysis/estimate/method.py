@@ -28,6 +28,8 @@ PILOT_RUNS = 1 << 17
 """Of which `auto` looks at the losses. Whoever asks for fewer runs gets those."""
 ENOUGH_LOSSES = 30
 """Among the pilot's runs: then losses are not rare, and counting them is best."""
+MOST_CUT_OFF = PILOT_RUNS // 1000
+"""Of the pilot's runs may be cut off by `run.max_steps` where losses are rare: if more are, they decide, not losses."""
 LITTLE_KNOWN = 0.5
 """With no loss in the head, and more than so many of the runs leaving it, `auto` counts: it knows no more."""
 TAIL = 1 << 41
@@ -94,9 +96,10 @@ def counts(run: RunSettings) -> bool:
 def is_rare(run: RunSettings, losses: int, hidden: int) -> bool:
     """Whether a point is to have a head that lost data so often in its pilot, and may have in `hidden` runs more.
 
-    Where `run.max_steps` cuts runs off the question is about runs cut off, and a head's are not: `auto` counts.
+    Where `run.max_steps` cuts off many runs the question is about runs cut off, and a head's are not: `auto` counts.
+    A few are no matter: upper ends count those from the exits as lost.
     """
-    return run.method != "auto" or (losses < ENOUGH_LOSSES and hidden == 0)
+    return run.method != "auto" or (losses < ENOUGH_LOSSES and hidden <= MOST_CUT_OFF)
 
 
 def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSettings) -> tuple[int, int]:

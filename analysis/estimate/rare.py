@@ -32,6 +32,7 @@ SMALL = 1 << 14
 GROWTH = 1.5
 """By how much a head has grown when it is solved again."""
 ASSUMPTION = "The head counts runs of any length; runs from its exits end after run.max_steps."
+CUT_OFF = "{cut_off:,} of these {runs:,} runs did so; each adds {each:.2g} to the upper end, which counts it as lost."
 EXACT = "exact"
 CERTIFIED = "exact head, tail bounded"
 SAMPLED = "exact head, sampled tail"

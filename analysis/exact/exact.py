@@ -27,7 +27,7 @@ from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
 from quorisk.kernels.states.chain import Chain, ChainError, build
 
 PRECISION = 1e-10
-SMALLER = "reduce the sizes in [model], or use `quorisk estimate`, which keeps no states"
+SMALLER = "reduce the sizes in [model], or use `quorisk estimate`, which solves the likeliest paths exactly"
 INSTEAD = f"give it more memory, {SMALLER}"
 
 
