@@ -49,11 +49,19 @@ def explore(start: Hashable, instances: Callable[[Any], Iterable[Any]], is_lost:
     return graph
 
 
-def p_lost(graph: Graph, rates: Mapping[str, Decimal], message_loss: Decimal, end_rate: Decimal) -> Decimal:
-    """P(a run is lost) that ends anyhow at `end_rate` in every state."""
+def p_lost(
+    graph: Graph,
+    rates: Mapping[str, Decimal],
+    message_loss: Decimal,
+    end_rate: Decimal,
+    others: Mapping[str, Decimal] | None = None,
+) -> Decimal:
+    """P(a run is lost) that ends anyhow at `end_rate` in every state; actions in `others` lose what they may lose with
+    another probability than messages."""
+    p_by_action = dict.fromkeys(rates, message_loss) | dict(others or {})
     with localcontext() as context:
         context.prec = DIGITS
-        rows = [_row(instances, rates, message_loss, end_rate) for instances in graph.instances]
+        rows = [_row(instances, rates, p_by_action, end_rate) for instances in graph.instances]
         found: dict[int, Decimal] = {i: Decimal(int(lost)) for i, lost in enumerate(graph.is_lost) if lost}
         for component in _components(rows):
             if not graph.is_lost[component[0]]:
@@ -64,14 +72,15 @@ def p_lost(graph: Graph, rates: Mapping[str, Decimal], message_loss: Decimal, en
 def _row(
     instances: list[tuple[str, list[tuple[int, int, int]]]],
     rates: Mapping[str, Decimal],
-    message_loss: Decimal,
+    p_by_action: Mapping[str, Decimal],
     end_rate: Decimal,
 ) -> Row:
     total = sum((rates[action] for action, _ in instances), end_rate)
     row: Row = {}
     for action, moves in instances:
         for sent, lost, to in moves:
-            p = rates[action] / total * _power(message_loss, lost) * _power(1 - message_loss, sent - lost)
+            loss = p_by_action[action]
+            p = rates[action] / total * _power(loss, lost) * _power(1 - loss, sent - lost)
             if p:
                 row[to] = row.get(to, Decimal(0)) + p
     return row

@@ -47,7 +47,7 @@ def _at(s: SpecState, r: int, offset: int) -> Record | None:
     return s.replicaLog[r][offset] if 0 <= offset < len(s.replicaLog[r]) else None
 
 
-def _controller_update_isr(s: SpecState, v: Values, leader: int, isr: frozenset[int]) -> Successors:
+def controller_update_isr(s: SpecState, v: Values, leader: int, isr: frozenset[int]) -> Successors:
     if s.nextLeaderEpoch <= v["max_leader_epoch"]:
         quorum = QuorumState(s.nextLeaderEpoch, leader, isr)
         yield s._replace(
@@ -59,7 +59,7 @@ def _controller_update_isr(s: SpecState, v: Values, leader: int, isr: frozenset[
 
 def controller_elect_leader(s: SpecState, v: Values) -> Successors:
     for leader in s.quorumState.isr - {s.quorumState.leader}:
-        yield from _controller_update_isr(s, v, leader, s.quorumState.isr)
+        yield from controller_update_isr(s, v, leader, s.quorumState.isr)
 
 
 def controller_shrink_isr(s: SpecState, v: Values) -> Successors:
@@ -67,9 +67,9 @@ def controller_shrink_isr(s: SpecState, v: Values) -> Successors:
     for r in _replicas(s):
         if quorum.leader == r:
             rest = quorum.isr - {r}
-            yield from _controller_update_isr(s, v, NIL, quorum.isr if quorum.isr == {r} else rest)
+            yield from controller_update_isr(s, v, NIL, quorum.isr if quorum.isr == {r} else rest)
         elif r in quorum.isr:
-            yield from _controller_update_isr(s, v, quorum.leader, quorum.isr - {r})
+            yield from controller_update_isr(s, v, quorum.leader, quorum.isr - {r})
 
 
 def become_leader(s: SpecState, v: Values) -> Successors:

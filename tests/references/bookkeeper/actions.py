@@ -1,10 +1,10 @@
 """All actions in the order of Next, and the enabled instances of a state."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, ClientState
+from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, ClientState, Message
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
 from tests.references.bookkeeper.bookies import (
     bookie_sends_add_confirmed_response,
@@ -92,24 +92,33 @@ def effects(view: View) -> Iterator[tuple[str, Effect]]:
             yield COMPLETES, effect
 
 
+def delivered(view: View, after: State, to_send: Iterable[Message]) -> list[tuple[int, int, State]]:
+    """What sending these messages may come to; nothing if one of them was sent before."""
+    sends = sorted(to_send, key=lambda m: m.bookie)
+    if any(m in view.counts for m in sends):
+        return []  # the spec never sends a message twice
+    to_down = {m for m in sends if m.type in REQUESTS and m.bookie in view.state.b_down}  # lost without a coin thrown
+    coins = [m for m in sends if m not in to_down]
+    outcomes = []
+    for lost in (set(c) for n in range(len(coins) + 1) for c in combinations(coins, n)):
+        fates = {(m, LOST if m in lost | to_down else ON_ITS_WAY) for m in sends}
+        outcomes.append((len(coins), len(lost), after._replace(messages=after.messages | fates)))
+    return outcomes
+
+
 def instances(state: State, constants: Constants) -> list[Instance]:
     """The enabled instances: by action in the order of Next, then by client where the action has one."""
     view = View(state, constants, dict(state.messages))
-    found = []
-    for action, (label, after, to_send) in effects(view):
-        sends = sorted(to_send, key=lambda m: m.bookie)
-        if any(m in view.counts for m in sends):
-            continue  # the spec never sends a message twice
-        outcomes = []
-        to_down = {m for m in sends if m.type in REQUESTS and m.bookie in state.b_down}  # lost without a coin thrown
-        coins = [m for m in sends if m not in to_down]
-        for lost in (set(c) for n in range(len(coins) + 1) for c in combinations(coins, n)):
-            fates = {(m, LOST if m in lost | to_down else ON_ITS_WAY) for m in sends}
-            outcomes.append((len(coins), len(lost), after._replace(messages=after.messages | fates)))
-        found.append(Instance(action, label, outcomes))
+    found = [Instance(action, label, delivered(view, after, sends)) for action, (label, after, sends) in effects(view)]
+    found = [instance for instance in found if instance.outcomes]
     for outage in OUTAGE_ACTIONS:
         for label, up, after_losing in outage(state, constants):
-            gone = [frozenset(c) for n in range(len(up) + 1) for c in combinations(up, n)]
-            outcomes = [(len(up), len(those), after_losing(those)) for those in gone]
+            outcomes = [(len(up), len(gone), after_losing(gone)) for gone in subsets(up)]
             found.append(Instance(outage.__name__, label, outcomes))
     return found
+
+
+def subsets(items: Iterable) -> list[frozenset]:
+    """Smaller ones first."""
+    ordered = sorted(items)
+    return [frozenset(chosen) for n in range(len(ordered) + 1) for chosen in combinations(ordered, n)]

@@ -1,0 +1,105 @@
+"""The table of tlc_flush.json: which modules with flushes TLC is to look at, with which constants.
+
+What a row does not give is off; KRaft's rows name both versions' limits after KIP-966's, as tlc_kraft.json does.
+"""
+
+from typing import Any
+
+from tests.data.tla.kraft import VERSIONS
+
+Row = dict[str, Any]
+
+BROKER_CONSTANTS = (
+    *("BrokerCount", "InitReplicationFactor", "MinISR", "InitIsrSize", "Values"),
+    *VERSIONS["kip966"].shutdown_limits,
+    *("FenceBrokerLimit", "LeaderShrinkIsrLimit", "ReassignmentLimit"),
+)
+
+
+def bookies(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
+    """A row of BookKeeperFlush: bookies, clients, write quorum, ack quorum, entries, inflight; faults and switches."""
+    model = dict(zip(("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight"), sizes, strict=True))
+    if "ensemble_size" in given:
+        model["ensemble_size"] = given.pop("ensemble_size")
+    faults: Row = dict.fromkeys(("max_lost", "max_amnesias", "max_outages"), 0)
+    faults |= {"max_unclean_restarts": 0, "max_partial_amnesias": 0}
+    faults |= dict.fromkeys(("writer_crash", "auto_recovery", "replacement"), False)
+    variant: Row = dict.fromkeys(("fence_on_unclean_shutdown", "limbo_on_unclean_shutdown"), False)
+    variant |= dict.fromkeys(("journal_write", "journal_sync", "damaged_reads_unknown"), True)
+    unknown = given.keys() - faults.keys() - variant.keys()
+    if unknown:
+        raise KeyError(f"{name}: {unknown}")
+    faults |= {key: value for key, value in given.items() if key in faults}
+    variant |= {key: value for key, value in given.items() if key in variant}
+    return {"name": name, "module": "BookKeeperFlush", "model": model, "faults": faults, "variant": variant}
+
+
+def brokers(name: str, version: str, sizes: tuple[int, ...], faults: tuple[int, ...] = (0,) * 5, **given: Any) -> Row:
+    """A row of KRaft: brokers, replication factor, min ISR, initial ISR, values; the specification's own faults."""
+    constants: Row = dict(zip(BROKER_CONSTANTS, sizes + faults, strict=True))
+    constants |= {"FlushEveryMessage": "FALSE", "TailLossLimit": 0, "OutageLimit": 0} | given
+    return {"name": name, "module": f"{VERSIONS[version].module}_flush", "constants": constants}
+
+
+def replicas(name: str, variant: str, sizes: tuple[int, ...], restarts: int) -> Row:
+    """A row of Kafka before KRaft: replicas, log size, records, last leader epoch."""
+    constants: Row = dict(zip(("Replicas", "LogSize", "MaxRecords", "MaxLeaderEpoch"), map(str, sizes), strict=True))
+    constants["Replicas"] = "{" + ",".join(f"r{i}" for i in range(1, sizes[0] + 1)) + "}"
+    constants |= {"FlushEveryMessage": "FALSE", "MaxUncleanRestarts": str(restarts)}
+    return {"name": name, "module": f"{variant}Flush", "constants": constants}
+
+
+NO_SYNC: Row = {"journal_sync": False}
+NO_WRITE: Row = {"journal_write": False}
+NOTICED: Row = {"fence_on_unclean_shutdown": True, "limbo_on_unclean_shutdown": True}
+REPAIR: Row = {"auto_recovery": True, "replacement": True}
+RESTART: Row = {"max_unclean_restarts": 1}
+DAMAGE: Row = {"max_partial_amnesias": 1}
+OUTAGE: Row = {"max_outages": 1}
+EVERY: Row = {"FlushEveryMessage": "TRUE"}
+SPARED: Row = {"AvoidLastReplicaStanding": "TRUE"}
+STRUCK: Row = {"AvoidLastReplicaStanding": "FALSE"}
+TAIL: Row = {"TailLossLimit": 1}
+POWER: Row = {"OutageLimit": 1}
+ALONE, PAIR, TRIO = (1, 2, 1, 1, 1, 1), (2, 1, 2, 2, 1, 1), (3, 1, 2, 2, 1, 1)
+MIN_1, MIN_2 = (2, 2, 1, 2, 1), (2, 2, 2, 2, 1)
+CLEAN, DISK, FENCED = (1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0)
+
+ROWS = (
+    bookies("restart", ALONE, **RESTART),
+    bookies("restart_nosync", ALONE, **RESTART, **NO_SYNC),
+    bookies("restart_nosync_unnoticed", ALONE, **RESTART, **NO_SYNC, **NOTICED),
+    bookies("restart_nosync_one_client", (2, 1, 1, 1, 2, 1), **RESTART, **NO_SYNC),
+    bookies("restart_nosync_two_entries", (1, 2, 1, 1, 2, 1), **RESTART, **NO_SYNC),
+    bookies("restart_nowrite", ALONE, **RESTART, **NO_WRITE),
+    bookies("restart_nowrite_noticed", ALONE, **RESTART, **NO_WRITE, **NOTICED),
+    bookies("restart_neither_limbo", ALONE, **RESTART, **NO_WRITE, **NO_SYNC, limbo_on_unclean_shutdown=True),
+    bookies("restarts_nosync", ALONE, max_unclean_restarts=2, **NO_SYNC),
+    bookies("restart_and_empty_noticed", ALONE, max_amnesias=1, **RESTART, **NO_WRITE, **NOTICED, writer_crash=True),
+    bookies("damage", ALONE, **DAMAGE),
+    bookies("damage_believed", ALONE, **DAMAGE, damaged_reads_unknown=False),
+    bookies("damage_and_restart_nosync", ALONE, **DAMAGE, **RESTART, **NO_SYNC),
+    bookies("damage_two_entries_nosync", (2, 1, 2, 1, 2, 2), max_partial_amnesias=2, **NO_SYNC),
+    bookies("outage_nowrite_noticed", ALONE, **OUTAGE, **NO_WRITE, **NOTICED),
+    bookies("outage_and_restart_nosync", PAIR, **OUTAGE, **RESTART, **NO_SYNC),
+    bookies("outage_nosync", (2, 2, 1, 1, 1, 1), **OUTAGE, **NO_SYNC),
+    bookies("outage_and_damage_nosync_repair", TRIO, **OUTAGE, **DAMAGE, max_lost=1, **NO_SYNC, **REPAIR),
+    bookies("lost_and_restart_nosync_repair", TRIO, **RESTART, max_lost=1, writer_crash=True, **NO_SYNC, **REPAIR),
+    bookies("outage_nosync_stripes", (3, 1, 2, 1, 2, 1), ensemble_size=3, **OUTAGE, **NO_SYNC),
+    bookies("damage_lost_stripes", (3, 1, 2, 2, 2, 2), ensemble_size=3, **DAMAGE, max_lost=1),
+    brokers("kip966_tail", "kip966", MIN_1, **TAIL),
+    brokers("kip966_tail_flushed", "kip966", MIN_1, **TAIL, **EVERY),
+    brokers("kip966_tail_fenced_min_2", "kip966", MIN_2, FENCED, **TAIL),
+    brokers("kip966_tail_shutdown", "kip966", MIN_1, CLEAN, **TAIL),
+    brokers("kip966_tail_disk_min_2", "kip966", MIN_2, DISK, **TAIL),
+    brokers("kip966_tail_two_values", "kip966", (2, 2, 1, 2, 2), **TAIL),
+    brokers("kip966_outage", "kip966", MIN_1, **POWER),
+    brokers("kip966_outage_shutdown_flushed", "kip966", MIN_2, CLEAN, **POWER, **EVERY),
+    brokers("v3_5_tail_spared", "v3_5", MIN_1, FENCED, **TAIL, **SPARED),
+    brokers("v3_5_tail", "v3_5", MIN_1, FENCED, **TAIL, **STRUCK),
+    brokers("v3_5_outage_shutdown", "v3_5", MIN_1, CLEAN, **POWER, **STRUCK),
+    replicas("high_watermark_restart", "KafkaTruncateToHighWatermark", (2, 1, 1, 3), 1),
+    replicas("kip101_restart", "Kip101", (2, 1, 2, 2), 1),
+    replicas("kip320_restart", "Kip320", (2, 2, 2, 2), 1),
+    replicas("kip320_restart_of_three", "Kip320", (3, 1, 1, 2), 1),
+)

@@ -1,0 +1,133 @@
+"""The rules of flushing (tests/data/tla/FLUSH.md): literal interpreters against TLC, and exact chains."""
+
+import json
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from quorisk.kernels.protocols.kafka import MODEL as KAFKA
+from quorisk.kernels.protocols.kraft import MODEL as KRAFT
+from quorisk.kernels.protocols.kraft.cases import CASES
+from tests.data.tla import chains
+from tests.references import kafka, kafka_flushing
+from tests.references.bookkeeper import flushing as bookkeeper
+from tests.references.kraft import flushing as kraft
+from tests.references.searching import search
+from tests.support import ROOT, values_of
+
+ROWS = json.loads((ROOT / "tests" / "data" / "tla" / "tlc_flush.json").read_text())
+NUMBERS = json.loads((ROOT / "tests" / "data" / "numbers_flush.json").read_text())["settings"]
+OF_BROKERS = {
+    "FlushEveryMessage": "flush_every_message",
+    "TailLossLimit": "max_tail_losses",
+    "OutageLimit": "max_outages",
+}
+"""What FLUSH.md adds to the constants of KRaft's rows."""
+TRUNCATIONS = {"KafkaTruncateToHighWatermark": "high_watermark", "Kip101": "kip101", "Kip320": "kip320"}
+
+
+def rows_of(module: str, most: int) -> list[Any]:
+    """Rows small enough for an interpreter. Those with stripes are for an interpreter that knows them."""
+    return [
+        pytest.param(row, id=row["name"])
+        for row in ROWS
+        if row["module"].startswith(module)
+        and row["distinct_states"] <= most
+        and "ensemble_size" not in row.get("model", {})
+    ]
+
+
+def equals_tlc(row, first, successors, holds) -> None:
+    found = search(first, successors)
+    assert (len(found.states), found.depth) == (row["distinct_states"], row["depth"])
+    broken = Counter(name for state in found.states for name, held in holds(state).items() if not held)
+    assert row["breaking_states"] == {name: broken[name] for name in row["breaking_states"]}
+
+
+@pytest.mark.parametrize("row", rows_of("BookKeeperFlush", 6_700))
+def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
+    k = chains.settings_of(row)
+    equals_tlc(
+        row,
+        bookkeeper.first_state(k),
+        lambda state: (after for one in bookkeeper.instances(state, k) for _, _, after in one.outcomes),
+        lambda state: bookkeeper.invariants(state, k),
+    )
+
+
+@pytest.mark.parametrize("row", rows_of("kafka_replication", 20_000))
+def test_krafts_interpreter_finds_what_tlc_finds(row):
+    assert CASES.tlc is not None
+    names = {**CASES.tlc.constants, **OF_BROKERS}
+    given = {str(names[name]): {"TRUE": True, "FALSE": False}.get(x, x) for name, x in row["constants"].items()}
+    version = "kip966" if "966" in row["module"] else "v3_5"
+    values = values_of(KRAFT, version=version, semantics="specification", **given)
+    equals_tlc(
+        row,
+        kraft.first_state(values),
+        lambda state: kraft.successors(state, values),
+        lambda state: kraft.properties(state, values),
+    )
+
+
+@pytest.mark.parametrize("row", rows_of("K", 20_000))
+def test_kafkas_interpreter_finds_what_tlc_finds(row):
+    constants = row["constants"]
+    values = values_of(
+        KAFKA,
+        replicas=constants["Replicas"].count(",") + 1,
+        log_size=int(constants["LogSize"]),
+        max_records=int(constants["MaxRecords"]),
+        max_leader_epoch=int(constants["MaxLeaderEpoch"]),
+        truncation=TRUNCATIONS[row["module"].removesuffix("Flush")],
+        flush_every_message=constants["FlushEveryMessage"] == "TRUE",
+        max_unclean_restarts=int(constants["MaxUncleanRestarts"]),
+    )
+    equals_tlc(
+        row,
+        kafka_flushing.first_state(values),
+        lambda state: kafka_flushing.successors(state, values),
+        lambda state: {"WeakIsr": kafka.weak_isr(state.spec), "StrongIsr": kafka.strong_isr(state.spec)},
+    )
+
+
+@pytest.mark.parametrize("case", NUMBERS, ids=lambda case: case["name"])
+def test_the_kept_figures_are_the_chains(case):
+    states, p = chains.p_lost(case)
+    assert states == case["states"]
+    assert float(p) == pytest.approx(case["p_lost"], rel=1e-14)
+
+
+@pytest.mark.parametrize("p_lost_in_outage", [0, 0.25])
+def test_an_outage_takes_what_is_not_flushed_and_no_more(p_lost_in_outage):
+    """One bookie, one entry: it is lost if the power fails after it is stored and before it is flushed, and else with
+    the disk alone. Power that fails before it is stored breaks the request: nothing is acknowledged then."""
+    send, store, receive, flush, outage = 3, 7, 11, 5, 2
+    case = {
+        "model": {"bookies": 1, "clients": 1, "write_quorum": 1, "ack_quorum": 1, "entries": 1, "inflight": 1},
+        "faults": {"max_outages": 1},
+        "variant": {"journal_sync": False},
+        "message_loss": 0,
+        "p_lost_in_outage": p_lost_in_outage,
+        "rates": {
+            "client_sends_add_entry_requests": send,
+            "bookie_sends_add_confirmed_response": store,
+            "client_receives_add_confirmed_response": receive,
+            "bookie_flushes": flush,
+            "cluster_loses_power": outage,
+            "client_closes_ledger_success": 0,
+        },
+        "lifetime": "1e40",
+    }
+    _, p = chains.p_lost(case)
+    stored = send / (send + outage) * store / (store + outage)
+    unflushed = outage / (outage + flush)
+    expected = stored * (unflushed + (1 - unflushed) * p_lost_in_outage)
+    assert float(p) == pytest.approx(expected, rel=1e-12)
+
+
+def test_with_a_synced_journal_the_same_power_failures_take_nothing():
+    case = {**NUMBERS[0], "variant": {}, "p_lost_in_outage": 0, "rates": {"cluster_loses_power": 0.2}}
+    assert chains.p_lost(case)[1] == Decimal(0)
