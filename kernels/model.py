@@ -47,9 +47,9 @@ class Action(NamedTuple):
     lost_with: str = MESSAGE_LOSS
     """The probability with which each member of `sends` is lost, independently. Members are messages if it is
     MESSAGE_LOSS; else they are no messages, and are not counted as such."""
-    needs: str = ""
-    """The parameter without which it never happens (0 or off); its rate plays no part then. For an action that the
-    model got after its version: where that is off, runs and identities are what they were."""
+    needs: tuple[str, ...] = ()
+    """Parameters of which one has to have another value than its default, or it never happens and its rate plays no
+    part. For an action that the model got after its version: without them runs and identities are what they were."""
     interval_ms: str = ""
     """The setting of a cluster, in milliseconds, that its rate is one over; files may give that instead."""
 
@@ -186,6 +186,11 @@ def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:
 def smallest_params(model: Model) -> Any:
     """`Params` of the smallest sizes and the defaults: what compiled code takes the types of params and states from."""
     return model.make_params({p.name: p.allowed[0] if p.allowed else p.default_value for p in model.parameters})
+
+
+def needed(model: Model, action: Action) -> tuple[Parameter, ...]:
+    """The parameters of `Action.needs`."""
+    return tuple(parameter for parameter in model.parameters if parameter.name in action.needs)
 
 
 @cache

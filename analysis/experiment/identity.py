@@ -34,7 +34,7 @@ def later_defaults(model: Model) -> dict[str, Any]:
     return {
         **{f"{p.table}.{p.name}": p.default_value for p in later.values()},
         **{f"faults.{probability.name}": 0.0 for probability in model.probabilities},
-        **{f"rates.{action.name}": 1.0 for action in model.actions if action.needs in later},
+        **{f"rates.{action.name}": 1.0 for action in model.actions if action.needs and later.keys() >= {*action.needs}},
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from quorisk.kernels.engines.philox import LOG2_UNIT
 from quorisk.kernels.engines.starts import NO_STARTS, Starts
-from quorisk.kernels.model import MESSAGE_LOSS, Model, leaves
+from quorisk.kernels.model import MESSAGE_LOSS, Action, Model, leaves, needed
 from quorisk.kernels.rule import group_words, loss_names
 
 LOSS_UNIT = 2.0**-63
@@ -152,11 +152,16 @@ def _log2(number: Fraction) -> float:
 
 
 def rates_in_force(model: Model, point: Point) -> dict[str, float]:
-    """The rates of a point by action; 0 for those that never happen without a parameter that is off there."""
+    """The rates of a point by action; 0 for those that never happen with the parameters that it has."""
     return {
-        action.name: point.rates.get(action.name, 1.0) if not action.needs or point.values[action.needs] else 0.0
+        action.name: point.rates.get(action.name, 1.0) if may_happen(model, action, point.values) else 0.0
         for action in model.actions
     }
+
+
+def may_happen(model: Model, action: Action, values: Mapping[str, Any]) -> bool:
+    """Whether these parameters have what the action needs."""
+    return not action.needs or any(values[p.name] != p.default_value for p in needed(model, action))
 
 
 def _num_group_words(model: Model) -> list[int]:

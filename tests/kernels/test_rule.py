@@ -64,7 +64,7 @@ def test_actions_name_what_there_is(model):
     for action in model.actions:
         assert action.lost_with in rule.loss_names(model)
         assert action.shared in range(1, EVERYTHING + 1)
-        assert not action.needs or parameters[action.needs].default_value in (0, False)
+        assert all(parameters[name].default_value in (0, False, True) for name in action.needs)
     names = rule.loss_names(model)
     assert len({*names, *parameters}) == len(names) + len(parameters)
     assert set(names[1:]) == {action.lost_with for action in model.actions} - {"message_loss"}

@@ -319,7 +319,7 @@ ACTIONS = (
         _OUTAGE,
         counts="The cluster loses power, and with it every bookie at one instant.",
         lost_with="p_lost_in_outage",
-        needs="max_outages",
+        needs=("max_outages",),
     ),
     Action(
         "rack_loses_power",
@@ -329,7 +329,7 @@ ACTIONS = (
         _OUTAGE,
         counts="Each rack loses power, and with it all of its bookies at one instant.",
         lost_with="p_lost_in_rack_outage",
-        needs="max_rack_outages",
+        needs=("max_rack_outages",),
     ),
 )
 """BookieRestartsEmpty, BookieIsLost and so on; the last five hit several bookies at once."""

@@ -43,6 +43,8 @@ MODEL = Model(
         controller.PERFORM_PARTITION_REASSIGNMENT,
         outages.CLUSTER_LOSES_POWER,
         outages.ZONE_LOSES_POWER,
+        lifecycle.TAIL_LOSS_SHUTDOWN,
+        lifecycle.BROKER_FLUSHES,
     ),
     invariants=INVARIANTS,
     outcome=outcome,

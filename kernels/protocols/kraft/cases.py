@@ -32,6 +32,8 @@ CASES = Cases(
         {"acks": "1", "values": 2},
         {"last_known_leader": False, "max_isr_shrinks": 1},
         {"max_outages": 1, "zones": 2, "max_zone_outages": 1, "p_lost_in_outage": 0.3, "p_lost_in_zone_outage": 0.6},
+        {"flush_every_message": False, "max_tail_losses": 1, "max_lossy_shutdowns": 0},
+        {"flush_every_message": False, "max_outages": 1, "max_fencings": 1, "p_lost_in_outage": 0.2},
         {"semantics": "specification", "max_isr_shrinks": 1},
         {"semantics": "specification", "version": "v3_5", "max_clean_shutdowns": 1, "max_steps": 100},
     ),
@@ -40,6 +42,7 @@ CASES = Cases(
         {**_LARGE, **_FAULTS, "max_lossy_shutdowns": 1, "version": "v3_5"},
         {**_LARGEST, **_FAULTS, "max_lossy_shutdowns": 1},
         {**_LARGE, "brokers": 3, "init_isr": 3, "zones": 3, "max_outages": 1, "max_zone_outages": 1},
+        {**_LARGEST, "max_fencings": 1, "max_tail_losses": 1, "flush_every_message": False},
     ),
     bench={
         "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 4},
@@ -66,6 +69,8 @@ CASES = Cases(
         modules={
             "kafka_replication_kip_966": {"version": "kip966", "semantics": "specification"},
             "kafka_replication_v3_5": {"version": "v3_5", "semantics": "specification"},
+            "kafka_replication_kip_966_flush": {"version": "kip966", "semantics": "specification"},
+            "kafka_replication_v3_5_flush": {"version": "v3_5", "semantics": "specification"},
         },
         constants={
             "BrokerCount": "brokers",
@@ -81,6 +86,9 @@ CASES = Cases(
             "LeaderShrinkIsrLimit": "max_isr_shrinks",
             "ReassignmentLimit": "max_reassignments",
             "AvoidLastReplicaStanding": "avoid_last_replica_standing",
+            "FlushEveryMessage": "flush_every_message",
+            "TailLossLimit": "max_tail_losses",
+            "OutageLimit": "max_outages",
         },
     ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quorisk.kernels.ops import lowest_bit
+from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.protocols.kraft import layout, spec
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
@@ -59,6 +59,7 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
             spec.PartitionData(records(state, row(state.logs, b)), row(state.hwms, b), leo_of(state, b))
             for b in brokers
         ),
+        partition_flushed=tuple(popcount(row(state.logs & ~state.unflushed, b)) + 1 for b in brokers),
         partition_leso=tuple(row(state.lesos, b) or None for b in brokers),
         partition_replica_state=tuple(tuple(_peer(word_of(state.peers, b), p) for p in brokers) for b in brokers),
         partition_pending_ap=tuple(_pending(state, b, alters) for b in brokers),
@@ -75,6 +76,7 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
             state.reassignments,
             state.outages,
             state.zone_outages,
+            state.tail_losses,
         ),
         aux_flo=tuple(row(state.flos, b) or None for b in brokers),
         inv_sent=_values(state.sent),

@@ -5,7 +5,7 @@ producer was told; in the specs' own it stands for their LeaderCompletenessPrope
 ConsistentReadProperty, which also count what was committed and never acknowledged, or refused.
 """
 
-from quorisk.kernels.model import COMPLETED, STUCK, Invariant
+from quorisk.kernels.model import COMPLETED, EXPOSURE, STUCK, Invariant
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_VALUES, leo_of, values_before
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, gathered, nonempty, row, rows, union
@@ -51,6 +51,11 @@ def short_of_true_hwm(state):
     """The brokers whose log lacks a committed offset."""
     last = row(state.offsets, state.true_hwm - 2)
     return gathered(~nonempty(state.logs & (last * EVERY_REPLICA)) & EVERY_REPLICA)
+
+
+def acked_records_are_on_disk(state, params):
+    """Every acknowledged value is on some broker's disk: if all lost power now, one would be left."""
+    return state.pos_acked & ~union(state.logs & ~state.unflushed) == 0
 
 
 def leader_candidate_completeness_property(state, params):
@@ -149,4 +154,5 @@ INVARIANTS = (
     Invariant("MetadataLogMatchingProperty", metadata_log_matching_property, data_loss=False),
     Invariant("ConsistentReadProperty", consistent_read_property, data_loss=False),
     Invariant("MinIsrRecoveryQuorum", min_isr_recovery_quorum, data_loss=False),
+    Invariant("AckedRecordsAreOnDisk", acked_records_are_on_disk, data_loss=False, about=EXPOSURE),
 )

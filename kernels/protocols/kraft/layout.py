@@ -139,6 +139,7 @@ class State(NamedTuple):
     followers: int  # partition_status is Follower
     local: Local  # partition_metadata
     logs: int  # row b: the values in partition_data[b].log
+    unflushed: int  # row b: those of them that are not on disk
     hwms: int  # row b: partition_data[b].hwm
     lesos: int  # row b: partition_leso[b]; 0 = Nil
     peers: (
@@ -164,6 +165,7 @@ class State(NamedTuple):
     reassignments: int  # aux_ctrs.reassignment_ctr
     outages: int  # power outages of the cluster so far
     zone_outages: int  # and of a zone
+    tail_losses: int  # of single brokers
     flos: int  # row b: aux_flo[b]; 0 = IntMax
     sent: int  # inv_sent, a set of values
     pos_acked: int  # inv_pos_acked, a set of values
@@ -206,6 +208,7 @@ WIDTHS = State(
     followers=MAX_BROKERS,
     local=Local(*(_BY_BROKER,) * len(Local._fields)),
     logs=_BY_BROKER,
+    unflushed=_BY_BROKER,
     hwms=_BY_BROKER,
     lesos=_BY_BROKER,
     peers=ByBroker(*(REACHED_BITS + _EPOCH * MAX_BROKERS,) * MAX_BROKERS),
@@ -228,6 +231,7 @@ WIDTHS = State(
     reassignments=_COUNTER,
     outages=_COUNTER,
     zone_outages=_COUNTER,
+    tail_losses=_COUNTER,
     flos=_BY_BROKER,
     sent=MAX_VALUES,
     pos_acked=MAX_VALUES,

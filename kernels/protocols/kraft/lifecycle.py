@@ -5,7 +5,7 @@ new leader that the controller chooses (see `controller`).
 """
 
 from quorisk.kernels.model import Action, sends_nothing
-from quorisk.kernels.ops import when, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_broker_fenced
 from quorisk.kernels.protocols.kraft.layout import (
     BODY_BITS,
@@ -143,8 +143,27 @@ def lose_logs(state, brokers):
     return state._replace(
         dirty=state.dirty | brokers,
         logs=state.logs & ~every,
+        unflushed=state.unflushed & ~every,
         hwms=(state.hwms & ~every) | spread(brokers),
         lesos=state.lesos & ~every,
+    )
+
+
+def lose_tails(state, brokers):
+    """The machines of these brokers, which are down, have lost what they had not flushed."""
+    every = rows(brokers)
+    cut = gathered(nonempty(state.unflushed & every))
+    logs, hwms = state.logs & ~(state.unflushed & every), state.hwms
+    for b in range(MAX_BROKERS):
+        end = popcount(row(logs, b)) + 1
+        beyond = ((cut >> b) & 1 != 0) & (row(hwms, b) > end)
+        hwms = where(beyond, with_row(hwms, b, end), hwms)
+    return state._replace(
+        dirty=state.dirty | cut,
+        logs=logs,
+        unflushed=state.unflushed & ~every,
+        hwms=hwms,
+        lesos=state.lesos & ~rows(cut),
     )
 
 
@@ -162,12 +181,15 @@ def shut_down(state, params, instance):
     return go_down(fenced, params, 1 << b, refused)
 
 
-def data_loss_shutdown_enabled(state, params):
+def may_lose(state, params):
+    """The brokers that are up, but for the last replica standing where that is never the one."""
     up = state.running | state.starting
-    # the last replica standing is never the one
     spared = (params.avoid_last_replica_standing != 0) & (state.con.isr & (state.con.isr - 1) == 0)
-    up = where(spared, up & ~state.con.isr, up)
-    wanted = where(state.lossy_shutdowns < params.max_lossy_shutdowns, up, 0)
+    return where(spared, up & ~state.con.isr, up)
+
+
+def data_loss_shutdown_enabled(state, params):
+    wanted = where(state.lossy_shutdowns < params.max_lossy_shutdowns, may_lose(state, params), 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
@@ -176,8 +198,28 @@ def data_loss_shutdown(state, params, instance, lost):
     return forget(state._replace(lossy_shutdowns=state.lossy_shutdowns + 1))
 
 
+def tail_loss_shutdown_enabled(state, params):
+    wanted = where(state.tail_losses < params.max_tail_losses, may_lose(state, params), 0)
+    return (when(wanted != 0, fence_instances, state, params, wanted),)
+
+
+def tail_loss_shutdown(state, params, instance, lost):
+    state = lose_tails(shut_down(state, params, instance), 1 << (instance // WIDTH))
+    return forget(state._replace(tail_losses=state.tail_losses + 1))
+
+
+def broker_flushes_enabled(state, params):
+    """Of any broker, up or down: the page cache outlives the process, and nothing else leaves any of it."""
+    return (gathered(nonempty(state.unflushed)),)
+
+
+def broker_flushes(state, params, b, lost):
+    return state._replace(unflushed=with_row(state.unflushed, b, 0))
+
+
 def no_data_loss_shutdown_enabled(state, params):
-    """Of a clean shutdown and of a crash that loses nothing. As of 3.5 they come to the same, and the spec has one."""
+    """Of a clean shutdown and of a crash that loses nothing. As of 3.5 they differ in what they flush alone, and the
+    spec has one."""
     wanted = where(state.clean_shutdowns < params.max_clean_shutdowns, state.running | state.starting, 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
@@ -185,7 +227,7 @@ def no_data_loss_shutdown_enabled(state, params):
 def no_data_loss_shutdown(state, params, instance, lost):
     b = instance // WIDTH
     epoch = where(params.kip966, row(state.broker_epochs, b), 0)
-    state = no_data_loss_unclean_shutdown(state, params, instance, lost)
+    state = broker_flushes(no_data_loss_unclean_shutdown(state, params, instance, lost), params, b, lost)
     return state._replace(broker_epochs=with_row(state.broker_epochs, b, epoch))
 
 
@@ -230,4 +272,22 @@ NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     "crash",
     counts="Each broker that is up crashes without losing anything, whoever leads next.",
     shared=WIDTH,
+)
+TAIL_LOSS_SHUTDOWN = Action(
+    "tail_loss_shutdown",
+    tail_loss_shutdown_enabled,
+    sends_nothing,
+    tail_loss_shutdown,
+    "lost tail",
+    counts="Each broker that is up loses power, and with it what it has not flushed, whoever leads next.",
+    shared=WIDTH,
+    needs=("max_tail_losses",),
+)
+BROKER_FLUSHES = Action(
+    "broker_flushes",
+    broker_flushes_enabled,
+    sends_nothing,
+    broker_flushes,
+    counts="Each broker with records that are not on disk, up or not, flushes them.",
+    needs=("flush_every_message",),
 )

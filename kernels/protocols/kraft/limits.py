@@ -2,7 +2,8 @@
 
 LIMITS = (
     "The controllers' own quorum neither fails nor forks.",
-    "A lossy shutdown takes all of a broker's log, which is right for records just written, but too much for old ones.",
+    "A lossy shutdown takes all of a broker's log, as a disk that dies does; a machine that stops loses what was not "
+    "flushed, and all of that.",
     "All brokers, or those of a zone, may lose power at one instant; everything else takes them one by one.",
     "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
 )

@@ -1,18 +1,18 @@
-"""Power outages: all brokers, or those of a zone, go down at one instant. Beyond the specs, made of their shutdowns.
+"""Power outages: all brokers, or those of a zone, go down at one instant. Beyond the specs, but made of their steps.
 
-Each broker has lost its log with the action's probability, independently, and keeps it otherwise: a lossy shutdown, or
-an unclean one with nothing lost. Nobody can act in between, but the controller fences one broker after the other, in
-ascending order but for the last. Which one that is matters: whoever is alone in the ISR stays its last member (as of
-3.5), or is the last known leader. In these elections it is that broker that is elected if it can be, else the first
-candidate in the order of the assignment, as brokers have it. Instances: the broker fenced last; of a zone's outages,
-row of the zone + that broker.
+Each broker has lost its log with the action's probability, independently, and else keeps what it had flushed: a lossy
+shutdown, or an unclean one. A broker that was down loses what its page cache still had. Nobody can act in between,
+but the controller fences one broker after the other, in ascending order but for the last. Which one that is matters:
+whoever is alone in the ISR stays its last member (as of 3.5), or is the last known leader. In these elections it is
+that broker that is elected if it can be, else the first candidate in the order of the assignment, as brokers have it.
+Instances: the broker that is fenced last; of a zone's outages, row of the zone + that broker.
 """
 
 from quorisk.kernels.model import EVERYTHING, Action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.controller import handle_broker_fenced
-from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, forget
-from quorisk.kernels.protocols.kraft.lifecycle import go_down, lose_logs, unacknowledged
+from quorisk.kernels.protocols.kraft.layout import ALL_BROKERS, MAX_BROKERS, forget
+from quorisk.kernels.protocols.kraft.lifecycle import go_down, lose_logs, lose_tails, unacknowledged
 from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, row
 
 _FAULT = "power outage"
@@ -31,13 +31,14 @@ def fenced_in_turn(state, params, brokers, last):
     return handle_broker_fenced(state, params, last, 1 << last)
 
 
-def lose_power(state, params, brokers, last, lost):
-    """These brokers go down at one instant, those of `lost` without their logs."""
+def lose_power(state, params, machines, last, lost):
+    """These brokers' machines stop at one instant, those of `lost` for good."""
+    brokers = machines & up(state)
     refused = 0
     for b in range(MAX_BROKERS):
         refused |= when(((brokers & state.leaders) >> b) & 1 != 0, unacknowledged, state, b)
     fenced = fenced_in_turn(state, params, brokers, last)
-    return forget(lose_logs(go_down(fenced, params, brokers, refused), lost))
+    return forget(lose_tails(lose_logs(go_down(fenced, params, brokers, refused), lost), machines))
 
 
 def cluster_loses_power_enabled(state, params):
@@ -49,7 +50,7 @@ def brokers_that_lose_power(state, params, last):
 
 
 def cluster_loses_power(state, params, last, lost):
-    return lose_power(state, params, up(state), last, lost)._replace(outages=state.outages + 1)
+    return lose_power(state, params, ALL_BROKERS, last, lost)._replace(outages=state.outages + 1)
 
 
 def zone_loses_power_enabled(state, params):
@@ -61,9 +62,10 @@ def brokers_of_zone_that_lose_power(state, params, instance):
 
 
 def zone_loses_power(state, params, instance, lost):
-    brokers = brokers_of_zone_that_lose_power(state, params, instance)
-    last = instance - WIDTH * (instance // WIDTH)
-    return lose_power(state, params, brokers, last, lost)._replace(zone_outages=state.zone_outages + 1)
+    zone = instance // WIDTH
+    return lose_power(state, params, row(params.zones, zone), instance - WIDTH * zone, lost)._replace(
+        zone_outages=state.zone_outages + 1
+    )
 
 
 CLUSTER_LOSES_POWER = Action(
@@ -75,7 +77,7 @@ CLUSTER_LOSES_POWER = Action(
     counts="The cluster loses power: all brokers at once, whichever is fenced last.",
     shared=EVERYTHING,
     lost_with="p_lost_in_outage",
-    needs="max_outages",
+    needs=("max_outages",),
 )
 ZONE_LOSES_POWER = Action(
     "zone_loses_power",
@@ -86,5 +88,5 @@ ZONE_LOSES_POWER = Action(
     counts="Each zone loses power: all of its brokers at once, whichever is fenced last.",
     shared=WIDTH,
     lost_with="p_lost_in_zone_outage",
-    needs="max_zone_outages",
+    needs=("max_zone_outages",),
 )

@@ -23,6 +23,7 @@ class Params(NamedTuple):
     max_reassignments: int  # ReassignmentLimit
     max_outages: int
     max_zone_outages: int
+    max_tail_losses: int
     zones: int  # row z: the brokers of zone z
     kip966: int
     kafka: int  # semantics: what Kafka does, where the spec has it otherwise
@@ -38,6 +39,7 @@ class Params(NamedTuple):
     catch_up_to_epoch_start: int
     unclean_leader_election: int
     ack_all: int
+    flush_every_message: int
 
 
 PARAMETERS = (
@@ -73,6 +75,13 @@ PARAMETERS = (
     Parameter("max_reassignments", "faults", (0, 2), "times that an operator adds or removes replicas"),
     Parameter("max_outages", "faults", (0, MAX_STARTS), "times that all brokers lose power at one instant"),
     Parameter("max_zone_outages", "faults", (0, MAX_STARTS), "times that all brokers of a zone do"),
+    Parameter(
+        "max_tail_losses",
+        "faults",
+        (0, 7),
+        "times that a broker loses power, and with it what it has not flushed",
+        later=True,
+    ),
     Parameter(
         "semantics",
         "variant",
@@ -165,6 +174,14 @@ PARAMETERS = (
         "the producers' acks: a write is acknowledged once it is committed, or once its leader has it; the latter is "
         "beyond the specs",
     ),
+    Parameter(
+        "flush_every_message",
+        "variant",
+        None,
+        "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
+        "otherwise: it is in the page cache until `broker_flushes`, and gone if the machine stops before)",
+        later=True,
+    ),
 )
 
 
@@ -184,7 +201,8 @@ def most_shutdowns(values: Mapping[str, Any]) -> int:
     brokers, zones = values["brokers"], values["zones"]
     in_zone = -(-brokers // zones) if zones else 0
     together = brokers * values["max_outages"] + in_zone * values["max_zone_outages"]
-    return int(values["max_clean_shutdowns"] + values["max_lossy_shutdowns"] + together)
+    alone = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_tail_losses")
+    return int(sum(values[name] for name in alone) + together)
 
 
 def most_records(values: Mapping[str, Any]) -> int:
@@ -222,8 +240,8 @@ CONDITIONS = (
     Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),
     Condition(
         "max_lossy_shutdowns",
-        f"fewer shutdowns in all: there is room for {MAX_STARTS}, those of max_clean_shutdowns among them, one for "
-        "each broker in an outage, and one for each broker of a zone in a zone outage",
+        f"fewer shutdowns in all: there is room for {MAX_STARTS}, those of max_clean_shutdowns and max_tail_losses "
+        "among them, one for each broker in an outage, and one for each broker of a zone in a zone outage",
         lambda v: most_shutdowns(v) <= MAX_STARTS,
     ),
     Condition(

@@ -177,6 +177,8 @@ def receive_fetch_response(state, params, instance, lost):
 
     kept = log & values_before(state, truncation_point(state, b, end_epoch, where(truncates, end_offset, 1)))
     log = where(truncates, kept, where(good, log | record, log))
+    written = where(good & (params.flush_every_message == 0), record, 0)
+    unflushed = (row(state.unflushed, b) | written) & log
     hwm = where(good & (hwm <= popcount(log) + 1), hwm, row(state.hwms, b))
     failed = where(expected & (error != OK), 1 << b, 0)
     settled = where(good | truncates, 1 << b, 0)
@@ -185,6 +187,7 @@ def receive_fetch_response(state, params, instance, lost):
         state._replace(
             fetch_responses=state.fetch_responses & ~(1 << instance),
             logs=with_row(state.logs, b, log),
+            unflushed=with_row(state.unflushed, b, unflushed),
             hwms=with_row(state.hwms, b, hwm),
             delayed=(state.delayed & ~settled) | failed,
         )
@@ -217,6 +220,7 @@ def write_record_to_leader(state, params, instance, lost):
         sent=state.sent | value,
         pos_acked=state.pos_acked | where(params.ack_all, 0, value),
         logs=state.logs | (value << (WIDTH * b)),
+        unflushed=state.unflushed | where(params.flush_every_message, 0, value << (WIDTH * b)),
         offsets=state.offsets | (value << (WIDTH * (leo - 1))),
         value_epochs=with_row(state.value_epochs, v, row(state.local.leader_epochs, b)),
         flos=with_row(state.flos, b, where(flo == 0, leo, flo)),

@@ -37,10 +37,15 @@ SETTINGS = (
         "Kafka has not got it yet; `unclean_leader_election` takes any replica",
     ),
     Setting(
-        "`log.flush.interval.messages`, `log.flush.interval.ms`",
-        "`rates.data_loss_shutdown`, `faults.max_lossy_shutdowns`",
-        "0 for a broker that flushes before it answers, as it loses nothing; else a lossy shutdown takes its whole "
-        "log, which is right for records that were just written",
+        "`log.flush.interval.messages`",
+        "`variant.flush_every_message`",
+        "on for 1: a record is on disk before anybody hears of it; off for Kafka's default, which is never",
+    ),
+    Setting(
+        "`log.flush.interval.ms`, and the operating system's write-back",
+        "`rates.broker_flushes`",
+        "once in 30 s with the defaults of Kafka and Linux; what is lost before is up to `rates.tail_loss_shutdown` "
+        "and `rates.cluster_loses_power`",
     ),
     Setting(
         "`broker.session.timeout.ms`",

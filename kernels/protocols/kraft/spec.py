@@ -197,6 +197,7 @@ class Counters(NamedTuple):
     reassignment_ctr: int
     outage_ctr: int  # beyond the specs, as the next
     zone_outage_ctr: int
+    tail_loss_ctr: int
 
 
 class SpecState(NamedTuple):
@@ -212,6 +213,7 @@ class SpecState(NamedTuple):
     partition_status: tuple[str | None, ...]
     partition_metadata: tuple[ReplicaMetadata, ...]
     partition_data: tuple[PartitionData, ...]
+    partition_flushed: tuple[int, ...]  # beyond the specs: the offset up to which a log is on disk, that one left out
     partition_leso: tuple[int | None, ...]
     partition_replica_state: tuple[tuple[PeerReplica, ...], ...]
     partition_pending_ap: tuple[PendingAlter, ...]

@@ -51,14 +51,16 @@ WORDS = {
     "perform_partition_reassignment": "an operator wants the replicas {replicas}",
     "cluster_loses_power": "power lost: {down}, the cluster, go down at once, {lost}; the controller fences them",
     "zone_loses_power": "power lost: {down}, a zone, go down at once, {lost}; the controller fences them",
+    "tail_loss_shutdown": "the machine of {broker} stops: what it had not flushed is gone; the controller fences it",
+    "broker_flushes": "{broker} flushes its log",
 }
 _SHUTDOWNS = (
-    *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown"),
+    *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown", "tail_loss_shutdown"),
     *("cluster_loses_power", "zone_loses_power"),
 )
 _OFFLINE = (OFFLINE_CLEAN, OFFLINE_DIRTY)
 _LOSSES = ("NoCommittedRecordLostGlobally", "LeaderCompletenessProperty", "ConsistentReadProperty")
-_ONE_BROKER = ("broker_start", "receive_alter_partition_response", "unfence_broker")
+_ONE_BROKER = ("broker_start", "receive_alter_partition_response", "unfence_broker", "broker_flushes")
 
 
 def participants(params: Any) -> tuple[str, ...]:
@@ -75,11 +77,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     broker = _acting(action, instance, handled)
     fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": "", "answer": ""}
     down = went_down(before, then)
-    lost = [b for b in down if then.broker_state[b - 1].status == OFFLINE_DIRTY]
-    fields |= {
-        "down": _brokers(down),
-        "lost": f"{_brokers(lost)} without their logs" if lost else "all with their logs",
-    }
+    fields |= {"down": _brokers(down), "lost": _how_they_come_back(then, down)}
     received = [_message(m) for m in handled]
     if action == "receive_metadata_update":
         record = _heard(before, then, broker)
@@ -131,7 +129,21 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
     if invariant == "LogMatchingProperty":
         logs = (f"{_broker(b)}: {_log(d.log[: d.hwm - 1])}" for b, d in enumerate(s.partition_data, 1))
         return f"Below their high watermarks logs differ: {', '.join(logs)}."
+    if invariant == "AckedRecordsAreOnDisk":
+        flushed = {r.value for b, data in enumerate(s.partition_data) for r in data.log[: s.partition_flushed[b] - 1]}
+        return (
+            f"{members(map(_value, sorted(s.inv_pos_acked - flushed)))}, acknowledged before, is on no broker's disk."
+        )
     return f"ISR and ELR are empty, and the last known ELR is {_brokers(md.last_known_elr)}."
+
+
+def _how_they_come_back(then: SpecState, down: list[int]) -> str:
+    dirty = [b for b in down if then.broker_state[b - 1].status == OFFLINE_DIRTY]
+    empty = [b for b in dirty if not then.partition_data[b - 1].log]
+    cut = [b for b in dirty if b not in empty]
+    told = [f"{_brokers(empty)} without their logs"] if empty else []
+    told += [f"{_brokers(cut)} without what they had not flushed"] if cut else []
+    return ", ".join(told) or "all with their logs"
 
 
 def _how_lost(state: layout.State, params: Any) -> str:
@@ -271,6 +283,8 @@ def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
         yield f"log ends at {now.leo}: {', '.join(_value(r.value) for r in was.log[now.leo - 1 :])} dropped"
     if len(now.log) > len(was.log):
         yield f"{_value(now.log[-1].value)} at offset {was.leo}, epoch {now.log[-1].epoch}"
+    if then.partition_flushed[b - 1] > before.partition_flushed[b - 1] and now.log == was.log:
+        yield f"on disk up to offset {then.partition_flushed[b - 1] - 1}"
     if now.hwm > was.hwm and then.partition_status[b - 1] == LEADER:
         committed = ", ".join(_value(r.value) for r in now.log[was.hwm - 1 : now.hwm - 1])
         yield f"high watermark {now.hwm}: {committed} committed"

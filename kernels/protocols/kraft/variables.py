@@ -43,6 +43,7 @@ def spec_variables(s: SpecState, params: Any) -> dict[str, Any]:
         "partition_status": tuple(status or NIL for status in s.partition_status),
         "partition_metadata": tuple(_plain(md._asdict()) for md in s.partition_metadata),
         "partition_data": tuple(data._asdict() | {"log": _records(data.log)} for data in s.partition_data),
+        **({} if params.flush_every_message else {"partition_flushed": s.partition_flushed}),
         "partition_leso": tuple(leso or NIL for leso in s.partition_leso),
         "partition_replica_state": tuple(
             tuple({"leo": peer.leo or NIL, "broker_epoch": peer.broker_epoch} for peer in row)
@@ -65,7 +66,11 @@ def spec_variables(s: SpecState, params: Any) -> dict[str, Any]:
 
 
 def _counters(s: SpecState, params: Any) -> dict[str, int]:
-    omitted = {"outage_ctr": params.max_outages, "zone_outage_ctr": params.max_zone_outages}
+    omitted = {
+        "outage_ctr": params.max_outages,
+        "zone_outage_ctr": params.max_zone_outages,
+        "tail_loss_ctr": params.max_tail_losses,
+    }
     names = {"no_data_loss_shutdown_ctr": "clean_shutdown_ctr", "data_loss_shutdown_ctr": "unclean_shutdown_ctr"}
     counters = {key: value for key, value in s.aux_ctrs._asdict().items() if omitted.get(key, 1)}
     return {key if params.kip966 else names.get(key, key): value for key, value in counters.items()}

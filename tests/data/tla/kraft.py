@@ -21,6 +21,8 @@ PROPERTIES = (
     "ConsistentReadProperty",
 )
 ON_DISK = "AckedRecordsAreOnDisk"
+FLUSHED = "[partition_flushed EXCEPT ![b] = LeoOf(b)]"
+"""A clean shutdown's."""
 
 
 class Version(NamedTuple):
@@ -31,7 +33,7 @@ class Version(NamedTuple):
     properties: tuple[str, ...]
     shutdown_limits: tuple[str, str]  # of those that lose nothing, and of those that lose a log
     shutdown: str  # the action that loses nothing
-    when_clean: str  # when it is a clean one
+    on_disk: str  # what of the log it leaves on disk
     spared: str  # whom the published lossy shutdown does not strike
 
 
@@ -42,7 +44,7 @@ VERSIONS = {
         (*PROPERTIES, "MinIsrRecoveryQuorum", ON_DISK),
         ("NoDataLossShutdownLimit", "DataLossShutdownLimit"),
         "NoDataLossShutdown",
-        "is_clean_shutdown",
+        f"= IF is_clean_shutdown THEN {FLUSHED} ELSE partition_flushed",
         "FALSE",
     ),
     "v3_5": Version(
@@ -51,7 +53,7 @@ VERSIONS = {
         (*PROPERTIES, ON_DISK),
         ("CleanShutdownLimit", "UncleanShutdownLimit"),
         "CleanShutdown",
-        "TRUE",
+        f"\\in {{ {FLUSHED}, partition_flushed }}",  # the spec has one for clean ones and for crashes
         "AvoidLastReplicaStanding /\\ con_partition_metadata.isr = {b}",
     ),
 }
@@ -93,16 +95,19 @@ BrokerFlushes(b) ==
     /\ UNCHANGED << published_vars, tail_losses, outages >>
 
 \* A log after a power failure
+HasTail(b) == partition_flushed[b] < LeoOf(b)
 FlushedPart(b) ==
-    [log |-> SubSeq(LogOf(b), 1, partition_flushed[b] - 1),
-     hwm |-> Min({HwmOf(b), partition_flushed[b]}),
-     leo |-> partition_flushed[b]]
+    IF HasTail(b)
+    THEN [log |-> SubSeq(LogOf(b), 1, partition_flushed[b] - 1),
+          hwm |-> Min({HwmOf(b), partition_flushed[b]}),
+          leo |-> partition_flushed[b]]
+    ELSE partition_data[b]
 
 EmptyLog == [log |-> <<>>, hwm |-> 1, leo |-> 1]
 
-\* A broker that was up goes down without a clean shutdown, with this log
-Fails(b, data) ==
-    /\ broker_state' = [broker_state EXCEPT ![b] = [status         |-> OFFLINE_DIRTY,
+\* A broker that was up goes down without a clean shutdown, with this log, which is not what it was if `lost`
+Fails(b, data, lost) ==
+    /\ broker_state' = [broker_state EXCEPT ![b] = [status         |-> IF lost THEN OFFLINE_DIRTY ELSE OFFLINE_CLEAN,
                                                     broker_epoch   |-> 0,
                                                     incarnation_id |-> 0,
                                                     registered     |-> FALSE]]
@@ -110,7 +115,7 @@ Fails(b, data) ==
     /\ partition_status' = [partition_status EXCEPT ![b] = Nil]
     /\ partition_data' = [partition_data EXCEPT ![b] = data]
     /\ partition_flushed' = [partition_flushed EXCEPT ![b] = data.leo]
-    /\ partition_leso' = [partition_leso EXCEPT ![b] = Nil]
+    /\ partition_leso' = [partition_leso EXCEPT ![b] = IF lost THEN Nil ELSE @]
     /\ partition_replica_state' = [partition_replica_state EXCEPT ![b] = [b1 \in Brokers |-> BlankReplicaState]]
     /\ ResetPendingAlterPartition(b)
     /\ FailPendingWritesIfLeader(b)
@@ -127,15 +132,17 @@ TailLossShutdown(b) ==
     /\ IsUp(b)
     /\ ~(SPARED)
     /\ tail_losses' = tail_losses + 1
-    /\ Fails(b, FlushedPart(b))
+    /\ Fails(b, FlushedPart(b), HasTail(b))
     /\ UNCHANGED outages
 
 \* One broker of an outage. The page cache of one whose process is down is gone too.
 LosesPower(b, gone) ==
     /\ IF IsUp(b)
-       THEN Fails(b, IF b \in gone THEN EmptyLog ELSE FlushedPart(b))
+       THEN Fails(b, IF b \in gone THEN EmptyLog ELSE FlushedPart(b), b \in gone \/ HasTail(b))
        ELSE /\ partition_data' = [partition_data EXCEPT ![b] = FlushedPart(b)]
-            /\ UNCHANGED << con_vars, broker_vars, partition_status, partition_metadata, partition_leso,
+            /\ partition_leso' = [partition_leso EXCEPT ![b] = IF HasTail(b) THEN Nil ELSE @]
+            /\ broker_state' = [broker_state EXCEPT ![b].status = IF HasTail(b) THEN OFFLINE_DIRTY ELSE @]
+            /\ UNCHANGED << con_vars, broker_fetchers, broker_metadata_log, partition_status, partition_metadata,
                             partition_replica_state, partition_pending_ap, NetworkVars, inv_vars, aux_vars,
                             partition_flushed >>
     /\ UNCHANGED << tail_losses, outages >>
@@ -190,10 +197,8 @@ def flushing(version: Version, folder: Path) -> dict[str, str]:
     main.replace(f"MODULE {version.module} ", f"MODULE {version.module}_flush ")
     main.insert_before("vars", DECLARATIONS)
     main.within("vars", "aux_vars >>", "aux_vars, flush_vars >>")
-    flushed = f"IF {version.when_clean} THEN [partition_flushed EXCEPT ![b] = LeoOf(b)] ELSE partition_flushed"
-    main.within(
-        version.shutdown, "ResetPendingAcks(b)\n", f"ResetPendingAcks(b)\n        /\\ partition_flushed' = {flushed}\n"
-    )
+    leaves = f"ResetPendingAcks(b)\n        /\\ partition_flushed' {version.on_disk}\n"
+    main.within(version.shutdown, "ResetPendingAcks(b)\n", leaves)
     main.replace(f"        \\/ {version.shutdown}(b)\n", "")
     rules = FLUSHING.replace("SPARED", version.spared).replace("SHUTDOWN(b)", f"{version.shutdown}(b)")
     main.append(rules + counting(version.properties))

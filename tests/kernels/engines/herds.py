@@ -164,7 +164,7 @@ MODEL = Model(
         Action("wake", wake_enabled, wake_sends, wake, shared=6),
         Action("graze", graze_enabled, sends_nothing, graze, shared=16),
         Action("wander", wander_enabled, sends_nothing, wander, shared=EVERYTHING),
-        Action("storm", storm_enabled, storm_takes, storm, "storm", lost_with="p_lost_in_storm", needs="max_storms"),
+        Action("storm", storm_enabled, storm_takes, storm, "storm", lost_with="p_lost_in_storm", needs=("max_storms",)),
         Action("flood", flood_enabled, flood_takes, flood, "flood", shared=3, lost_with="p_lost_in_flood"),
         Action("tick", tick_enabled, sends_nothing, tick),
     ),

@@ -10,21 +10,17 @@ import pytest
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
 from quorisk.kernels.protocols.kraft import MODEL as KRAFT
 from quorisk.kernels.protocols.kraft.cases import CASES
+from tests.analysis.exact import chains as chains_of_points
 from tests.data.tla import chains
-from tests.references import kafka, kafka_flushing
+from tests.references import kafka, kafka_flushing, kraft
 from tests.references.bookkeeper import flushing as bookkeeper
-from tests.references.kraft import flushing as kraft
+from tests.references.kraft.chain import p_loss
 from tests.references.searching import search
-from tests.support import ROOT, values_of
+from tests.support import ROOT, point_of, values_of
 
-ROWS = json.loads((ROOT / "tests" / "data" / "tla" / "tlc_flush.json").read_text())
+FILES = ("tla/tlc_flush.json", "tlc_flush.json")
+ROWS = [row for file in FILES for row in json.loads((ROOT / "tests" / "data" / file).read_text())]
 NUMBERS = json.loads((ROOT / "tests" / "data" / "numbers_flush.json").read_text())["settings"]
-OF_BROKERS = {
-    "FlushEveryMessage": "flush_every_message",
-    "TailLossLimit": "max_tail_losses",
-    "OutageLimit": "max_outages",
-}
-"""What FLUSH.md adds to the constants of KRaft's rows."""
 TRUNCATIONS = {"KafkaTruncateToHighWatermark": "high_watermark", "Kip101": "kip101", "Kip320": "kip320"}
 
 
@@ -60,16 +56,35 @@ def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
 @pytest.mark.parametrize("row", rows_of("kafka_replication", 20_000))
 def test_krafts_interpreter_finds_what_tlc_finds(row):
     assert CASES.tlc is not None
-    names = {**CASES.tlc.constants, **OF_BROKERS}
-    given = {str(names[name]): {"TRUE": True, "FALSE": False}.get(x, x) for name, x in row["constants"].items()}
-    version = "kip966" if "966" in row["module"] else "v3_5"
-    values = values_of(KRAFT, version=version, semantics="specification", **given)
+    given = {
+        str(CASES.tlc.constants[name]): {"TRUE": True, "FALSE": False}.get(x, x) for name, x in row["constants"].items()
+    }
+    values = values_of(KRAFT, **given, **CASES.tlc.modules[row["module"]])
     equals_tlc(
         row,
-        kraft.first_state(values),
-        lambda state: kraft.successors(state, values),
-        lambda state: kraft.properties(state, values),
+        kraft.initial(values),
+        lambda state: (after for action in kraft.ACTIONS.values() for after in action(state, values)),
+        lambda state: {name: holds(state, values) for name, holds in kraft.PROPERTIES.items()},
     )
+
+
+@pytest.mark.parametrize(
+    ("faults", "p_lost"),
+    [({"max_tail_losses": 1, "acks": "1"}, {}), ({"max_outages": 1}, {"p_lost_in_outage": 0.2})],
+    ids=lambda given: next(iter(given), ""),
+)
+@pytest.mark.parametrize("semantics", ["kafka", "specification"])
+def test_exact_of_what_brokers_have_not_flushed_is_an_independent_chains(faults, p_lost, semantics):
+    given: dict[str, Any] = {**faults, "semantics": semantics, "flush_every_message": False, "max_lossy_shutdowns": 0}
+    rates = {"broker_flushes": 3.0, "tail_loss_shutdown": 0.2, "cluster_loses_power": 0.2}
+    expected = p_loss(values_of(KRAFT, **given), rates, 20.0, **p_lost_by_action(p_lost))
+    *_, found = chains_of_points.solved(KRAFT, point_of(KRAFT, rates=rates, lifetime=20.0, **given, **p_lost))
+    assert expected > 1e-3
+    assert found.data_loss == pytest.approx(expected, rel=1e-10)
+
+
+def p_lost_by_action(p_lost):
+    return {"cluster_loses_power": p_lost["p_lost_in_outage"]} if p_lost else {}
 
 
 @pytest.mark.parametrize("row", rows_of("K", 20_000))

@@ -91,6 +91,7 @@ def any_values(chance, semantics, variant, outages=False):
         if variant:
             switches = [p.name for p in MODEL.parameters if p.table == "variant" and p.allowed is None]
             given |= {name: chance.random() < 0.6 for name in switches} | {"acks": chance.choice(("all", "1"))}
+            given["max_tail_losses"] = chance.choice((0, 1, 2))
         values = values_of(MODEL, **given)
         if all(condition.holds(values) for condition in CONDITIONS):
             return values
@@ -154,6 +155,7 @@ def test_every_step_of_random_runs_is_the_interpreters(semantics, variant, outag
             state = chance.choice(found[name])
             spec = spec_state(state, params)
     beyond = {"perform_partition_reassignment"} if outages else {"cluster_loses_power", "zone_loses_power"}
+    beyond |= set() if variant else {"broker_flushes", "tail_loss_shutdown"}
     assert set(reference.ACTIONS) - beyond <= set(taken)
 
 

@@ -18,8 +18,8 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     Message,
 )
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as Memory
-from tests.references.bookkeeper.actions import OUTAGE_ACTIONS, delivered, effects, subsets
-from tests.references.bookkeeper.faults import break_requests, running
+from tests.references.bookkeeper.actions import delivered, effects, subsets
+from tests.references.bookkeeper.faults import OUTAGE_ACTIONS, break_requests, running
 from tests.references.bookkeeper.properties import invariants as invariants_of_memory
 from tests.references.bookkeeper.state import Constants, View, fragment_of_entry_id, initial, put
 

@@ -11,6 +11,7 @@ from tests.references.kraft.controller import (
     unfence_broker,
 )
 from tests.references.kraft.fetching import receive_fetch_request, receive_fetch_response, send_fetch_request
+from tests.references.kraft.flushing import broker_flushes, on_disk
 from tests.references.kraft.leader import (
     leader_shrink_isr,
     receive_alter_partition_response,
@@ -24,13 +25,14 @@ from tests.references.kraft.lifecycle import (
     no_data_loss_shutdown,
     no_data_loss_unclean_shutdown,
     receive_broker_reg_response,
+    tail_loss_shutdown,
     zone_loses_power,
 )
 from tests.references.kraft.metadata import receive_metadata_update
 from tests.references.kraft.state import Successors, Values
 
 ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
-    f.__name__: f
+    f.__name__: on_disk(f)
     for f in (
         broker_start,
         receive_broker_reg_response,
@@ -52,5 +54,7 @@ ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
         perform_partition_reassignment,
         cluster_loses_power,
         zone_loses_power,
+        tail_loss_shutdown,
+        broker_flushes,
     )
 }

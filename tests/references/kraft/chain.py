@@ -5,12 +5,13 @@ elimination (Grassmann, Taksar and Heyman) only adds, multiplies and divides wha
 """
 
 from collections.abc import Callable, Mapping
+from itertools import cycle
 from typing import Any
 
-from quorisk.kernels.protocols.kraft.spec import OFFLINE_DIRTY, SpecState
+from quorisk.kernels.protocols.kraft.spec import SpecState
 from tests.references.kraft.actions import ACTIONS
 from tests.references.kraft.properties import PROPERTIES
-from tests.references.kraft.state import Values, initial, offline
+from tests.references.kraft.state import Values, initial, offline, subsets
 
 LOST, ENDED = -1, -2
 """What a run comes to: it loses data; or it ends otherwise, as its life does or as nothing is left to do."""
@@ -49,6 +50,7 @@ SHARE: Mapping[str, Callable[[SpecState, SpecState], Any]] = {
     "perform_partition_reassignment": all_together,
     "cluster_loses_power": all_together,
     "zone_loses_power": went_down,
+    "tail_loss_shutdown": went_down,
 }
 """By action, what its rate belongs to, as a step of it shows: ways that have this in common are equally likely, but for
 what an outage takes. Of any other action each way has the rate."""
@@ -59,24 +61,20 @@ def odds(s: SpecState, v: Values, rates: Mapping[str, float], p_lost: Mapping[st
     found = []
     for name, action in ACTIONS.items():
         rate = rates.get(name, 1.0)
-        ways: dict[str, list[tuple[float, SpecState]]] = {}
+        ways: dict[str, list[SpecState]] = {}
         for i, after in enumerate(action(s, v) if rate else ()):
             key = repr(SHARE[name](s, after)) if name in SHARE else str(i)
-            ways.setdefault(key, []).append((fate(name, s, after, p_lost), after))
+            ways.setdefault(key, []).append(after)
         for group in ways.values():
-            weight = sum(p for p, _ in group)
-            found += [(rate * p / weight, after) for p, after in group]
+            fates = cycle(fates_of(went_down(s, group[0]), p_lost[name]) if name in p_lost else [1.0])
+            weights = [weight for weight, _ in zip(fates, group, strict=False)]
+            found += [(rate * weight / sum(weights), after) for weight, after in zip(weights, group, strict=True)]
     return found
 
 
-def fate(name: str, s: SpecState, after: SpecState, p_lost: Mapping[str, float]) -> float:
-    """The probability with which an outage takes the logs that it took; 1 for all other steps."""
-    if name not in p_lost:
-        return 1.0
-    p, weight = p_lost[name], 1.0
-    for b in went_down(s, after):
-        weight *= p if after.broker_state[b - 1].status == OFFLINE_DIRTY else 1.0 - p
-    return weight
+def fates_of(brokers: list[int], p: float) -> list[float]:
+    """The probabilities with which an outage takes each subset of these brokers' logs, in the order of the ways."""
+    return [p ** len(lost) * (1.0 - p) ** (len(brokers) - len(lost)) for lost in subsets(brokers)]
 
 
 def rows(v: Values, rates: Mapping[str, float], lifetime: float, p_lost: Mapping[str, float]) -> Rows:

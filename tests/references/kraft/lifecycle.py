@@ -11,6 +11,7 @@ from quorisk.kernels.protocols.kraft.spec import (
     Fetcher,
     FetchRequest,
     FetchResponse,
+    PartitionData,
     RegisterRequest,
     RegisterResponse,
 )
@@ -126,6 +127,29 @@ def data_loss_shutdown(s, v) -> Successors:
         yield from lossy_shutdown(s._replace(aux_ctrs=counters), v, b)
 
 
+def cut_tail(s, b):
+    """The machine of b, which is down, has stopped: what it had not flushed is gone."""
+    end, data = s.partition_flushed[b - 1], s.partition_data[b - 1]
+    if end == data.leo:
+        return s
+    return s._replace(
+        broker_state=put(s.broker_state, b, s.broker_state[b - 1]._replace(status=OFFLINE_DIRTY)),
+        partition_data=put(s.partition_data, b, PartitionData(data.log[: end - 1], min(data.hwm, end), end)),
+        partition_leso=put(s.partition_leso, b, None),
+    )
+
+
+def tail_loss_shutdown(s, v) -> Successors:
+    """Beyond the specs: a lossy shutdown, but for the part of the log that is on disk."""
+    for b in brokers(v):
+        last_standing, count = s.con_partition_metadata.isr == {b}, s.aux_ctrs.tail_loss_ctr
+        spared = not is_966(v) and v["avoid_last_replica_standing"] and last_standing
+        if count < v["max_tail_losses"] and not offline(s, b) and not spared:
+            counters = s.aux_ctrs._replace(tail_loss_ctr=count + 1)
+            for after in shut_down(s._replace(aux_ctrs=counters), v, b, OFFLINE_CLEAN, 0):
+                yield cut_tail(after, b)
+
+
 def shutdowns_that_keep_the_log(s, v, is_clean) -> Successors:
     for b in brokers(v):
         count = s.aux_ctrs.no_data_loss_shutdown_ctr
@@ -133,7 +157,9 @@ def shutdowns_that_keep_the_log(s, v, is_clean) -> Successors:
             continue
         counters = s.aux_ctrs._replace(no_data_loss_shutdown_ctr=count + 1)
         epoch = s.broker_state[b - 1].broker_epoch if is_clean and is_966(v) else 0
-        yield from shut_down(s._replace(aux_ctrs=counters), v, b, OFFLINE_CLEAN, epoch)
+        flushed = put(s.partition_flushed, b, leo_of(s, b)) if is_clean else s.partition_flushed
+        stopped = s._replace(aux_ctrs=counters, partition_flushed=flushed)
+        yield from shut_down(stopped, v, b, OFFLINE_CLEAN, epoch)
 
 
 def no_data_loss_shutdown(s, v) -> Successors:
@@ -142,7 +168,8 @@ def no_data_loss_shutdown(s, v) -> Successors:
 
 
 def no_data_loss_unclean_shutdown(s, v) -> Successors:
-    """NoDataLossShutdown that is not clean. As of 3.5 it comes to what a clean one does; the spec has one for both."""
+    """NoDataLossShutdown that is not clean. As of 3.5 it comes to what a clean one does, but for what is flushed, and
+    the spec has one for both."""
     return shutdowns_that_keep_the_log(s, v, False)
 
 
@@ -150,7 +177,8 @@ def no_data_loss_unclean_shutdown(s, v) -> Successors:
 
 
 def power_outages(s, v, members, counters) -> Successors:
-    """These brokers go down at one instant, any of them with its log lost; the one that is fenced last may be any."""
+    """These brokers go down at one instant, any of them with its log lost; the one that is fenced last may be any. All
+    lose what was not flushed, those that were down included."""
     down = [b for b in members if not offline(s, b)]
     for last in down:
         for lost in subsets(down):
@@ -158,6 +186,8 @@ def power_outages(s, v, members, counters) -> Successors:
             for b in [*(b for b in down if b != last), last]:
                 kinds = lossy_shutdown(after, v, b) if b in lost else shut_down(after, v, b, OFFLINE_CLEAN, 0)
                 after = min(kinds, key=partial(leads_first, last=last))
+            for b in set(members) - lost:
+                after = cut_tail(after, b)
             yield after
 
 

@@ -63,6 +63,12 @@ def no_committed_record_lost_globally(s, v):
     return s.inv_pos_acked <= {r.value for d in s.partition_data for r in d.log}
 
 
+def acked_records_are_on_disk(s, v):
+    """Every acknowledged record is on the disk of some broker."""
+    ends = zip(s.partition_data, s.partition_flushed, strict=True)
+    return s.inv_pos_acked <= {record.value for data, end in ends for record in data.log[: end - 1]}
+
+
 def consistent_read_property(s, v):
     n = len(s.inv_consumed)
     return all(log_of(s, b)[:n] == s.inv_consumed for b in brokers(v) if non_stale_leader(s, b))
@@ -93,4 +99,5 @@ PROPERTIES: dict[str, Callable[[SpecState, Values], bool]] = {
     "MetadataLogMatchingProperty": metadata_log_matching_property,
     "ConsistentReadProperty": consistent_read_property,
     "MinIsrRecoveryQuorum": min_isr_recovery_quorum,
+    "AckedRecordsAreOnDisk": acked_records_are_on_disk,
 }
