@@ -7,7 +7,7 @@ BookKeeperProtocolWithLimbo.tla of the same authors.
 """
 
 from quorisk.kernels.model import Alike, Model
-from quorisk.kernels.protocols.bookkeeper import bookies, callbacks, faults, invariants, recovery, writer
+from quorisk.kernels.protocols.bookkeeper import bookies, callbacks, faults, flushing, invariants, recovery, writer
 from quorisk.kernels.protocols.bookkeeper.forget import forget
 from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, INITIAL, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
@@ -26,7 +26,10 @@ MODEL = Model(
     conditions=CONDITIONS,
     make_params=make_params,
     initial=initial,
-    actions=bookies.ACTIONS + writer.ACTIONS + recovery.ACTIONS + faults.ACTIONS + callbacks.ACTIONS,
+    actions=(
+        *(*bookies.ACTIONS, *writer.ACTIONS, *recovery.ACTIONS),
+        *(*faults.ACTIONS, *callbacks.ACTIONS, *flushing.ACTIONS),
+    ),
     invariants=invariants.INVARIANTS,
     outcome=invariants.outcome,
     widths=WIDTHS,

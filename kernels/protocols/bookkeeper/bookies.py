@@ -2,6 +2,7 @@
 
 from quorisk.kernels.model import Action, sends_one
 from quorisk.kernels.ops import when, where
+from quorisk.kernels.protocols.bookkeeper.disks import fence, note_lac, store
 from quorisk.kernels.protocols.bookkeeper.layout import EVERY_REQUEST_ROW, EVERY_ROW, ROW, ROWS, entry_row
 from quorisk.kernels.protocols.bookkeeper.messages import (
     FENCED_RESPONSE,
@@ -14,7 +15,7 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
     read_entry,
     send,
 )
-from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, recoverer, slot_field, with_recoverer, with_slot_field
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, recoverer, slot_field, with_recoverer
 
 
 def answerable(client, bookies, answered, params):
@@ -55,7 +56,7 @@ def bookie_sends_add_confirmed_response(state, params, instance, lost):
         requests=processed(client.requests, 1 << request),
         responses=send(client.responses, response & ~client.responses.sent, lost * response),
     )
-    state = state._replace(b_entries=state.b_entries | response, b_lac=with_slot_field(state.b_lac, bookie, lac))
+    state = note_lac(store(state, params, response), params, bookie, lac)
     recovered = with_recoverer(state, word - 1, client)
     return where(word == 0, state._replace(writer=client), recovered)
 
@@ -84,10 +85,10 @@ def bookie_sends_add_fenced_response(state, params, instance, lost):
     return state._replace(writer=writer)
 
 
-def fence(state, params, bookie):
-    """b_fenced once a fencing request reached this bookie."""
+def asked_to_fence(state, params, bookie):
+    """The state once a fencing request reached this bookie."""
     known = (state.b_entries >> bookie) & EVERY_ROW
-    return state.b_fenced | where((params.fence_unknown_ledger != 0) | (known != 0), 1 << bookie, 0)
+    return fence(state, params, where((params.fence_unknown_ledger != 0) | (known != 0), 1 << bookie, 0))
 
 
 def bookie_sends_fencing_read_lac_response_enabled(state, params):
@@ -97,8 +98,7 @@ def bookie_sends_fencing_read_lac_response_enabled(state, params):
 def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
     bookie = bookie_of(instance)
     lac = slot_field(state.b_lac, bookie)
-    return state._replace(
-        b_fenced=fence(state, params, bookie),
+    return asked_to_fence(state, params, bookie)._replace(
         fence_lacs=state.fence_lacs | (lac << (3 * instance)),
         fence_requests=processed(state.fence_requests, 1 << instance),
         fence_responses=send(state.fence_responses, 1 << instance, lost << instance),
@@ -111,11 +111,13 @@ def bookie_sends_read_response_enabled(state, params):
 
 def bookie_sends_read_response(state, params, instance, lost):
     bookie = bookie_of(instance)
-    found = (entry_row(state.b_entries, read_entry(instance)) >> bookie) & 1
+    entry = read_entry(instance)
+    found = (entry_row(state.b_entries, entry) >> bookie) & 1
+    unsure = ((state.b_limbo | entry_row(state.b_damaged, entry)) >> bookie) & (1 - found)
+    state = where(params.fence_recovery_reads, asked_to_fence(state, params, bookie), state)
     return state._replace(
-        b_fenced=where(params.fence_recovery_reads, fence(state, params, bookie), state.b_fenced),
         read_found=state.read_found | (found << instance),
-        read_unknown=state.read_unknown | ((((state.b_limbo >> bookie) & 1) & (1 - found)) << instance),
+        read_unknown=state.read_unknown | (unsure << instance),
         read_requests=processed(state.read_requests, 1 << instance),
         read_responses=send(state.read_responses, 1 << instance, lost << instance),
     )

@@ -12,6 +12,7 @@ _STRIPED = _PAIR | {"ensemble_size": 3, "bookies": 4, "entries": 3, "inflight": 
 _FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
 _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_amnesias": 6}
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
+_PARTIAL = {"max_unclean_restarts": 1, "max_partial_amnesias": 1, "p_lost_entry": 0.4}
 _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     (
         *("bookie_restarts_empty", "bookie_is_lost", "two_bookies_are_lost_together"),
@@ -44,6 +45,8 @@ CASES = Cases(
         _STRIPED
         | _FAULTS
         | {"bookies": 6, "ensemble_size": 5, "ack_quorum": 1, "max_steps": 40, "rates": _SOME_FAULTS},
+        _PAIR | _FAULTS | _OUTAGES | _PARTIAL | {"journal_sync": False, "max_steps": 60, "rates": _SOME_FAULTS},
+        _PAIR | _PARTIAL | {"journal_write": False, "damaged_reads_unknown": False, "max_steps": 60, "rates": {}},
     ),
     walks=(
         _LARGE,
@@ -61,12 +64,13 @@ CASES = Cases(
         _LARGE | _FAULTS | {"max_outages": 2, "max_rack_outages": 2, "racks": 3, "bookies": 6},
         _LARGE | _FAULTS | {"bookies": 6, "ensemble_size": 5, "write_quorum": 3, "entries": 4, "inflight": 4},
         _LARGE | {"bookies": 6, "ensemble_size": 4, "write_quorum": 2, "callbacks_after_unset": False},
+        _LARGE | _FAULTS | _PARTIAL | {"max_outages": 1, "journal_sync": False},
     ),
     rarely=(
         *("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),
         *("bookie_restarts_empty", "bookie_is_lost", "bookie_is_replaced", "writer_crashes"),
         *("two_bookies_are_lost_together", "three_bookies_are_lost_together", "rack_restarts_empty"),
-        *("cluster_loses_power", "rack_loses_power"),
+        *("cluster_loses_power", "rack_loses_power", "bookie_restarts_unclean", "bookie_loses_some"),
     ),
     silent=("client_closes_ledger_fail",),
     bench={
@@ -92,7 +96,7 @@ CASES = Cases(
         )
     ),
     tlc=Tlc(
-        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}, "BookKeeperStriped": {}},
+        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}, "BookKeeperStriped": {}, "BookKeeperFlush": {}},
         constants={
             "Bookies": "bookies",
             "Clients": "clients",

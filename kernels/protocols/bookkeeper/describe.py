@@ -93,6 +93,15 @@ class ClientState(NamedTuple):
     changing: bool = False  # not the spec's; see `callbacks`
 
 
+class Disk(NamedTuple):
+    """What a bookie has on disk; damaged: the ids of entries that it knows of and cannot read."""
+
+    entries: frozenset[Entry] = frozenset()
+    lac: int = 0
+    fenced: bool = False
+    damaged: frozenset[int] = frozenset()
+
+
 class SpecState(NamedTuple):
     """The spec's variables; bookies and clients are counted from 0."""
 
@@ -104,10 +113,13 @@ class SpecState(NamedTuple):
     b_fenced: tuple[bool, ...]
     b_lac: tuple[int, ...]
     b_limbo: tuple[bool, ...]
+    disks: tuple[Disk, ...]
     b_down: Bookies
     amnesias: int
     outages: int
     rack_outages: int
+    unclean_restarts: int
+    partial_amnesias: int
     clients: tuple[ClientState, ...]
     messages: frozenset[tuple[Message, int]]  # each message ever sent, with its delivery count
 
@@ -132,24 +144,38 @@ def spec_state(state: layout.State, params: Any) -> SpecState:
             packed = (state.recoverer_0, state.recoverer_1)[slot]
             clients[cid] = _recoverer(state, slot, _client(packed, clients[cid], params), params)
             counts |= _add_messages(packed, cid, recovery=True) | _recovery_messages(state, slot, cid, params)
-    in_use, entries = range(num_bookies(params)), range(1, params.entries + 1)
+    in_use = range(num_bookies(params))
     return SpecState(
         meta_status=_META_STATUS[state.meta_status],
         meta_fragments=_fragments(state.meta_fragments, params),
         meta_last_entry=state.meta_last_entry,
         meta_version=state.meta_version,
-        b_entries=tuple(
-            frozenset(Entry(e, e) for e in entries if entry_row(state.b_entries, e) >> b & 1) for b in in_use
-        ),
+        b_entries=tuple(_entries(state.b_entries, b) for b in in_use),
         b_fenced=tuple(bool(state.b_fenced >> b & 1) for b in in_use),
         b_lac=tuple(slot_field(state.b_lac, b) for b in in_use),
         b_limbo=tuple(bool(state.b_limbo >> b & 1) for b in in_use),
+        disks=tuple(_disk(state, b) for b in in_use),
         b_down=_bookies(state.b_down),
         amnesias=state.amnesias,
         outages=state.outages,
         rack_outages=state.rack_outages,
+        unclean_restarts=state.unclean_restarts,
+        partial_amnesias=state.partial_amnesias,
         clients=tuple(clients),
         messages=frozenset(counts.items()),
+    )
+
+
+def _entries(rows: int, b: int) -> frozenset[Entry]:
+    return frozenset(Entry(e, e) for e in range(1, MAX_ENTRIES + 1) if entry_row(rows, e) >> b & 1)
+
+
+def _disk(state: layout.State, b: int) -> Disk:
+    return Disk(
+        _entries(state.b_entries & ~state.b_unflushed, b),
+        slot_field(state.b_lac ^ state.b_unflushed_lacs, b),
+        bool((state.b_fenced & ~state.b_unflushed_fences) >> b & 1),
+        frozenset(entry.id for entry in _entries(state.b_damaged, b)),
     )
 
 

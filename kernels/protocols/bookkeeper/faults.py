@@ -4,14 +4,15 @@ All of it is off unless [faults] asks for it. A bookie that fails takes with it 
 responses that it has sent.
 
 When the cluster, or a rack, loses power, all of its bookies go down and come back at one instant, in which nobody can
-act. Some do not come back: they are lost for good, whatever `max_lost` says. The others restart as they were, with what
-they had acknowledged, fences and limbo included, as journals are synced. But requests on their way to any of them are
-lost. Clients, metadata and other racks go on. A rack loses power alone: nothing else does at that instant.
+act. Some do not come back: they are lost for good, whatever `max_lost` says. The others restart with what they have on
+disk, which is all of it if journals are synced. But requests on their way to any of them are lost. Clients, metadata
+and other racks go on. A rack loses power alone: nothing else does at that instant.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import sets_without
+from quorisk.kernels.protocols.bookkeeper.disks import back_from_disk, store, without_disks
 from quorisk.kernels.protocols.bookkeeper.layout import (
     CLIENT_WITHDRAWN,
     EVERY_FRAGMENT_ROW,
@@ -58,12 +59,7 @@ def break_requests(state, bookies):
 
 def emptied(state, bookies):
     """These bookies lose their entries, their LACs and what is on its way to them."""
-    lacs = 0
-    for b in range(MAX_BOOKIES):
-        lacs |= where((bookies >> b) & 1, 7 << (3 * b), 0)
-    return break_requests(state, bookies)._replace(
-        b_entries=state.b_entries & ~(bookies * EVERY_ROW), b_lac=state.b_lac & ~lacs
-    )
+    return without_disks(break_requests(state, bookies), bookies)
 
 
 def restarted_empty(state, params, bookies):
@@ -158,10 +154,8 @@ def auditor_replicates_fragment(state, params, instance, lost):
     held = nonzero_rows(state.b_entries & sets & (rest * EVERY_ROW)) & (sets >> bookie)
     copied = held & entries_up_to(end - 1) & ~entries_up_to(first - 1)
     fragments = with_ensemble_at(fragments, place, arrange(params, ensemble, rest | (1 << replacement)))
-    return state._replace(
-        meta_fragments=fragments,
-        meta_write_sets=write_sets_by_entry(params, fragments),
-        b_entries=state.b_entries | (copied << replacement),
+    return store(state, params, copied << replacement)._replace(
+        meta_fragments=fragments, meta_write_sets=write_sets_by_entry(params, fragments)
     )
 
 
@@ -206,9 +200,9 @@ def rack_restarts_empty(state, params, rack, lost):
     return restarted_empty(state, params, rack_of(params, rack) & up(state, params))
 
 
-def without_power(state, bookies, lost):
-    """These bookies restart as they were, but for those that are lost."""
-    return lost_for_good(break_requests(state, bookies), lost)
+def without_power(state, params, bookies, lost):
+    """These bookies, which are up, restart with what they have on disk, but for those that are lost."""
+    return lost_for_good(back_from_disk(break_requests(state, bookies), params, bookies & ~lost), lost)
 
 
 def cluster_loses_power_enabled(state, params):
@@ -221,7 +215,7 @@ def bookies_that_lose_power(state, params, instance):
 
 
 def cluster_loses_power(state, params, instance, lost):
-    return without_power(state, ROW, lost)._replace(outages=state.outages + 1)
+    return without_power(state, params, up(state, params), lost)._replace(outages=state.outages + 1)
 
 
 def racks_in_use(params):
@@ -242,7 +236,8 @@ def bookies_of_rack_that_lose_power(state, params, rack):
 
 
 def rack_loses_power(state, params, rack, lost):
-    return without_power(state, rack_of(params, rack), lost)._replace(rack_outages=state.rack_outages + 1)
+    bookies = bookies_of_rack_that_lose_power(state, params, rack)
+    return without_power(state, params, bookies, lost)._replace(rack_outages=state.rack_outages + 1)
 
 
 _LOST, _EMPTY, _CORRELATED, _CRASH = "lost bookie", "empty restart", "correlated", "writer crash"

@@ -94,6 +94,7 @@ def without_fencing(state, refusing):
         lacs |= where((responses >> i) & 1, 7 << (3 * i), 0)
     return state._replace(
         b_fenced=state.b_fenced & refusing,
+        b_unflushed_fences=state.b_unflushed_fences & refusing,
         fenced=state.fenced & ~over,
         fence_requests=Messages(0, requests, 0),
         fence_responses=Messages(0, responses, 0),

@@ -45,26 +45,37 @@ def no_divergence_between_client_and_metadata(state, params):
     return when(state.meta_status == STATUS_CLOSED, divergence, state) == 0
 
 
-def missing_entries(state, writer_lac):
-    """Bit 6(e - 1): entry e is within `writer_lac` or the lac of a recovery client that is CLOSED, and on no bookie of
-    its write set in its fragment's ensemble."""
+def missing_entries(state, stored, writer_lac):
+    """Bit 6(e - 1): entry e is within `writer_lac` or the lac of a recovery client that is CLOSED, and `stored` on no
+    bookie of its write set in its fragment's ensemble."""
     first, second = closed_recoverer_lacs(state)
     lac = where(first > writer_lac, first, writer_lac)
     lac = where(second > lac, second, lac)
-    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(state.b_entries & state.meta_write_sets)
+    return entries_up_to(lac) & EVERY_ROW & ~nonzero_rows(stored & state.meta_write_sets)
 
 
 def all_acked_entries_are_readable(state, params):
     """Every entry up to the lac of a client that is OPEN or CLOSED is on a bookie of its write set."""
     active = (state.writer_status == STATUS_OPEN) | (state.writer_status == STATUS_CLOSED)
     lac = where(active, state.writer.lac, 0)
-    return when((lac != 0) | (state.closed != 0), missing_entries, state, lac) == 0
+    return when((lac != 0) | (state.closed != 0), missing_entries, state, state.b_entries, lac) == 0
+
+
+def no_entry_is_missing(state, stored):
+    """Whether every acknowledged entry is `stored` on a bookie of its write set, whoever it was acknowledged to."""
+    acknowledged = (state.writer.lac != 0) | (state.closed != 0)
+    return when(acknowledged, missing_entries, state, stored, state.writer.lac) == 0
 
 
 def acked_entries_survive(state, params):
     """Every entry up to the lac of a client that is OPEN, CLOSED or WITHDRAWN is on a bookie of its write set: entries
     stay acknowledged when their writer is gone."""
-    return when((state.writer.lac != 0) | (state.closed != 0), missing_entries, state, state.writer.lac) == 0
+    return no_entry_is_missing(state, state.b_entries)
+
+
+def acked_entries_are_on_disk(state, params):
+    """The same of the disks of these bookies: if all lost power now, every such entry would be left."""
+    return no_entry_is_missing(state, state.b_entries & ~state.b_unflushed)
 
 
 def below_quorum(state, quorum):
@@ -151,4 +162,5 @@ INVARIANTS = (
         about="exposure",
     ),
     Invariant("LedgerCanBeClosed", ledger_can_be_closed, data_loss=False, about="availability"),
+    Invariant("AckedEntriesAreOnDisk", acked_entries_are_on_disk, data_loss=False, about="exposure"),
 )

@@ -76,10 +76,16 @@ class State(NamedTuple):
     b_fenced: int  # bit b
     b_lac: int  # 3 bits a bookie
     b_limbo: int  # bit b: it restarted without its data and answers Unknown instead of NoSuchEntry
+    b_unflushed: int  # bit 6(e - 1) + b: bookie b stores entry e, but not on disk
+    b_unflushed_fences: int  # bit b: the same of its fence
+    b_unflushed_lacs: int  # 3 bits a bookie: b_lac XOR what is on disk
+    b_damaged: int  # bit 6(e - 1) + b: bookie b knows of entry e, and cannot read what it has of it on disk
     b_down: int  # bit b: lost for good, and not replaced yet
     amnesias: int  # restarts with data loss so far
     outages: int  # power outages of the whole cluster so far
     rack_outages: int  # power outages of racks so far
+    unclean_restarts: int  # of single bookies so far
+    partial_amnesias: int  # times that a bookie lost some of its entries so far
     creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
     writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
     changing: (
@@ -141,10 +147,16 @@ WIDTHS = State(
     b_fenced=_BOOKIES,
     b_lac=3 * MAX_BOOKIES,
     b_limbo=_BOOKIES,
+    b_unflushed=_BY_ENTRY,
+    b_unflushed_fences=_BOOKIES,
+    b_unflushed_lacs=3 * MAX_BOOKIES,
+    b_damaged=_BY_ENTRY,
     b_down=_BOOKIES,
     amnesias=4,
     outages=3,
     rack_outages=3,
+    unclean_restarts=4,
+    partial_amnesias=4,
     creator=2,
     writer_status=3,
     changing=1,
@@ -196,10 +208,16 @@ BITS_BY_BOOKIE = State(
     b_fenced=1,
     b_lac=3,
     b_limbo=1,
+    b_unflushed=1,
+    b_unflushed_fences=1,
+    b_unflushed_lacs=3,
+    b_damaged=1,
     b_down=1,
     amnesias=0,
     outages=0,
     rack_outages=0,
+    unclean_restarts=0,
+    partial_amnesias=0,
     creator=0,
     writer_status=0,
     changing=0,

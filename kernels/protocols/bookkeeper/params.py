@@ -51,6 +51,13 @@ class Params(NamedTuple):
     racks: int  # the bookies of each rack, 6 bits a rack
     max_outages: int
     max_rack_outages: int
+    max_unclean_restarts: int
+    max_partial_amnesias: int
+    entries_are_durable: int  # on disk before they are confirmed
+    fences_are_durable: int
+    fences_when_unclean: int  # a bookie that comes back from an unclean shutdown fences the ledger
+    limbo_when_unclean: int  # and answers Unknown
+    damaged_reads_unknown: int
 
 
 PARAMETERS = (
@@ -107,6 +114,28 @@ PARAMETERS = (
         "a bookie that restarted without its data answers reads of what it lacks with Unknown, not NoSuchEntry",
     ),
     Parameter("rack_aware_placement", "variant", None, "an ensemble spans two racks at least, if one can be had"),
+    Parameter(
+        "journal_write",
+        "variant",
+        None,
+        "journalWriteData: a bookie confirms an entry once it is in the journal (off: once it is in its memory)",
+        later=True,
+    ),
+    Parameter(
+        "journal_sync",
+        "variant",
+        None,
+        "journalSyncData: what is in the journal is on disk before it is confirmed (off: from the next "
+        "`bookie_flushes` on)",
+        later=True,
+    ),
+    Parameter(
+        "damaged_reads_unknown",
+        "variant",
+        None,
+        "a bookie that has lost some entries answers reads of these with Unknown, not NoSuchEntry",
+        later=True,
+    ),
     Parameter("max_lost", "faults", (0, MAX_BOOKIES), "bookies that may be lost for good at the same time"),
     Parameter("max_amnesias", "faults", (0, MAX_AMNESIAS), "times that a bookie may restart without its data"),
     Parameter("writer_crash", "faults", None, "the writer may crash"),
@@ -123,10 +152,25 @@ PARAMETERS = (
     Parameter("lost_together", "faults", None, "two or three bookies may be lost at the same moment"),
     Parameter("max_outages", "faults", (0, MAX_OUTAGES), "times that the whole cluster may lose power", later=True),
     Parameter("max_rack_outages", "faults", (0, MAX_OUTAGES), "times that a rack may lose power", later=True),
+    Parameter(
+        "max_unclean_restarts",
+        "faults",
+        (0, MAX_AMNESIAS),
+        "times that a bookie may restart without what it had not flushed",
+        later=True,
+    ),
+    Parameter(
+        "max_partial_amnesias",
+        "faults",
+        (0, MAX_AMNESIAS),
+        "times that a bookie may lose a part of the entries that it has on disk",
+        later=True,
+    ),
 )
 PROBABILITIES = (
     Probability("p_lost_in_outage", "that a bookie does not come back from a power outage of the cluster"),
     Probability("p_lost_in_rack_outage", "that a bookie does not come back from a power outage of its rack"),
+    Probability("p_lost_entry", "that a bookie that loses a part of its entries loses a given one"),
 )
 CONDITIONS = (
     Condition("write_quorum", "at most bookies", lambda v: v["write_quorum"] <= v["bookies"]),
@@ -170,6 +214,11 @@ def make_params(values) -> Params:
         "literal": values["semantics"] == "literal",
         "pairs": _members(s for s in together if s.bit_count() == 2),
         "triples": _members(s for s in together if s.bit_count() == 3),
+        "entries_are_durable": values["journal_write"] and values["journal_sync"],
+        "fences_are_durable": values["journal_sync"],
+        # a bookie asks how it was shut down only if its journal is not written
+        "fences_when_unclean": not values["journal_write"] and values["fence_on_unclean_shutdown"],
+        "limbo_when_unclean": not values["journal_write"] and values["limbo_on_unclean_shutdown"],
         "racks": sum(rack << 6 * r for r, rack in enumerate(racks)),
     }
     return Params(**{name: int((values | derived)[name]) for name in Params._fields})

@@ -135,17 +135,37 @@ def variables(state: layout.State, params: Any) -> dict[str, Any]:
         "meta_fragments": tuple(map(_fragment_record, spec.meta_fragments)),
         "meta_last_entry": spec.meta_last_entry,
         "meta_version": spec.meta_version,
-        "b_entries": _by_bookie(Set(tuple(map(_entry_record, sorted(entries)))) for entries in spec.b_entries),
+        "b_entries": _by_bookie(map(_entry_set, spec.b_entries)),
         "b_fenced": _by_bookie(spec.b_fenced),
         "b_lac": _by_bookie(spec.b_lac),
         "b_limbo": _by_bookie(spec.b_limbo),
         "b_down": _bookie_set(spec.b_down),
         "amnesias": spec.amnesias,
+        **_disk_variables(spec, params),
         **({"outages": spec.outages} if params.max_outages else {}),
         **({"rack_outages": spec.rack_outages} if params.max_rack_outages else {}),
         "clients": Function(tuple((client_name(c.id), _client_record(c)) for c in spec.clients)),
         "messages": Function(tuple((_message_record(m), counts[m]) for m in in_order(counts))),
     }
+
+
+def _disk_variables(spec: SpecState, params: Any) -> dict[str, Any]:
+    """Where disks are not what bookies have in memory."""
+    found: dict[str, Any] = {}
+    if not params.entries_are_durable or not params.fences_are_durable:
+        found["d_entries"] = _by_bookie(_entry_set(disk.entries) for disk in spec.disks)
+        found["d_lac"] = _by_bookie(disk.lac for disk in spec.disks)
+        found["d_fenced"] = _by_bookie(disk.fenced for disk in spec.disks)
+    if params.max_unclean_restarts:
+        found["unclean_restarts"] = spec.unclean_restarts
+    if params.max_partial_amnesias:
+        found["b_damaged"] = _by_bookie(Set(tuple(sorted(disk.damaged))) for disk in spec.disks)
+        found["partial_amnesias"] = spec.partial_amnesias
+    return found
+
+
+def _entry_set(entries: Iterable[Entry]) -> Set:
+    return Set(tuple(map(_entry_record, sorted(entries))))
 
 
 def _by_bookie(values: Iterable[Any]) -> Function:
@@ -298,6 +318,11 @@ def _lost(spec: SpecState, params: Any) -> str:
     return "Acknowledged, and lost: " + _short(spec, params, last, 1)
 
 
+def _volatile(spec: SpecState, params: Any) -> str:
+    on_disk = spec._replace(b_entries=tuple(disk.entries for disk in spec.disks))
+    return _lost(on_disk, params).replace("Acknowledged, and lost", "Acknowledged, and on no disk")
+
+
 def _below_quorum(spec: SpecState, params: Any) -> str:
     return f"Fewer than {params.ack_quorum}: " + _short(spec, params, spec.meta_last_entry, params.ack_quorum)
 
@@ -327,5 +352,6 @@ _VERDICTS = {
     "AckedEntriesSurvive": _lost,
     "AllCommittedEntriesReachWriteQuorum": _below_write_quorum,
     "LedgerCanBeClosed": _unclosable,
+    "AckedEntriesAreOnDisk": _volatile,
 }
 """NoOutOfOrderEntries holds by construction."""

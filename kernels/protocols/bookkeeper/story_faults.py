@@ -21,6 +21,9 @@ WORDS = {
     "rack_restarts_empty": "a whole rack restarts without its data: {bookies}",
     "cluster_loses_power": "the cluster loses power; {fate}",
     "rack_loses_power": "a rack loses power, that of {bookies}; {fate}",
+    "bookie_flushes": "{bookies} flushes what it has",
+    "bookie_restarts_unclean": "{bookies} restarts with what it has on disk",
+    "bookie_loses_some": "{bookies} loses a part of what it has on disk",
 }
 
 
@@ -58,6 +61,9 @@ STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
     "rack_restarts_empty": _of_rack,
     "cluster_loses_power": _all,
     "rack_loses_power": _whole_rack,
+    "bookie_flushes": _instance,
+    "bookie_restarts_unclean": _instance,
+    "bookie_loses_some": _instance,
 }
 """By action: the bookies that an instance of it is about."""
 
@@ -70,15 +76,14 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
     fields = {"bookies": _listed(names), "fate": comes}
     is_outage = action.endswith("loses_power")
     notes = [Note((names[0], names[-1]), "power outage")] if is_outage else []
-    notes += [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b, is_outage)]
+    notes += [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b, action)]
     if action == "auditor_replicates_fragment":
         fragments = zip(before.meta_fragments, then.meta_fragments, strict=True)
         old, new = next((was, now) for was, now in fragments if was != now)
         (substitute,) = set(new.ensemble) - set(old.ensemble)
-        copied = sorted(then.b_entries[substitute] - before.b_entries[substitute])
-        entries = ", ".join(f"e{entry.id}" for entry in copied)
+        copied = then.b_entries[substitute] - before.b_entries[substitute]
         fields["substitute"] = bookie_name(substitute)
-        fields["copied"] = f"copies {entries}" if copied else "finds nothing to copy"
+        fields["copied"] = f"copies {_entries(copied)}" if copied else "finds nothing to copy"
         notes.append(Note((ZK,), f"ensemble {fragment_names([new])}"))
     return Told(words=WORDS[action].format(**fields), notes=tuple(notes))
 
@@ -87,16 +92,27 @@ def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _news(before: SpecState, then: SpecState, b: int, is_outage: bool) -> Iterator[str]:
-    """What became of a bookie that failed; after an outage it is as it was, unless it is lost."""
+def _entries(entries: Iterable[describe.Entry]) -> str:
+    return ", ".join(f"e{entry.id}" for entry in sorted(entries))
+
+
+def _news(before: SpecState, then: SpecState, b: int, action: str) -> Iterator[str]:
+    """What became of a bookie that failed, or flushed."""
     if b in before.b_down:
         if b not in then.b_down:
             yield "a new machine, empty"
         return
     if b in then.b_down:
         yield "lost for good"
-    elif not is_outage:
+    elif action.endswith("restarts_empty"):
         yield "empty"
+    elif action == "bookie_flushes":
+        yield f"on disk: {_entries(then.disks[b].entries) or 'no entry'}"
+    else:
+        gone = [_entries(before.b_entries[b] - then.b_entries[b])]
+        gone += ["fence"] if before.b_fenced[b] and not then.b_fenced[b] else []
+        if any(gone) or not action.endswith("loses_power"):
+            yield f"{', '.join(filter(None, gone)) or 'nothing'} gone"
     if then.b_fenced[b] and not before.b_fenced[b]:
         yield "fenced"
     if then.b_limbo[b] and not before.b_limbo[b]:

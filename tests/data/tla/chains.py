@@ -11,15 +11,14 @@ from decimal import Decimal
 from typing import Any
 
 from tests.references import absorbing
-from tests.references.bookkeeper import ACTIONS, DATA_LOSS, Constants
-from tests.references.bookkeeper import flushing as reference
+from tests.references import bookkeeper as reference
+from tests.references.bookkeeper.actions import LOST_WITH
 
 ABOUT = (
     "Exact loss probabilities of BookKeeperFlush (tla/FLUSH.md), made by tla/chains.py: a run is lost if it ever "
     "enters a state that breaks one of the data-loss invariants. It also ends where nothing is enabled, and at rate "
     "1 / lifetime in every state. A rate not given is 1. `states`: those that runs reach without passing a lost one."
 )
-LOST_WITH = {"cluster_loses_power": "p_lost_in_outage", "bookie_loses_some": "p_lost_entry"}
 SETTINGS: tuple[dict[str, Any], ...] = (
     {
         "name": "outage_nosync",
@@ -53,24 +52,22 @@ SETTINGS: tuple[dict[str, Any], ...] = (
 )
 
 
-def settings_of(case: dict[str, Any]) -> reference.Settings:
-    """What the interpreter takes of a case."""
-    given = {**case["model"], **case["faults"], **case["variant"]}
-    own = {key: given.pop(key) for key in reference.Settings._fields if key in given}
-    known = {key: value for key, value in given.items() if key in Constants._fields}
-    return reference.Settings(Constants(**known), **own)
+def constants_of(case: dict[str, Any]) -> reference.Constants:
+    """The interpreter's constants of a case, or of a row."""
+    return reference.Constants(**{**case["model"], **case["faults"], **case["variant"]})
 
 
 def p_lost(case: dict[str, Any]) -> tuple[int, Decimal]:
     """The states that a run may be in, and the probability that it is lost."""
-    k = settings_of(case)
+    k = constants_of(case)
     graph = absorbing.explore(
-        reference.first_state(k),
+        reference.initial(k),
         lambda state: reference.instances(state, k),
-        lambda state: not all(reference.invariants(state, k)[name] for name in DATA_LOSS),
+        lambda state: not all(reference.invariants(state, k)[name] for name in reference.DATA_LOSS),
     )
-    names = (*ACTIONS, *(action.__name__ for action in reference.OWN_ACTIONS))
-    rates = dict.fromkeys(names, Decimal(1)) | {name: Decimal(str(rate)) for name, rate in case["rates"].items()}
+    rates = dict.fromkeys(reference.ACTIONS, Decimal(1)) | {
+        name: Decimal(str(rate)) for name, rate in case["rates"].items()
+    }
     others = {action: Decimal(str(case.get(key, 0))) for action, key in LOST_WITH.items()}
     end_rate = 1 / Decimal(case["lifetime"])
     p = absorbing.p_lost(graph, rates, Decimal(str(case["message_loss"])), end_rate, others)

@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 from quorisk.kernels.model import leaves
 from quorisk.kernels.ops import bits
-from quorisk.kernels.protocols.bookkeeper import MODEL, faults
+from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble, valid_ensembles
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState, spec_state
 from quorisk.kernels.protocols.bookkeeper.layout import (
@@ -39,7 +39,8 @@ ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_
 FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
 TOGETHER = FAULTS | {"lost_together": True, "max_lost": 4, "max_amnesias": 5}
 OUTAGES = {"max_outages": 2, "max_rack_outages": 2}
-STRIKES = tuple(action.name for action in faults.ACTIONS if action.name != "auditor_replicates_fragment")
+PARTIAL = {"journal_sync": False, "max_unclean_restarts": 2, "max_partial_amnesias": 2}
+STRIKES = tuple(action.name for action in MODEL.actions if action.fault or action.name == "bookie_is_replaced")
 
 
 def long_walks(params, walks, seed):
@@ -123,8 +124,9 @@ def state_space_equals_the_reference(sizes, variant):
 def test_smallest_configuration_that_a_switch_breaks(switch, sizes, invariant, depth):
     found = searched(sizes, **{switch: False})
     first = {name: at for name, at in found.first_depth.items() if at and name != EXPOSED}
-    if first.pop("AckedEntriesSurvive", None):  # what nobody can read does not survive
-        assert found.first_depth["AckedEntriesSurvive"] == found.first_depth["AllAckedEntriesAreReadable"]
+    for name in ("AckedEntriesSurvive", "AckedEntriesAreOnDisk"):
+        if first.pop(name, None):  # what nobody can read does not survive, on no disk either
+            assert found.first_depth[name] == found.first_depth["AllAckedEntriesAreReadable"]
     assert first == {invariant: depth}
     assert {name for name, states in searched(sizes).breaking_states.items() if states} <= {EXPOSED}
 
@@ -164,7 +166,7 @@ def test_estimates_agree_with_an_exact_solution(variant, loss):
 @pytest.mark.parametrize("variant", [{}, {"recovery_lac_floor": False}], ids=["spec", "recovery_lac_floor-off"])
 def test_every_field_stays_within_its_width(variant):
     largest = {"bookies": 6, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 4, "inflight": 4}
-    largest |= FAULTS | OUTAGES | {"racks": 2}
+    largest |= FAULTS | OUTAGES | PARTIAL | {"racks": 2}
     striped = largest | {"ensemble_size": 4, "callbacks_after_unset": False}
     widths = leaves(MODEL.widths)
     seen = np.zeros(len(widths), np.int64)
@@ -182,6 +184,8 @@ FAULTY = [
     TOGETHER | {"racks": 2},
     TOGETHER | {"racks": 3, "rack_aware_placement": False, "semantics": "literal"},
     FAULTS | OUTAGES | {"racks": 2},
+    FAULTS | OUTAGES | PARTIAL | {"racks": 2},
+    FAULTS | PARTIAL | {"journal_write": False, "damaged_reads_unknown": False},
 ]
 
 
@@ -239,12 +243,14 @@ def made_up(chance, sets, params):
         fragments = append_fragment(fragments, Ensemble(chance.choice(sets), 0), next_first)
     last, closed = chance.randint(0, 4), chance.randrange(4)
     lacs = [chance.choice([last, chance.randint(0, 4)]) for _ in range(3)]
+    stored = chance.getrandbits(24) | chance.choice([0, ROWS])
     return INITIAL._replace(
         meta_status=STATUS_CLOSED if chance.random() < 0.8 else STATUS_OPEN,
         meta_fragments=fragments,
         meta_write_sets=write_sets_by_entry(params, fragments),
         meta_last_entry=last,
-        b_entries=chance.getrandbits(24) | chance.choice([0, ROWS]),
+        b_entries=stored,
+        b_unflushed=stored & random.Random(stored).getrandbits(24),
         creator=1,
         writer_status=chance.choice([STATUS_OPEN, STATUS_CLOSED, CLIENT_WITHDRAWN]),
         writer=INITIAL.writer._replace(lac=lacs[0], fragments=fragments),
@@ -306,8 +312,9 @@ def reference_successors(literal, constants):
 
 def test_a_fault_is_of_a_kind_and_whatever_takes_data_away_is_a_fault():
     kinds = {action.name: action.fault for action in MODEL.actions if action.fault}
-    assert set(kinds.values()) == {"lost bookie", "empty restart", "correlated", "writer crash", "power outage"}
-    params = params_of(MODEL, **named((4, 2, 2, 2, 2, 2)), **TOGETHER, **OUTAGES, racks=2)
+    alone = {"lost bookie", "empty restart", "unclean restart", "partial loss", "writer crash"}
+    assert set(kinds.values()) == alone | {"correlated", "power outage"}
+    params = params_of(MODEL, **named((4, 2, 2, 2, 2, 2)), **TOGETHER, **OUTAGES, **PARTIAL, racks=2)
     taken = set()
     for state, action, _, _, after in long_walks(params, walks=20, seed=1):
         if state.b_entries & ~after.b_entries or after.b_down & ~state.b_down:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
 from quorisk.kernels.protocols.kraft import MODEL as KRAFT
 from quorisk.kernels.protocols.kraft.cases import CASES
 from tests.analysis.exact import chains as chains_of_points
 from tests.data.tla import chains
-from tests.references import kafka, kafka_flushing, kraft
-from tests.references.bookkeeper import flushing as bookkeeper
+from tests.references import bookkeeper, kafka, kafka_flushing, kraft
 from tests.references.kraft.chain import p_loss
 from tests.references.searching import search
 from tests.support import ROOT, point_of, values_of
@@ -25,13 +25,11 @@ TRUNCATIONS = {"KafkaTruncateToHighWatermark": "high_watermark", "Kip101": "kip1
 
 
 def rows_of(module: str, most: int) -> list[Any]:
-    """Rows small enough for an interpreter. Those with stripes are for an interpreter that knows them."""
+    """Rows small enough for an interpreter."""
     return [
         pytest.param(row, id=row["name"])
         for row in ROWS
-        if row["module"].startswith(module)
-        and row["distinct_states"] <= most
-        and "ensemble_size" not in row.get("model", {})
+        if row["module"].startswith(module) and row["distinct_states"] <= most
     ]
 
 
@@ -44,10 +42,10 @@ def equals_tlc(row, first, successors, holds) -> None:
 
 @pytest.mark.parametrize("row", rows_of("BookKeeperFlush", 6_700))
 def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
-    k = chains.settings_of(row)
+    k = chains.constants_of(row)
     equals_tlc(
         row,
-        bookkeeper.first_state(k),
+        bookkeeper.initial(k),
         lambda state: (after for one in bookkeeper.instances(state, k) for _, _, after in one.outcomes),
         lambda state: bookkeeper.invariants(state, k),
     )
@@ -113,6 +111,15 @@ def test_the_kept_figures_are_the_chains(case):
     states, p = chains.p_lost(case)
     assert states == case["states"]
     assert float(p) == pytest.approx(case["p_lost"], rel=1e-14)
+
+
+@pytest.mark.parametrize("case", NUMBERS, ids=lambda case: case["name"])
+def test_exact_answers_are_the_kept_figures(case):
+    given = {**case["model"], **case["faults"], **case["variant"]}
+    given |= {name: case[name] for name in ("p_lost_in_outage", "p_lost_entry") if name in case}
+    point = point_of(BOOKKEEPER, case["message_loss"], case["rates"], lifetime=float(case["lifetime"]), **given)
+    *_, found = chains_of_points.solved(BOOKKEEPER, point)
+    assert found.data_loss == pytest.approx(case["p_lost"], rel=1e-11)
 
 
 @pytest.mark.parametrize("p_lost_in_outage", [0, 0.25])

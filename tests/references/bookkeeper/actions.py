@@ -32,7 +32,8 @@ from tests.references.bookkeeper.clients import (
     recovery_client_receives_add_confirmed_response,
     recovery_client_sends_pending_add_op,
 )
-from tests.references.bookkeeper.faults import FAULT_ACTIONS, OUTAGE_ACTIONS
+from tests.references.bookkeeper.faults import FAULT_ACTIONS, OUTAGE_ACTIONS, subsets
+from tests.references.bookkeeper.flushing import DISK_ACTIONS, after_power, answer, with_disks
 from tests.references.bookkeeper.state import REQUESTS, Constants, Effect, View
 
 BOOKIE_ACTIONS: tuple[Callable[[View], Iterator[Effect]], ...] = (
@@ -62,14 +63,21 @@ CLIENT_ACTIONS: tuple[Callable[[View, ClientState], Iterator[Effect]], ...] = (
 )
 SPEC_ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACTIONS))
 COMPLETES = client_completes_ensemble_change.__name__
-ACTIONS = (*SPEC_ACTIONS, *(action.__name__ for action in (*FAULT_ACTIONS, *OUTAGE_ACTIONS)), COMPLETES)
-LOST_WITH = {"cluster_loses_power": "p_lost_in_outage", "rack_loses_power": "p_lost_in_rack_outage"}
+ACTIONS = (
+    *(*SPEC_ACTIONS, *(action.__name__ for action in (*FAULT_ACTIONS, *OUTAGE_ACTIONS))),
+    *(COMPLETES, *(action.__name__ for action in DISK_ACTIONS)),
+)
+LOST_WITH = {
+    "cluster_loses_power": "p_lost_in_outage",
+    "rack_loses_power": "p_lost_in_rack_outage",
+    "bookie_loses_some": "p_lost_entry",
+}
 """The probability with which what an action may lose is lost, if that is no message."""
 
 
 class Instance(NamedTuple):
     """One enabled way to take an action; an outcome is (messages sent, messages lost, next state), or of an outage
-    (bookies that were up, bookies that do not come back, next state)."""
+    (bookies that were up, bookies that do not come back, next state), and so on: see LOST_WITH."""
 
     action: str
     label: Hashable
@@ -109,16 +117,21 @@ def delivered(view: View, after: State, to_send: Iterable[Message]) -> list[tupl
 def instances(state: State, constants: Constants) -> list[Instance]:
     """The enabled instances: by action in the order of Next, then by client where the action has one."""
     view = View(state, constants, dict(state.messages))
-    found = [Instance(action, label, delivered(view, after, sends)) for action, (label, after, sends) in effects(view)]
+    found = []
+    for action, (label, after, to_send) in effects(view):
+        sends = [answer(message, state) for message in to_send]
+        written = with_disks(state, action, label, after, constants)
+        found.append(Instance(action, label, delivered(view, written, sends)))
     found = [instance for instance in found if instance.outcomes]
     for outage in OUTAGE_ACTIONS:
         for label, up, after_losing in outage(state, constants):
-            outcomes = [(len(up), len(gone), after_losing(gone)) for gone in subsets(up)]
+            outcomes = [
+                (len(up), len(gone), after_power(after_losing(gone), up, gone, constants)) for gone in subsets(up)
+            ]
             found.append(Instance(outage.__name__, label, outcomes))
+    for own in DISK_ACTIONS:
+        for label, states in own(state, constants):
+            most = len(states).bit_length() - 1
+            sizes = map(len, subsets(range(most)))
+            found.append(Instance(own.__name__, label, [(most, *fate) for fate in zip(sizes, states, strict=True)]))
     return found
-
-
-def subsets(items: Iterable) -> list[frozenset]:
-    """Smaller ones first."""
-    ordered = sorted(items)
-    return [frozenset(chosen) for n in range(len(ordered) + 1) for chosen in combinations(ordered, n)]

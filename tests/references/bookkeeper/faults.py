@@ -132,6 +132,12 @@ def rack_restarts_empty(s: State, k: Constants) -> Iterator[Change]:
             yield rack, after
 
 
+def subsets(items: Iterable) -> list[frozenset]:
+    """Smaller ones first."""
+    ordered = sorted(items)
+    return [frozenset(chosen) for n in range(len(ordered) + 1) for chosen in combinations(ordered, n)]
+
+
 Outage = tuple[Hashable, list[int], Callable[[frozenset[int]], State]]
 
 

@@ -46,6 +46,11 @@ def acked_entries_survive(s: State, k: Constants) -> bool:
     return all(copies(s, entry_id, k) > 0 for entry_id in acknowledged)
 
 
+def acked_entries_are_on_disk(s: State, constants: Constants) -> bool:
+    """The same of what bookies have on disk."""
+    return acked_entries_survive(s._replace(b_entries=tuple(disk.entries for disk in s.disks)), constants)
+
+
 def all_committed_entries_reach_ack_quorum(s: State, constants: Constants) -> bool:
     committed = range(1, s.meta_last_entry + 1) if s.meta_status == CLOSED else ()
     return all(copies(s, entry_id, constants) >= constants.ack_quorum for entry_id in committed)
@@ -92,6 +97,7 @@ INVARIANTS: dict[str, Callable[[State, Constants], bool]] = {
     "AckedEntriesSurvive": acked_entries_survive,
     "AllCommittedEntriesReachWriteQuorum": all_committed_entries_reach_write_quorum,
     "LedgerCanBeClosed": ledger_can_be_closed,
+    "AckedEntriesAreOnDisk": acked_entries_are_on_disk,
 }
 DATA_LOSS = ("NoDivergenceBetweenClientAndMetaData", "AllAckedEntriesAreReadable", "AckedEntriesSurvive")
 

@@ -15,6 +15,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_REQUEST,
     Bookies,
     ClientState,
+    Disk,
     Ensemble,
     Entry,
     Fragment,
@@ -56,6 +57,11 @@ class Constants(NamedTuple):
     lost_together: bool = False
     max_outages: int = 0
     max_rack_outages: int = 0
+    journal_write: bool = True
+    journal_sync: bool = True
+    damaged_reads_unknown: bool = True
+    max_unclean_restarts: int = 0
+    max_partial_amnesias: int = 0
     ensemble_size: int = 0
     callbacks_after_unset: bool = True
 
@@ -109,6 +115,9 @@ def initial(constants: Constants) -> State:
         amnesias=0,
         outages=0,
         rack_outages=0,
+        unclean_restarts=0,
+        partial_amnesias=0,
+        disks=(Disk(),) * constants.bookies,
         clients=tuple(
             ClientState(cid, unconfirmed, recovery_ensemble=nobody(constants)) for cid in range(constants.clients)
         ),
