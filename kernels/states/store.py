@@ -174,6 +174,7 @@ def _follow(place, params, action, instance, lost, kept, at):
         return True
     for i in range(len(kept.wide)):
         kept.wide[i] = kept.here[i]
+    spread(kept.rows[place], kept.layout, kept.here)  # `respread` leaves alone the words in which no state differs
     return False
 
 

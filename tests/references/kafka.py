@@ -20,6 +20,8 @@ def initial(values: Values) -> SpecState:
         nextLeaderEpoch=0,
         leaderAndIsrRequests=frozenset(),
         quorumState=QuorumState(NIL, NIL, frozenset(everyone)),
+        flushed=(0,) * len(everyone),
+        uncleanRestarts=0,
     )
 
 
@@ -248,6 +250,50 @@ def follower_truncate(s: SpecState, v: Values) -> Successors:
             yield from _truncate(s, follower, _first_non_matching(s, leader, follower))
 
 
+# ---- What is on disk: written from tests/data/tla/FLUSH.md
+
+
+def _on_disk(action: Callable[[SpecState, Values], Successors]) -> Callable[[SpecState, Values], Successors]:
+    """The action, and what it leaves on disk: truncation goes there at once, records once they are flushed."""
+
+    def with_disks(s: SpecState, v: Values) -> Successors:
+        for after in action(s, v):
+            ends = tuple(map(len, after.replicaLog))
+            yield after._replace(flushed=ends if v["flush_every_message"] else tuple(map(min, after.flushed, ends)))
+
+    return with_disks
+
+
+def replica_flushes(s: SpecState, v: Values) -> Successors:
+    for r, log in enumerate(s.replicaLog):
+        if s.flushed[r] < len(log):
+            yield s._replace(flushed=_set(s.flushed, r, len(log)))
+
+
+def _controller_sees_failure(s: SpecState, v: Values, r: int) -> Successors:
+    """Before the broker is back."""
+    quorum = s.quorumState
+    if quorum.leader != r and r not in quorum.isr:
+        yield s
+        return
+    isr = quorum.isr if quorum.leader == r and quorum.isr == {r} else quorum.isr - {r}
+    yield from controller_update_isr(s, v, NIL if quorum.leader == r else quorum.leader, isr)
+
+
+def replica_restarts_unclean(s: SpecState, v: Values) -> Successors:
+    if s.uncleanRestarts >= v["max_unclean_restarts"]:
+        return
+    for r, end in enumerate(s.flushed):
+        for after in _controller_sees_failure(s, v, r):
+            state = after.replicaState[r]
+            state = state._replace(hw=min(state.hw, end), leader=NIL if state.leader == r else state.leader)
+            yield after._replace(
+                replicaLog=_set(after.replicaLog, r, after.replicaLog[r][:end]),
+                replicaState=_set(after.replicaState, r, state),
+                uncleanRestarts=s.uncleanRestarts + 1,
+            )
+
+
 def actions(values: Values) -> dict[str, Callable[[SpecState, Values], Successors]]:
     """The variant's Next."""
     truncation = values["truncation"]
@@ -304,7 +350,11 @@ def actions(values: Values) -> dict[str, Callable[[SpecState, Values], Successor
     )
     if truncation == "kip320_first_try":
         chosen["follower_truncate"] = follower_truncate
-    return chosen
+    if not values["flush_every_message"]:
+        chosen["replica_flushes"] = replica_flushes
+    if values["max_unclean_restarts"]:
+        chosen["replica_restarts_unclean"] = replica_restarts_unclean
+    return {name: _on_disk(action) for name, action in chosen.items()}
 
 
 def _same_below(s: SpecState, r1: int, isr: frozenset[int]) -> bool:

@@ -14,8 +14,18 @@ SETTINGS = (
     Setting("ack quorum Qa (`managedLedgerDefaultAckQuorum`)", "`model.ack_quorum`"),
     Setting(
         "`journalSyncData`, `journalWriteData`",
-        "`rates.bookie_restarts_empty`, `rates.rack_restarts_empty`",
-        "0 with a synced journal; else how often a bookie comes back without entries that it confirmed",
+        "`variant.journal_sync`, `variant.journal_write`",
+        "both on, as in BookKeeper unless told otherwise; the table below says what each of the four means",
+    ),
+    Setting(
+        "`journalPageCacheFlushIntervalMSec` (journal not synced), `flushInterval` (journal not written)",
+        "`rates.bookie_flushes`",
+        "once in 1 s, or once in 10 s, unless told otherwise",
+    ),
+    Setting(
+        "`dataIntegrityChecking`",
+        "`variant.fence_on_unclean_shutdown`, `variant.limbo_on_unclean_shutdown`",
+        "off: both are off",
     ),
     Setting(
         "rack-aware placement (`ensemblePlacementPolicy`, `minNumRacksPerWriteQuorum`)",

@@ -7,7 +7,7 @@ withdrawn, and replicas may receive them late or never. How faulty a cluster is,
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.protocols.kafka import kip320, kip320_first_try, replication, truncation
+from quorisk.kernels.protocols.kafka import flushing, kip320, kip320_first_try, replication, truncation
 from quorisk.kernels.protocols.kafka.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kafka.layout import INITIAL, WIDTHS
 from quorisk.kernels.protocols.kafka.limits import LIMITS
@@ -49,6 +49,8 @@ MODEL = Model(
         kip320_first_try.FOLLOWER_FETCH,
         kip320.FENCED_FOLLOWER_FETCH,
         kip320_first_try.FOLLOWER_TRUNCATE,
+        flushing.REPLICA_FLUSHES,
+        flushing.REPLICA_RESTARTS_UNCLEAN,
     ),
     invariants=INVARIANTS,
     outcome=outcome,

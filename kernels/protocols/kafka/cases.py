@@ -21,12 +21,14 @@ CASES = Cases(
         {"fenced_isr_shrink": False},
         {"fenced_isr_expand": False, "rates": {"controller_shrink_isr": 2.0}},
         {"truncate_same_epoch_only": False, "rates": {"controller_elect_leader": 0.3}},
+        {"flush_every_message": False, "max_unclean_restarts": 2},
     ),
     walks=(
         *(_LARGE | {"truncation": name} for name in _TRUNCATIONS),
         {"replicas": 5, "log_size": 6, "max_records": 6, "max_leader_epoch": 5},
+        _LARGE | {"flush_every_message": False, "max_unclean_restarts": 2},
     ),
-    rarely=("controller_elect_leader", "controller_shrink_isr"),
+    rarely=("controller_elect_leader", "controller_shrink_isr", "replica_restarts_unclean"),
     silent=("follower_truncate",),
     bench={"model": {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 3}},
     ladder=tuple(
@@ -46,7 +48,8 @@ CASES = Cases(
     ),
     tlc=Tlc(
         modules={
-            module: {"truncation": truncation, "track_committed": False}
+            f"{module}{ending}": {"truncation": truncation, "track_committed": False}
+            for ending in ("", "Flush")
             for module, truncation in {
                 "KafkaTruncateToHighWatermark": "high_watermark",
                 "Kip101": "kip101",
@@ -60,6 +63,8 @@ CASES = Cases(
             "LogSize": "log_size",
             "MaxRecords": "max_records",
             "MaxLeaderEpoch": "max_leader_epoch",
+            "FlushEveryMessage": "flush_every_message",
+            "MaxUncleanRestarts": "max_unclean_restarts",
         },
     ),
 )

@@ -48,6 +48,8 @@ class SpecState(NamedTuple):
     nextLeaderEpoch: int
     leaderAndIsrRequests: frozenset[QuorumState]
     quorumState: QuorumState
+    flushed: tuple[int, ...]  # beyond the spec: the offset up to which a log is on disk, that one left out
+    uncleanRestarts: int
 
 
 def _members(mask: int) -> frozenset[int]:
@@ -76,7 +78,7 @@ def spec_state(state: State, params: Any) -> SpecState:
             ReplicaState(
                 hw=high_watermark(state, r),
                 leaderEpoch=leader_epoch(state, r),
-                leader=_leader(state, leader_epoch(state, r)),
+                leader=NIL if state.deposed >> r & 1 else _leader(state, leader_epoch(state, r)),
                 isr=_members(row(state.isrs, r)),
             )
             for r in replicas
@@ -85,4 +87,6 @@ def spec_state(state: State, params: Any) -> SpecState:
         nextLeaderEpoch=state.next_epoch,
         leaderAndIsrRequests=frozenset(requests),
         quorumState=QuorumState(state.next_epoch - 1, _leader(state, state.next_epoch - 1), _members(state.quorum_isr)),
+        flushed=tuple(row(state.logs & ~state.unflushed, r).bit_count() for r in replicas),
+        uncleanRestarts=state.unclean_restarts,
     )

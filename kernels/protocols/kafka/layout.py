@@ -21,6 +21,7 @@ from quorisk.kernels.protocols.rows import (
     gathered,
     nonempty,
     row,
+    rows,
     union,
 )
 
@@ -31,6 +32,7 @@ class State(NamedTuple):
     """Every variable of the spec, and the records that were committed."""
 
     logs: int  # replicaLog: bit 6r + i: the log of replica r holds record i
+    unflushed: int  # bit 6r + i: it does, but not on disk
     below_hw: int  # replicaState[r].hw: bit 6r + i: record i is below the high watermark in that log
     epochs: int  # bit 6e + i: record i was written in leader epoch e; only records that some log holds
     offsets: int  # bit 6o + i: record i is at offset o; only records that some log holds
@@ -39,13 +41,16 @@ class State(NamedTuple):
     next_epoch: int  # nextLeaderEpoch
     quorum_isr: int  # quorumState.isr; its leader and epoch are those of the latest request
     seen: int  # replicaState[r].leaderEpoch: bit 6r + e: e is at most that epoch; none if Nil
+    deposed: int  # bit r: replica r was to lead in that epoch, and has restarted since: its leader is None
     leads: int  # leaderAndIsrRequests: bit 6r + e: the leader named with epoch e is r
     isrs: int  # replicaState[r].isr: bit 6r + q
     request_isrs: int  # leaderAndIsrRequests: bit 6e + q: the ISR named with epoch e
+    unclean_restarts: int  # so far
 
 
 WIDTHS = State(
     logs=WIDTH * MAX_REPLICAS,
+    unflushed=WIDTH * MAX_REPLICAS,
     below_hw=WIDTH * MAX_REPLICAS,
     epochs=WIDTH * MAX_EPOCHS,
     offsets=WIDTH * MAX_RECORDS,
@@ -54,9 +59,11 @@ WIDTHS = State(
     next_epoch=3,
     quorum_isr=MAX_REPLICAS,
     seen=WIDTH * MAX_REPLICAS,
+    deposed=MAX_REPLICAS,
     leads=WIDTH * MAX_REPLICAS,
     isrs=WIDTH * (MAX_REPLICAS - 1) + MAX_REPLICAS,
     request_isrs=WIDTH * (MAX_EPOCHS - 1) + MAX_REPLICAS,
+    unclean_restarts=3,
 )
 
 INITIAL = State(**dict.fromkeys(State._fields, 0))
@@ -69,7 +76,7 @@ def current(state):
 
 def presiding(state):
     """ReplicaPresumesLeadership: bit 6r + e where replica r presumes to lead, in epoch e."""
-    return current(state) & state.leads
+    return current(state) & state.leads & ~rows(state.deposed)
 
 
 def quorum_epoch(state):
@@ -125,6 +132,7 @@ def truncate(state, replica, kept):
     known = union(logs) * EVERY_ROW
     return state._replace(
         logs=logs,
+        unflushed=state.unflushed & held,
         below_hw=state.below_hw & held,
         offsets=state.offsets & known,
         epochs=state.epochs & known,

@@ -33,6 +33,8 @@ class Params(NamedTuple):
     become_follower: int  # TO_HIGH_WATERMARK, ...
     keep_short_logs: int  # truncation_beyond_end is no_op
     track_committed: int
+    flush_every_message: int
+    max_unclean_restarts: int
 
 
 PARAMETERS = (
@@ -93,6 +95,21 @@ PARAMETERS = (
         "kip101: a follower told to truncate beyond its log's end cannot follow, as the spec's TruncateTo has it, or "
         "follows and keeps its log, as brokers do",
     ),
+    Parameter(
+        "flush_every_message",
+        "variant",
+        None,
+        "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
+        "otherwise: it is in the page cache until `replica_flushes`)",
+        later=True,
+    ),
+    Parameter(
+        "max_unclean_restarts",
+        "faults",
+        (0, 7),
+        "times that a replica restarts without what it had not flushed",
+        later=True,
+    ),
 )
 CONDITIONS: tuple[Condition, ...] = ()
 
@@ -119,4 +136,6 @@ def make_params(values) -> Params:
         become_follower=TO_MATCH if unfenced_truncation else _BECOME_FOLLOWER[truncation],
         keep_short_logs=int(values["truncation_beyond_end"] == "no_op"),
         track_committed=int(values["track_committed"]),
+        flush_every_message=int(values["flush_every_message"]),
+        max_unclean_restarts=values["max_unclean_restarts"],
     )

@@ -56,6 +56,7 @@ def receive_request(state, replica, epoch):
     """The replica takes over leader epoch, leader and ISR of that LeaderAndIsr request."""
     return state._replace(
         seen=state.seen | (((2 << epoch) - 1) << (WIDTH * replica)),
+        deposed=state.deposed & ~(1 << replica),
         isrs=with_row(state.isrs, replica, row(state.request_isrs, epoch)),
     )
 
@@ -139,6 +140,7 @@ def leader_write(state, params, leader, lost):
     record = 1 << state.next_record
     return state._replace(
         logs=state.logs | (record << (WIDTH * leader)),
+        unflushed=state.unflushed | where(params.flush_every_message, 0, record << (WIDTH * leader)),
         offsets=state.offsets | (record << (WIDTH * end_offset(state, leader))),
         epochs=state.epochs | (record << (WIDTH * leader_epoch(state, leader))),
         next_record=state.next_record + 1,
@@ -197,11 +199,13 @@ def fetch(state, params, follower, lost):
     """The effect of every variant of FollowerReplicate: the leader's next record, then its high watermark."""
     leader = leader_of(state, follower)
     end = end_offset(state, follower)
-    log = row(state.logs, follower) | (row(state.offsets, end) & row(state.logs, leader))
+    record = row(state.offsets, end) & row(state.logs, leader)
+    log = row(state.logs, follower) | record
     leader_hw = high_watermark(state, leader)
     hw = where(leader_hw <= end, leader_hw, end + 1)
     return state._replace(
         logs=with_row(state.logs, follower, log),
+        unflushed=state.unflushed | where(params.flush_every_message, 0, record << (WIDTH * follower)),
         below_hw=with_row(state.below_hw, follower, log & records_before(state, hw)),
     )
 

@@ -14,5 +14,15 @@ SETTINGS = (
         "not modelled",
         "a record counts once it is below the high watermark, whatever the ISR's size",
     ),
+    Setting(
+        "`log.flush.interval.messages`",
+        "`variant.flush_every_message`",
+        "on for 1; off for Kafka's default, which is never",
+    ),
+    Setting(
+        "`log.flush.interval.ms`, and the operating system's write-back",
+        "`rates.replica_flushes`",
+        "once in 30 s with the defaults of Kafka and Linux; see `rates.replica_restarts_unclean`",
+    ),
     Setting("`unclean.leader.election.enable`", "not modelled", "leaders are elected from the ISR"),
 )

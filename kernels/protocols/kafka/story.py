@@ -41,6 +41,8 @@ WORDS = {
     "follower_fetch": _FETCH,
     "fenced_follower_fetch": _FETCH,
     "follower_truncate": "{replica} truncates to where its log agrees with that of {leader}",
+    "replica_flushes": "{replica} flushes its log",
+    "replica_restarts_unclean": "{replica} restarts with what it has on disk",
 }
 
 
@@ -53,8 +55,12 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     """The step from `state` to `after` that this action made."""
     before, then = spec_state(state, params), spec_state(after, params)
     quorum = then.quorumState
+    told = f"epoch {quorum.leaderEpoch}: leader {_replica(quorum.leader)}, ISR {_replicas(quorum.isr)}"
+    if action in _OF_DISKS:
+        noticed = [Note((CONTROLLER,), told)] if quorum != before.quorumState else []
+        note = Note((_replica(instance),), _OF_DISKS[action](before, then, instance))
+        return Told(WORDS[action].format(replica=_replica(instance)), notes=(note, *noticed))
     if action.startswith("controller"):
-        told = f"epoch {quorum.leaderEpoch}: leader {_replica(quorum.leader)}, ISR {_replicas(quorum.isr)}"
         return Told(WORDS[action].format(member=_replica(instance)), notes=(Note((CONTROLLER,), told),))
     if quorum.isr != before.quorumState.isr:
         leader, isr = _replica(quorum.leader), _replicas(quorum.isr)
@@ -103,6 +109,8 @@ def variables(state: layout.State, params: Any) -> dict[str, Any]:
         "nextLeaderEpoch": spec.nextLeaderEpoch,
         "leaderAndIsrRequests": Set(tuple(map(_leadership, sorted(spec.leaderAndIsrRequests)))),
         "quorumState": _leadership(spec.quorumState),
+        **({} if params.flush_every_message else {"flushed": _by_replica(spec.flushed)}),
+        **({"uncleanRestarts": spec.uncleanRestarts} if params.max_unclean_restarts else {}),
     }
 
 
@@ -184,6 +192,19 @@ def _news(before: SpecState, then: SpecState, replica: int) -> Iterator[str]:
         yield f"{_record(log[-1])} at offset {len(log) - 1}, epoch {now.leaderEpoch}"
     if now.hw > was.hw and now.leader == replica:
         yield f"high watermark {now.hw}: {_record(log[now.hw - 1])} committed"
+
+
+def _dropped(before: SpecState, then: SpecState, replica: int) -> str:
+    gone = before.replicaLog[replica][len(then.replicaLog[replica]) :]
+    return f"{', '.join(map(_record, gone)) or 'nothing'} dropped"
+
+
+def _on_disk(before: SpecState, then: SpecState, replica: int) -> str:
+    return f"{', '.join(map(_record, then.replicaLog[replica]))} on disk"
+
+
+_OF_DISKS = {"replica_flushes": _on_disk, "replica_restarts_unclean": _dropped}
+"""By action, what became of the replica."""
 
 
 def _exposed_gaps(spec: SpecState, strong: bool) -> Iterator[tuple[int, int, Record]]:

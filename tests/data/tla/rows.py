@@ -1,4 +1,4 @@
-"""The table of tlc_flush.json: which modules with flushes TLC is to look at, with which constants.
+"""The table of tests/data/tlc_flush.json: which modules with flushes TLC is to look at, with which constants.
 
 What a row does not give is off; KRaft's rows name both versions' limits after KIP-966's, as tlc_kraft.json does.
 """
