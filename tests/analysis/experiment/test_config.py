@@ -49,7 +49,7 @@ def test_a_file_sets_what_it_says(read):
     assert (point.values["semantics"], point.values["fence_recovery_reads"]) == ("literal", False)
     assert point.rates["client_creates_ledger"] == 2.0
     assert point[2:7] == (1e-12, 9, 3.0, 5.5, None)
-    assert point.other_losses == {"p_lost_in_outage": 0.25, "p_lost_in_rack_outage": 0.0}
+    assert point.other_losses == {"p_lost_in_outage": 0.25, "p_lost_in_rack_outage": 0.0, "p_lost_entry": 0.0}
     assert experiment.run[:4] == (7, 2**63 - 1, 0.5, "numba")
 
 
