@@ -9,9 +9,10 @@ from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.years import Tally, simulate
 from quorisk.kernels.errors import ConfigError
+from quorisk.say.numbers import plain
 from quorisk.say.quantities import YEAR_S
 
 PETABYTE = 1e15
@@ -54,6 +55,13 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
     """Returns the designs of an experiment on their clusters. Raises ConfigError if it says nothing of one."""
     if not experiment.clusters:
         raise ConfigError(f"{experiment.path}: [cluster]: missing; see docs/cluster.md")
+    for each in experiment.clusters:
+        if each.thin is None:
+            raise ConfigError(
+                f"{experiment.path}: model.ack_quorum = {each.ack_quorum}: below {each.cluster.write_quorum} copies, "
+                "entries that have not all of them yet may decide P(any loss). How many these are follows from "
+                "cluster.entries_per_second and cluster.retention, and from rates in seconds (a profile): give these"
+            )
     return experiment.clusters
 
 
@@ -79,16 +87,15 @@ def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], 
 def answer(
     placed: Placed,
     effort: Effort,
-    thin: tuple[Thin, ...] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Answer:
     """Returns what there is to say of a design on its cluster.
 
     Strata tell of rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),
-    where strata leave much open because losses are frequent, and where `effort.method` is "count". `thin` are entries
-    that have few copies at any time. `progress` is called with the years that have ended since its last call.
+    where strata leave much open because losses are frequent, and where `effort.method` is "count". `progress` is called
+    with the years that have ended since its last call.
     """
-    cluster = placed.cluster._replace(thin=thin)
+    cluster = placed.cluster._replace(thin=placed.thin or ())
     drawn: Tally | None = None
     if by_years_alone(cluster) or effort.method == "count":
         drawn = _draw(cluster, effort, progress)
@@ -106,7 +113,7 @@ def answer(
         cluster.entries * placed.entry_bytes,
         placed.entry_bytes,
         drawn.years if drawn else 0,
-        tuple(_assumptions(cluster, placed.ack_quorum)),
+        tuple(_assumptions(cluster)),
     )
 
 
@@ -142,7 +149,7 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
     )
 
 
-def _assumptions(cluster: Cluster, ack_quorum: int | None) -> Iterator[str]:
+def _assumptions(cluster: Cluster) -> Iterator[str]:
     """What is taken for granted, a sentence each."""
     yield "Copies on a node that is lost are made anew in its place, each ledger's at a time of its own"
     if not cluster.repair_queue:
@@ -151,9 +158,11 @@ def _assumptions(cluster: Cluster, ack_quorum: int | None) -> Iterator[str]:
         yield "Nodes are lost at a constant rate, whatever their age"
     yield "Nodes that do not come back from an outage do so independently of each other"
     if cluster.thin:
-        yield "As many entries have few copies at any time, on new nodes each"
-    elif ack_quorum and ack_quorum < cluster.write_quorum:
-        yield "Every acknowledged entry has all its copies: those that an ack quorum leaves with fewer are not counted"
+        alive = sum(each.number for each in cluster.thin if each.heals)
+        yield (
+            f"At any time {plain(alive)} acknowledged entries have not all of their copies yet, as the ack quorum is "
+            "below the write quorum; as many on new nodes each"
+        )
 
 
 def row(found: Answer) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from quorisk.kernels.cluster.setting import (
     RANDOM,
     TWO_RACKS,
     Cluster,
+    Thin,
 )
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
@@ -59,6 +60,8 @@ class Placed(NamedTuple):
     """Of each node, a year."""
     restart_time_s: float
     outage_time_s: float
+    thin: tuple[Thin, ...] | None = ()
+    """Acknowledged entries that have fewer copies than the write quorum; None if the file does not tell how many."""
 
 
 def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
@@ -122,8 +125,11 @@ def keys() -> dict[str, Key]:
     return {f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True) for name, (kind, default) in kinds.items()}
 
 
-def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any]) -> Placed:
-    """Returns a design, by the values of all keys, on its cluster. Raises ConfigError if it does not go there."""
+def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], is_physical: bool = False) -> Placed:
+    """Returns a design, by the values of all keys, on its cluster; `is_physical` says that rates are a second's.
+
+    Raises ConfigError if it does not go there.
+    """
     promise = registry.promises(protocol)
     copies_key = next((key for key in _COPIES if key in values), None)
     if promise is None or copies_key is None:
@@ -158,7 +164,22 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any]) -
     _check_losses(mine, cluster)
     entry_bytes = entry_bytes or node_bytes * mine["nodes"] / copies / entries
     downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
-    return Placed(dict(varied), cluster, values.get("model.ack_quorum"), entry_bytes, *downtimes)
+    ack_quorum = values.get("model.ack_quorum")
+    thin = _thin(protocol, values, cluster, is_physical) if ack_quorum and ack_quorum < copies else ()
+    return Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, thin)
+
+
+def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:
+    """Entries on few copies, by Little's law: entries a second x mean time; and of those stored, what stays so."""
+    per_second, retention_s = values[f"{TABLE}.entries_per_second"], values[f"{TABLE}.retention"]
+    few_copies = registry.few_copies(protocol)
+    if not (few_copies and is_physical and (per_second or retention_s)):
+        return None
+    per_second = per_second or cluster.entries / retention_s
+    found: list[Thin] = []
+    for copies, few in few_copies(values).items():
+        found += [Thin(copies, per_second * few.time, True), Thin(copies, cluster.entries * few.p_stays, False)]
+    return tuple(each for each in found if each.number > 0.0)
 
 
 def _wrong(mine: Mapping[str, Any], name: str, allowed: str) -> ConfigError:

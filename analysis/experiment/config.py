@@ -185,7 +185,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     _check_size(read)
     values = {key.name: key.default for key in keys.values()} | read.values
     combinations = list(_combinations(values, read, found, keys))
-    placed = tuple(_placed(model.name, combinations)) if has_cluster else ()
+    placed = tuple(_placed(model.name, combinations, time_unit == "s")) if has_cluster else ()
     combinations = list(_without_clusters(combinations))
     if one:
         _check_one_design([varied for varied, _ in combinations])
@@ -265,7 +265,7 @@ def _combinations(
             yield varied, here
 
 
-def _placed(protocol: str, combinations: Iterable[Combination]) -> Iterable[cluster.Placed]:
+def _placed(protocol: str, combinations: Iterable[Combination], is_physical: bool) -> Iterable[cluster.Placed]:
     """Each design once, whatever its scenarios are. Raises ConfigError if one does not go on its cluster."""
     seen = set()
     for varied, here in combinations:
@@ -273,7 +273,7 @@ def _placed(protocol: str, combinations: Iterable[Combination]) -> Iterable[clus
         if (identity := tuple(design.items())) not in seen:
             seen.add(identity)
             try:
-                yield cluster.place(protocol, here, design)
+                yield cluster.place(protocol, here, design, is_physical)
             except ConfigError as error:
                 raise ConfigError(f"{error}{_hint(design)}") from None
 

@@ -26,6 +26,15 @@ class Promise(NamedTuple):
     """How many of these answers a write waits for."""
 
 
+class FewCopies(NamedTuple):
+    """What acknowledged entries have of one number of copies that is below what is stored in the end."""
+
+    time: float
+    """For so long an entry has this many copies on average, until the next one is stored."""
+    p_stays: float
+    """The probability that it never has more."""
+
+
 Promises = Callable[[Mapping[str, Any]], Promise]
 """`promise(values)`: what a configuration promises, from its parameters by dotted key."""
 

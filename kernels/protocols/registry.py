@@ -2,24 +2,25 @@
 
 Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
 points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
-the module `cases` what to try it on. It may have modules `settings`, `promises` and `evidence` (see
+the module `cases` what to try it on. It may have modules `settings`, `promises`, `few_copies` and `evidence` (see
 docs/adding-a-protocol.md).
 """
 
 import reprlib
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, cast
 
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
 from quorisk.kernels.protocols.evidence import Evidence
-from quorisk.kernels.protocols.promises import Promises
+from quorisk.kernels.protocols.promises import FewCopies, Promises
 from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
@@ -81,6 +82,13 @@ def promises(name: str) -> Promises | None:
     """What a protocol promises of an entry; None if it promises nothing. Raises ConfigError as `load`."""
     found: Promises | None = _part(name, "promise", "promises") if _has(name, "promises") else None
     return found
+
+
+def few_copies(name: str) -> Callable[[Mapping[str, Any]], dict[int, FewCopies]] | None:
+    """How long acknowledged entries have fewer copies than in the end, by the values of all keys; None if the protocol
+    does not say. Raises ConfigError as `load`."""
+    found = _part(name, "few_copies", "few_copies") if _has(name, "few_copies") else None
+    return cast("Callable[[Mapping[str, Any]], dict[int, FewCopies]] | None", found)
 
 
 def evidence(name: str) -> Evidence:
