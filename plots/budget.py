@@ -107,7 +107,7 @@ def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]]) -> None:
         left += share
     for y, each in enumerate(parts.values()):
         if not each:
-            axes.annotate("not told apart", (0, y), (4, 0), textcoords="offset points", va="center", size=7)
+            axes.annotate("causes not recorded", (0, y), (4, 0), textcoords="offset points", va="center", size=7)
     axes.set(xlim=(0, 1), ylim=(len(parts) - 0.5, -0.5), xlabel="share of the losses")
     axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     axes.grid(visible=False)

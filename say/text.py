@@ -147,7 +147,8 @@ def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
     off = ", ".join(name(key) for key in switches if not given[key])
     choices = settings(given, [key for key in keys if key not in switches])
     some_vary = any(key.startswith("variant.") and key not in keys for key in given)
-    rest = "all others on" if off or choices or some_vary else "all on"
+    others = off or choices or some_vary
+    rest = "all other safety mechanisms on" if others else "all safety mechanisms on"
     return "; ".join(filter(None, [choices, f"off: {off}" if off else "", rest]))
 
 

@@ -61,7 +61,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     else:
         headline = f"No design is shown to meet the {goal}."
     if len(found) == 1:
-        said.append(f"In its worst case, {_told(found[0], found[0].telling(target))}.")
+        said.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
     elif fails:
         last = max(fails, key=_reach)
         worst = _told(last, last.telling(target))
@@ -79,7 +79,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
         said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")
     if short := [each for each in fails if each.shortfalls()]:
         told = "; ".join(f"{each.settings} ({', '.join(each.shortfalls())})" for each in short[:_MOST_NAMED])
-        said.append(f"These miss another target, whatever they lose: {told}.")
+        said.append(f"Rejected for another target: {told}.")
     return headline, said
 
 
@@ -121,7 +121,7 @@ def _tie(first: Design, picks: Sequence[Design], found: Sequence[Design]) -> lis
     why = verdict.deciding(first, tied[0], list(found))
     decides = f"What decides is that it {why}." if why else "Nothing else tells them apart, either."
     how = "their intervals overlap or lie less than 1% apart"
-    return [f"A tie: losses do not tell {first.settings} from {_names(tied)}: {how}. {decides}"]
+    return [f"A tie: {first.settings} and {_names(tied)} lose equally much as far as is known: {how}. {decides}"]
 
 
 def _reach(design: Design) -> float:

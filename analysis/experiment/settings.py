@@ -280,7 +280,8 @@ def _as_float(value: Any) -> Any:
 
 def _listed(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise ConfigError(f"{show_key(name)} = {show(value)}: a list that is not empty")
+        example = "[2, 3]" if isinstance(value, list) else show([value])
+        raise ConfigError(f"{show_key(name)} = {show(value)}: a list, such as {example}")
     return value
 
 

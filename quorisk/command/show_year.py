@@ -47,7 +47,7 @@ def year(result: Year[Any], out: Console) -> None:
 
 def differences(years: Years, out: Console) -> None:
     """Prints by how many losses a year variants differ from their baselines, and in which scenarios."""
-    table = show.make_table("variant", "baseline", "losses a year", "baseline's", "difference")
+    table = show.make_table("variant", "baseline", "losses a year", "of the baseline", "difference")
     for pair in years.pairs:
         difference = f"{numbers.signed(pair.difference)} {numbers.span(pair.low, pair.high, numbers.signed)}"
         of_both = (_seen(pair.of_variant, pair.variant, years), _seen(pair.of_baseline, pair.baseline, years))

@@ -119,7 +119,7 @@ def test_a_budget_s_shares_are_those_of_the_counts():
     place = [label.get_text() for label in by.get_yticklabels()].index("WQ 2, AQ 2")
     bars = [container[place] for container in faults.containers]
     assert np.array([bar.get_width() for bar in bars]) == pytest.approx(np.array([3.0, 1.0, 0.03]) / 4.03)
-    assert [text.get_text() for text in faults.texts].count("not told apart") == 3
+    assert [text.get_text() for text in faults.texts].count("causes not recorded") == 3
 
 
 def test_there_is_no_budget_of_what_lost_nothing_or_cannot_be_told_apart():

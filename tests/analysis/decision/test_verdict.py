@@ -303,7 +303,7 @@ def test_hidden_runs_are_told_of():
 def test_a_single_design_reads_well():
     headline, said, _ = recommend(frame([0]).assign(target=0.01))
     assert headline.startswith("The one design meets the target")
-    assert said == ["In its worst case, the one design: < 0.00369."]
+    assert said == ["Under its worst faults: the one design: < 0.00369."]
     assert recommend(frame([30]).assign(target=math.inf)).sentences == [
         "The lowest upper end: the one design: 0.0300, interval 0.0203 to 0.0426."
     ]
@@ -316,7 +316,7 @@ def test_where_all_runs_may_hide_a_loss_nothing_is_known():
     for unfinished, horizon in ((RUNS, 0), (0, RUNS)):
         given = frame_of(table([0], unfinished, horizon), 0.95, at_any_time=True)
         _, said, _ = recommend(given.assign(target=0.5))
-        assert said[0] == "In its worst case, the one design: at most 1."
+        assert said[0] == "Under its worst faults: the one design: at most 1."
         assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
         assert (
             recommend(given.assign(target=math.inf))
@@ -385,7 +385,7 @@ def test_what_is_wanted_beside_losses_decides_too():
     one, other = designs(rows)
     assert (one.verdict(10.0), other.verdict(10.0)) == (MEETS, FAILS)
     assert [each.settings for each in verdict.choice([one, other], 10.0)] == ["design 0"]
-    assert any(each.startswith("These miss another target") for each in recommend(rows).sentences)
+    assert any(each.startswith("Rejected for another target") for each in recommend(rows).sentences)
     rows = rows.assign(write_p99_high_ms=5.0, copies=np.where(fast, 3, 2), wants_copies=2)
     assert len(verdict.choice(designs(rows), 10.0)) == 2  # both have what was said to be enough
 

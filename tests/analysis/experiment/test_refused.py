@@ -81,8 +81,8 @@ ERRORS = [
     ),
     ("[fault]\nmessage_loss = 0.1", [], f"fault: no such table; there are {', '.join(TABLES)}"),
     ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),
-    ("[grid]\nack_quorum = 2", [], "grid.ack_quorum = 2: a list that is not empty"),
-    ("[grid]\nack_quorum = []", [], "grid.ack_quorum = []: a list that is not empty"),
+    ("[grid]\nack_quorum = 2", [], "grid.ack_quorum = 2: a list, such as [2]"),
+    ("[grid]\nack_quorum = []", [], "grid.ack_quorum = []: a list, such as [2, 3]"),
     ("[grid]\nack_quorum = [1, 2, 1]", [], "grid.model.ack_quorum = [1, 2, 1]: 1 is listed twice"),
     ("[grid]\nack_quorum = [1, 9]", [], "model.ack_quorum = 9: an integer from 1 to 6"),
     ("[grid]\nseed = [1, 2]", [], "grid.run.seed = [1, 2]: cannot vary; set it in [run]"),
@@ -98,7 +98,7 @@ ERRORS = [
         "model.ack_quorum = 2: at most write_quorum (1) "
         "(at the grid point model.write_quorum = 1; grid.where can exclude it)",
     ),
-    ("[grid]\nwhere = 'ack_quorum < 3'", [], 'grid.where = "ack_quorum < 3": a list that is not empty'),
+    ("[grid]\nwhere = 'ack_quorum < 3'", [], 'grid.where = "ack_quorum < 3": a list, such as ["ack_quorum < 3"]'),
     ("[grid]\nwhere = ['ack_quorum < ack_quorum']", [], "grid.where: no point of the grid meets all the conditions"),
     (
         "[grid]\nwhere = ['ack_quorum = 2']",
