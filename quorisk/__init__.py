@@ -9,6 +9,7 @@ In Python and notebooks, you can ask the same questions as on the command line, 
     quorisk.exact(experiment)                                 # by the whole Markov chain
     quorisk.year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)  # losses a year
     quorisk.cluster("configs/cluster.toml")                   # P(any loss in a year) of a cluster, and what it loses
+    quorisk.sensitivity(experiment)                           # what losses depend on
     quorisk.explore(experiment)                               # every reachable state
     quorisk.compare(experiment, {"variant.fence_recovery_reads": [True, False]})
     quorisk.trace(experiment)                                 # how it breaks, step by step
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         load,
         load_experiment,
         rates,
+        sensitivity,
         sweep,
         trace,
         year,
@@ -51,6 +53,7 @@ __all__ = [
     "load",
     "load_experiment",
     "rates",
+    "sensitivity",
     "sweep",
     "trace",
     "year",

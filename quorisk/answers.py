@@ -19,13 +19,15 @@ from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import answer, profile
+from quorisk.analysis.rates import sensitivity as sensing
 from quorisk.analysis.rates.answer import Answer
+from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.results.plain import plain
 from quorisk.analysis.results.sweeps import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.command import show, show_cluster, show_rates, show_year
+from quorisk.command import show, show_cluster, show_rates, show_sensitivity, show_year
 from quorisk.kernels.states.search import Search
 
 if TYPE_CHECKING:
@@ -99,6 +101,35 @@ class Yearly(Year[Any]):
 
     def _repr_html_(self) -> str:
         return _html(lambda console: show_year.year(self, console))
+
+
+class Depends(NamedTuple):
+    """What the losses of one design depend on."""
+
+    experiment: Experiment
+    found: Sensitivity | sensing.Yearly
+    """Its elasticities, such as `result.found.elasticities["rates.bookie_is_lost"]`, and more."""
+
+    def frame(self) -> "pd.DataFrame":
+        """Returns one row for each rate, probability and lifetime: `key`, `value`, `elasticity`, `low`, `high`, and how
+        many times as many losses there are `at_low` and `at_high`, the ends of what is known of it."""
+        return _frame(sensing.rows(self.found, self.experiment))
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `quorisk sensitivity --json` prints."""
+        return sensing.as_json(self.found)
+
+    def tornado(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws how far each figure alone moves the losses, into `ax` or the current axes, and returns them."""
+        from quorisk.plots.tornado import tornado
+
+        return tornado(self.frame(), ax)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.found.elasticities)} figures>"
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show_sensitivity.sensitivity(self.found, console))
 
 
 class Explored(NamedTuple):

@@ -16,10 +16,13 @@ from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.rates import scores
+from quorisk.analysis.rates import sensitivity as sensing
 from quorisk.analysis.traces import find
 from quorisk.answers import (
     Comparison,
     Counterexample,
+    Depends,
     Estimated,
     Explored,
     Incidents,
@@ -140,6 +143,20 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
     effort = clusters.effort_of(experiment, threads or estimating.num_cores())
     with show.run_bar(len(designs) * effort.years, "years") as progress:
         return Incidents(clusters.answers(designs, effort, progress), effort.confidence)
+
+
+def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int = "1GiB") -> Depends:
+    """Says what the losses of an experiment's one design depend on: its elasticities in each rate, probability and the
+    lifetime, the faults that losing runs meet, and the likeliest path to a loss; in a year, if it has scenarios.
+
+    Exact where losses are solved within `memory` (bytes, or a text such as "512MiB"), estimated where they are counted.
+    Raises ConfigError if there are several designs.
+
+    Example: `sensitivity("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}).tornado()`
+    """
+    experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
+    with show.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
+        return Depends(experiment, sensing.of_experiment(experiment, most, progress, solving))
 
 
 def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4GiB") -> Explored:

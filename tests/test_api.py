@@ -38,6 +38,7 @@ def test_functions_answer_what_the_verbs_answer(quorisk, file):
     asked = {
         ("estimate",): lambda: q.estimate(file, {"run.seed": 4}),
         ("exact", "--by-steps", "9"): lambda: q.exact(q.load_experiment(file, {"run.seed": 4}), by_steps=[9]),
+        ("sensitivity",): lambda: q.sensitivity(file, {"run.seed": 4}),
         ("explore", "--memory", "64MiB"): lambda: q.explore(file, ["run.seed=4"], memory="64MiB"),
         ("compare", "--vary", f"{switch}=true,false"): lambda: q.compare(file, {switch: [True, False]}, ["run.seed=4"]),
         ("compare", "--ablation"): lambda: q.compare(file, overrides={"run.seed": 4}),

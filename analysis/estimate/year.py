@@ -75,7 +75,7 @@ def estimate_year(
     of runs that ended since its last call. Raises ConfigError.
     """
     level = yearly.confidence_of_each(experiment.run.confidence, len(experiment.points))
-    alone = _one_by_one(experiment, level)
+    alone = one_by_one(experiment, level)
     return _year(experiment, {name: estimate(each, threads, progress, memory_bytes) for name, each in alone.items()})
 
 
@@ -86,12 +86,12 @@ def exact_year(
 
     `progress` is called with the numbers of states and transitions found. Raises ConfigError.
     """
-    alone = _one_by_one(experiment, experiment.run.confidence)
+    alone = one_by_one(experiment, experiment.run.confidence)
     return _year(experiment, {name: exact(each, memory_bytes, progress=progress) for name, each in alone.items()})
 
 
-def _one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experiment]:
-    """An experiment of one point for each scenario. Raises ConfigError if there are several designs, or none."""
+def one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experiment]:
+    """Returns an experiment of one point by scenario. Raises ConfigError if there are none, or several designs."""
     designs = by_design(experiment)
     open_keys = [key for key, _ in next(iter(designs)) if len({dict(design)[key] for design in designs}) > 1]
     if open_keys:

@@ -77,6 +77,7 @@ def origin(trace: Trace) -> str:
         "shortest": "No run breaks it in fewer steps.",
         "minimised": f"Random run {trace.seed}:{trace.run}, minimised: no step can be left out.",
         "run": "As the engine ran it.",
+        "likeliest": "No other path to a loss is likelier.",
     }
     return " ".join([said[trace.kind], *_beyond_the_rates(trace)])
 

@@ -15,9 +15,9 @@ from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.telling import Told
 from quorisk.say.numbers import counted
 
-Kind = Literal["shortest", "minimised", "run"]
-"""How a trace came about: the exhaustive search's shortest, a random run of which no step can be left out, or a random
-run as it was."""
+Kind = Literal["shortest", "minimised", "run", "likeliest"]
+"""How a trace came about: the exhaustive search's shortest, a random run of which no step can be left out, a random
+run as it was, or the likeliest path to a loss."""
 
 
 class Trace(NamedTuple):

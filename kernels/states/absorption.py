@@ -1,4 +1,5 @@
-"""How often a run of a Markov chain visits each state, and when it arrives: compiled, and only by adding up.
+"""How often a run of a Markov chain visits each state, how it goes on from there, and when it arrives: compiled, and
+only by adding up.
 
 Every number is a sum of products and quotients of positive numbers: nothing is ever subtracted, so nothing cancels, and
 a probability of 1e-300 is known to as many digits as one of 0.5. Strongly connected components are taken in topological
@@ -46,6 +47,14 @@ def visits(chain: Chain, parts: Components, stop: np.ndarray | None = None) -> n
     """
     stops = (chain.ends != UNFINISHED) if stop is None else (chain.ends != UNFINISHED) | stop
     return _visits(chain.first, chain.target, chain.p, chain.initial, stops, *parts)
+
+
+def hits(chain: Chain, parts: Components, goal: np.ndarray) -> np.ndarray:
+    """By state, the probability that a run which is there comes to a state of `goal` (float64 by state: with which
+    probability it counts as one; only ends count). Components of more than MAX_COMPONENT states are not for this.
+    """
+    ends = chain.ends != UNFINISHED
+    return _hits(chain.first, chain.target, chain.p, np.where(ends, goal, 0.0), ends, *parts)
 
 
 def arrivals(
@@ -152,16 +161,7 @@ def _stay(
 ) -> None:
     """Visits of the states of one component, in place of the odds of coming to it there."""
     size = len(part)
-    inside = np.zeros((size, size))
-    out = np.zeros(size)
-    for i in range(size):
-        out[i] = 1.0 if stops[part[i]] else 0.0
-        for t in range(first[part[i]], first[part[i]] if stops[part[i]] else first[part[i] + 1]):
-            j = local[target[t]]
-            if j >= 0:
-                inside[i, j] += p[t]
-            else:
-                out[i] += p[t]
+    inside, out = _odds_within(first, target, p, stops, part, local)
     entering = result[part]
     leaving = np.empty(size)
     for k in range(size - 1, -1, -1):
@@ -178,6 +178,85 @@ def _stay(
         for i in range(k):
             if inside[i, k] > 0.0:
                 coming += result[part[i]] * inside[i, k]
+        result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _odds_within(
+    first: np.ndarray, target: np.ndarray, p: np.ndarray, stops: np.ndarray, part: np.ndarray, local: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of the states of one component, the odds of the next one, and of leaving it or ending there."""
+    size = len(part)
+    inside, out = np.zeros((size, size)), np.zeros(size)
+    for i in range(size):
+        out[i] = 1.0 if stops[part[i]] else 0.0
+        for t in range(first[part[i]], first[part[i]] if stops[part[i]] else first[part[i] + 1]):
+            j = local[target[t]]
+            if j >= 0:
+                inside[i, j] += p[t]
+            else:
+                out[i] += p[t]
+    return inside, out
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _hits(
+    first: np.ndarray,
+    target: np.ndarray,
+    p: np.ndarray,
+    goal: np.ndarray,
+    stops: np.ndarray,
+    states: np.ndarray,
+    bounds: np.ndarray,
+) -> np.ndarray:
+    """A component's states all lead to components before it, whose states are done."""
+    result = goal.copy()
+    local = np.full(len(goal), -1, np.int32)
+    for c in range(len(bounds) - 1):
+        part = states[bounds[c] : bounds[c + 1]]
+        for i in range(len(part)):
+            local[part[i]] = i
+        for here in part:
+            for t in range(first[here], first[here] if stops[here] else first[here + 1]):
+                if local[target[t]] < 0:
+                    result[here] += p[t] * result[target[t]]
+        if len(part) > 1 or _loops(first, target, part[0]):
+            _stay_until(first, target, p, stops, part, local, result)
+        for here in part:
+            local[here] = -1
+    return result
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _stay_until(
+    first: np.ndarray,
+    target: np.ndarray,
+    p: np.ndarray,
+    stops: np.ndarray,
+    part: np.ndarray,
+    local: np.ndarray,
+    result: np.ndarray,
+) -> None:
+    """Odds that runs from the states of one component come to the goal, in place of the odds that they leave for it."""
+    size = len(part)
+    inside, out = _odds_within(first, target, p, stops, part, local)
+    found = result[part]
+    leaving = np.empty(size)
+    for k in range(size - 1, -1, -1):
+        leaving[k] = out[k] + inside[k, :k].sum()
+        for i in range(k):
+            if inside[i, k] > 0.0:
+                share = inside[i, k] / leaving[k]
+                inside[i, :k] += share * inside[k, :k]
+                out[i] += share * out[k]
+                found[i] += share * found[k]
+    for k in range(size):
+        coming = found[k]
+        for i in range(k):
+            coming += inside[k, i] * result[part[i]]
         result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
 
 

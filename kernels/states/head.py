@@ -120,6 +120,10 @@ class Head:
         """Of the cheapest path that is not followed yet; NEVER if there is none."""
         return int(self.arrays.due[: self._count].min())
 
+    def state(self, place: int) -> Any:
+        """The state of that number, for plain Python."""
+        return self._store.state(place)
+
     def grow(self, most_transitions: int, progress: Callable[[int, int], None] | None = None) -> bool:
         """Follows all paths of the next cost. False if there are none, or no room: `is_full` then.
 

@@ -13,7 +13,16 @@ from typing import NoReturn, TextIO
 from typer.exceptions import TyperException
 
 from quorisk.analysis.experiment.characters import is_control, one_line
-from quorisk.command import ask, cluster, decide, from_data, grids, measure, museum  # noqa: F401  # their verbs
+from quorisk.command import (  # noqa: F401  # their verbs
+    ask,
+    cluster,
+    decide,
+    depends,
+    from_data,
+    grids,
+    measure,
+    museum,
+)
 from quorisk.command.app import app, by_option
 from quorisk.command.start import INTERRUPTED, interrupted
 from quorisk.kernels.errors import ConfigError, QuoriskError

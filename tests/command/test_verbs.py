@@ -240,6 +240,7 @@ VERBS = [
     "estimate",
     "explore",
     "exact",
+    "sensitivity",
     "compare",
     "trace",
     "calibrate",

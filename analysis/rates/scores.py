@@ -1,0 +1,137 @@
+"""By how much a probability of loss that was counted changes with each rate: the mean score of the losing runs.
+
+A run takes step k with the odds r[k] times its groups, by the sum of all rates. So the derivative of the logarithm of
+a run's probability in log r[k], its score, is the sum over its steps of 1 for a step of k less the odds of one; in the
+logarithm of a probability m with which l of n members are lost, of (l - n m) / (1 - m). The elasticity of P is the mean
+score of the runs that lose data, whatever P is: they alone are made again, in plain Python, state by state. Source:
+P. W. Glynn, "Likelihood ratio gradient estimation for stochastic systems", Communications of the ACM 33 (1990) 75-84.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from quorisk.analysis.rates.elasticities import LIFETIME, Elasticity, faults_of, key_of
+from quorisk.kernels.engines import points, registry
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.points import Point, rates_in_force
+from quorisk.kernels.model import LOST, MESSAGE_LOSS, UNFINISHED, Model, loses_messages
+from quorisk.kernels.ops import popcount
+from quorisk.kernels.rule import groups, loss_names, losses
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.paths import Path
+from quorisk.kernels.states.rerun import rerun
+
+FEWEST_LOSSES, MOST_LOSSES = 30, 500
+"""Losing runs without which nothing is said, and of which no more are made again."""
+MOST_RUNS = 1 << 20
+"""Runs that are made at most to see which of them lose data."""
+UNSEEN = 3.0
+"""By the rule of three, what none of n runs did is done by less than 3 / n of all, with 95 %; a step of it moves a
+score by 1."""
+_BATCH = 1 << 14
+
+
+class Counted(NamedTuple):
+    """What losing runs say."""
+
+    runs: int
+    """The runs that were made, in order."""
+    losses: int
+    """How many of them lost data."""
+    hidden: int
+    """How many were cut off, and might have lost data later."""
+    elasticities: dict[str, Elasticity]
+    """By key, as in `elasticities.Solved`; empty if fewer than FEWEST_LOSSES runs lost data."""
+    actions: dict[str, float]
+    """How often each action happened in them, on average: those that did."""
+    faults: dict[str, float]
+    """By kind of fault."""
+
+
+def count(
+    model: Model,
+    point: Point,
+    seed: int,
+    runs: range,
+    confidence: float,
+    progress: Callable[[int], None] | None = None,
+) -> Counted:
+    """Returns what those of these runs that lose data, the first MOST_LOSSES of them, say of a point without a horizon.
+
+    Intervals are those of a mean, and wider by UNSEEN / losses: what happens on so small a part of the losing runs may
+    be on none of these. `progress` is called with the number of losing runs made again since its last call.
+    """
+    losing, hidden = _losing(model, point, seed, runs)
+    seen = len(runs), len(losing), hidden
+    if len(losing) < FEWEST_LOSSES:
+        return Counted(*seen, {}, {}, {})
+    losing = losing[:MOST_LOSSES]
+    found = []
+    for run in losing:
+        found.append(_scored(model, point, rerun(model, point, seed, run).path))
+        if progress:
+            progress(1)
+    scores, times, lost = (np.array(each, float) for each in zip(*found, strict=True))
+    z = float(ndtri((1.0 + confidence) / 2.0))
+    means, reaches = scores.mean(axis=0), z * scores.std(axis=0, ddof=1) / math.sqrt(len(losing))
+    reaches += UNSEEN / len(losing)
+    often = times.mean(axis=0).tolist()
+    return Counted(
+        *seen,
+        elasticities={
+            key: Elasticity(value, value - reach, value + reach)
+            for key, value, reach in zip(_keys(model, point), means.tolist(), reaches.tolist(), strict=True)
+            if key
+        },
+        actions={action.name: often[i] for i, action in enumerate(model.actions) if often[i]},
+        faults=faults_of(model, often, float(lost.mean())),
+    )
+
+
+def _losing(model: Model, point: Point, seed: int, runs: range) -> tuple[list[int], int]:
+    """Those of these runs that lose data, and how many are cut off."""
+    engine, packed = registry.choose("numba"), points.pack(model, [point])
+    losing, hidden = list[int](), 0
+    for first in range(runs.start, runs.stop, _BATCH):
+        records = engine.record(model, packed, Job(0, first, min(_BATCH, runs.stop - first)), seed)
+        outcomes = records[:, RECORD.index("outcome")]
+        losing += (first + np.flatnonzero(outcomes == LOST)).tolist()
+        hidden += int((outcomes == UNFINISHED).sum())
+    return losing, hidden
+
+
+def _keys(model: Model, point: Point) -> list[str]:
+    """By place in the scores of a run; empty where there is nothing to tell."""
+    rates = [
+        f"rates.{action.name}" if not action.needs or point.values[action.needs] else "" for action in model.actions
+    ]
+    lifetime = LIFETIME if point.lifetime < math.inf else ""
+    of = [key_of(name) if name != MESSAGE_LOSS or loses_messages(model) else "" for name in loss_names(model)]
+    return [*rates, lifetime, *of]
+
+
+def _scored(model: Model, point: Point, path: Path) -> tuple[list[float], list[int], int]:
+    """The scores of a run, in the order of `_keys`, how often each action happened, and the messages that were lost."""
+    params, rates = model.make_params(point.values), list(rates_in_force(model, point).values())
+    p_lost = [point.p_lost(name) for name in loss_names(model)]
+    scores, of_losses = np.zeros(len(rates) + 1), [0.0] * len(p_lost)
+    times, messages = [0] * len(rates), 0
+    for state, step in zip(paths.replay(model, params, path), path.steps, strict=False):
+        weights = [rate * _num_groups(model, i, state, params) if rate else 0.0 for i, rate in enumerate(rates)]
+        scores -= np.array([*weights, 1.0 / point.lifetime]) / (math.fsum(weights) + 1.0 / point.lifetime)
+        scores[step.action] += 1.0
+        times[step.action] += 1
+        size, place = paths.sends(model, state, params, step).bit_count(), losses(model)[step.action]
+        if 0.0 < (p := p_lost[place]) < 1.0:
+            of_losses[place] += (step.lost.bit_count() - size * p) / (1.0 - p)
+        messages += step.lost.bit_count() if place == 0 else 0
+    return [*scores.tolist(), *of_losses], times, messages
+
+
+def _num_groups(model: Model, place: int, state: object, params: object) -> int:
+    action = model.actions[place]
+    return sum(popcount(mask) for mask in groups(action, action.enabled(state, params)))

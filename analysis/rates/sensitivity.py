@@ -1,0 +1,304 @@
+"""How much losses depend on each rate and probability of a design: by which method, and in a year of scenarios.
+
+A design's likeliest paths are solved, or all of them, and elasticities follow exactly (`elasticities`). If too much is
+left out of them, the runs that lose data are counted, and elasticities estimated (`scores`). Else they are not known.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.estimate import assumptions, only_point
+from quorisk.analysis.estimate.stopping import estimator_of
+from quorisk.analysis.estimate.year import has_year, one_by_one
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.rates import elasticities, scores
+from quorisk.analysis.rates.draws import unknowns
+from quorisk.analysis.rates.elasticities import Elasticity
+from quorisk.analysis.results.plain import plain
+from quorisk.analysis.statistics import yearly
+from quorisk.analysis.statistics.known import Known
+from quorisk.analysis.statistics.yearly import Losses, Part
+from quorisk.analysis.traces.trace import Trace, replay
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.likeliest import Likeliest, likeliest
+from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
+from quorisk.say import elasticities as said
+
+CERTAIN = 1e-9
+"""F by L at which a head is certain enough, if memory allows: what is left out changes no digit that is printed."""
+MOVES_A_TRANSITION = 4
+"""A head's steps one by one are about so many times its transitions."""
+MEMORY = 1 << 30
+COUNTED, UNKNOWN = "score of losing runs", "not known"
+
+
+class Path(NamedTuple):
+    """The likeliest path to a loss."""
+
+    share: float
+    """Of all losses, those that come by it, or by one that only differs in which of things that are alike do what."""
+    steps: list[dict[str, Any]]
+    """Each with `action`, `instance`, `lost` (a mask) and `words`."""
+    verdict: str
+    """What is lost then."""
+
+
+class Sensitivity(NamedTuple):
+    """What the losses of one configuration depend on."""
+
+    protocol: str
+    point_id: str
+    parameters: dict[str, Any]
+    """All parameters by dotted key, including defaults."""
+    p: float
+    """The probability of data loss; 0 with `high` above it if no loss was seen."""
+    low: float
+    high: float
+    method: str
+    """By which elasticities were found; `not known` if they were not."""
+    confidence: float | None
+    """Of intervals; None if they hold for certain."""
+    values: dict[str, float]
+    """The rates, probabilities and the lifetime, by key."""
+    elasticities: dict[str, float | None]
+    """d log P / d log value, by key; that of run.lifetime is of the rate 1 / lifetime. None if it is not known."""
+    intervals: dict[str, tuple[float, float] | None]
+    """Ends of intervals of these; None if nothing bounds them."""
+    actions: dict[str, float]
+    """How often each action happens on a run that loses data, on average."""
+    faults: dict[str, float]
+    """How often such a run meets each kind of fault."""
+    likeliest_path: Path | None
+    assumptions: list[str]
+
+
+class Yearly(NamedTuple):
+    """What a design's losses in a year depend on."""
+
+    design: dict[str, Any]
+    losses: Losses
+    values: dict[str, float]
+    elasticities: dict[str, float | None]
+    """By key, of the losses a year; of what a scenario sets for itself, by scenarios.NAME.KEY. Each scenario counts
+    with its share of the losses, and scenarios.NAME.per_year has just that."""
+    per_year: dict[str, float]
+    scenarios: dict[str, Sensitivity]
+
+
+class Weighed(NamedTuple):
+    """A design's head, and its steps one by one."""
+
+    head: Head
+    solved: Solved
+    moves: Moves
+
+
+def weigh(
+    experiment: Experiment, memory_bytes: int = MEMORY, solving: Callable[[int, int], None] | None = None
+) -> Weighed | None:
+    """Returns the head of an experiment's one point, grown until it is certain enough, or memory ends; None if there is
+    none. `solving` is told of its transitions, and how many there may be.
+    """
+    model, point, run = experiment.model, only_point(experiment).point, experiment.run
+    if not rare.applies(point, run):
+        return None
+    most = memory_bytes // 2 // (MOVES_A_TRANSITION * MOVE_BYTES)
+    told = (lambda _, transitions: solving(transitions, most)) if solving else None
+    try:
+        found = rare.solve(model, point, memory_bytes // 2, most, told, CERTAIN)
+    except MemoryError:
+        return None
+    return Weighed(*found, moves_of(found[0], found[1].states)) if found else None
+
+
+def sensitivity(
+    experiment: Experiment,
+    memory_bytes: int = MEMORY,
+    progress: Callable[[int], None] | None = None,
+    solving: Callable[[int, int], None] | None = None,
+) -> Sensitivity:
+    """Returns what the losses of an experiment's one point depend on.
+
+    `progress` is told of losing runs that were made again, `solving` of a head's transitions, and how many there may
+    be. Raises ConfigError if there are several points.
+    """
+    weighed = weigh(experiment, memory_bytes, solving)
+    if weighed and weighed.solved.leaves <= rare.CERTAIN * weighed.solved.lost:
+        return _solved(experiment, weighed)
+    counted = _counted(experiment, progress)
+    if counted.method == UNKNOWN and weighed and (weighed.solved.lost or weighed.solved.complete):
+        return _solved(experiment, weighed)
+    return counted
+
+
+def _solved(experiment: Experiment, weighed: Weighed) -> Sensitivity:
+    model, point = experiment.model, only_point(experiment).point
+    head, solved, moves = weighed
+    found = elasticities.solve(model, point, moves)
+    part = rare.parts(model, solved, None)[DATA_LOSS]
+    interval = part.interval(estimator_of(experiment.run), 0, 0, 0) if solved.leaves else (solved.lost, solved.lost)
+    way = likeliest(head, moves)
+    return _made(
+        experiment,
+        (part.p(0, 0), *interval),
+        rare.named(solved.leaves, False, estimator_of(experiment.run)),
+        None,
+        found,
+        _told(experiment, way, solved.lost) if way else None,
+    )
+
+
+def _counted(experiment: Experiment, progress: Callable[[int], None] | None) -> Sensitivity:
+    point, run = only_point(experiment).point, experiment.run
+    runs = range(run.first_run, run.first_run + min(run.runs, scores.MOST_RUNS))
+    found = scores.count(experiment.model, point, run.seed, runs, run.confidence, progress)
+    interval = estimator_of(run).interval(found.losses, found.runs, found.hidden)
+    asked = point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
+    method = COUNTED if found.elasticities and asked else UNKNOWN
+    if method == UNKNOWN:
+        found = found._replace(elasticities={}, actions={}, faults={})
+    return _made(experiment, (found.losses / found.runs, *interval), method, run.confidence, found, None)
+
+
+def _made(
+    experiment: Experiment,
+    risk: tuple[float, float, float],
+    method: str,
+    confidence: float | None,
+    found: elasticities.Solved | scores.Counted,
+    way: Path | None,
+) -> Sensitivity:
+    model, (point, point_id, _) = experiment.model, only_point(experiment)
+    values = dotted_values(model, point)
+    known = {key: found.elasticities.get(key, Elasticity(None, None, None)) for key in elasticities.keys(model, point)}
+    return Sensitivity(
+        experiment.protocol,
+        point_id,
+        values,
+        *risk,
+        method=method,
+        confidence=confidence,
+        values={key: values[key] for key in known},
+        elasticities={key: each.value for key, each in known.items()},
+        intervals={
+            key: None if each.low is None or each.high is None else (each.low, each.high) for key, each in known.items()
+        },
+        actions=found.actions,
+        faults=found.faults,
+        likeliest_path=way,
+        assumptions=assumptions(model, point, experiment.run.at_any_time),
+    )
+
+
+def _told(experiment: Experiment, found: Likeliest, p_lost: float) -> Path:
+    """The path in words."""
+    model, grid_point = experiment.model, only_point(experiment)
+    params = model.make_params(grid_point.point.values)
+    broken = paths.broken(model, paths.replay(model, params, found.path)[-1], params)
+    name = next(each.name for i, each in enumerate(model.invariants) if each.data_loss and broken >> i & 1)
+    replayed = replay(Trace(model, grid_point, found.path, name, "likeliest"))
+    steps = [
+        step._asdict() | {"action": model.actions[step.action].name, "words": told.words}
+        for step, told in zip(found.path.steps, replayed.told, strict=True)
+    ]
+    return Path(found.p / p_lost, steps, replayed.verdict)
+
+
+def yearly_sensitivity(
+    experiment: Experiment,
+    memory_bytes: int = MEMORY,
+    progress: Callable[[int], None] | None = None,
+    solving: Callable[[int, int], None] | None = None,
+) -> Yearly:
+    """Returns what the losses a year of an experiment's one design depend on; as `sensitivity` for each scenario.
+
+    Raises ConfigError if there are several designs, or no scenarios.
+    """
+    run = experiment.run
+    alone = one_by_one(experiment, yearly.confidence_of_each(run.confidence, len(experiment.points)))
+    found = {name: sensitivity(each, memory_bytes, progress, solving) for name, each in alone.items()}
+    per_year = {name: experiment.scenarios[name].per_year for name in found}
+    losses = yearly.add_up([Part(per_year[name], *each[3:6]) for name, each in found.items()], run.confidence)
+    values, known = dict[str, float](), dict[str, float | None]()
+    for name, each in found.items():
+        share = per_year[name] * each.p / losses.p if losses.p else 0.0
+        for key, value in each.elasticities.items():
+            whole = f"scenarios.{name}.{key}" if key in experiment.scenarios[name].values else key
+            values[whole] = each.values[key]
+            known[whole] = _added(known.get(whole, 0.0), share, value)
+        values[f"scenarios.{name}.per_year"], known[f"scenarios.{name}.per_year"] = per_year[name], share
+    return Yearly(dict(experiment.points[0].design), losses, values, known, per_year, found)
+
+
+def _added(before: float | None, share: float, value: float | None) -> float | None:
+    """The sum over scenarios, of which one without a share does not matter."""
+    if share == 0.0 or before is None:
+        return before
+    return None if value is None else before + share * value
+
+
+def of_experiment(
+    experiment: Experiment,
+    memory_bytes: int = MEMORY,
+    progress: Callable[[int], None] | None = None,
+    solving: Callable[[int, int], None] | None = None,
+) -> Sensitivity | Yearly:
+    """Returns what the losses of an experiment's one design depend on: in a year, if it has scenarios."""
+    find = yearly_sensitivity if has_year(experiment) else sensitivity
+    return find(experiment, memory_bytes, progress, solving)
+
+
+def rows(found: Sensitivity | Yearly, experiment: Experiment) -> list[dict[str, Any]]:
+    """Returns what a tornado shows: a row for each key, without an elasticity if that is not known.
+
+    `at_low` and `at_high` are how many times as many losses there are with the figure at the ends of 90 % of what is
+    known of it, or half and twice as high if that is not `stated`, as long as the elasticity stays the same.
+    """
+    known = {
+        unknown.name if isinstance(found, Yearly) else key: unknown.known
+        for point in experiment.points
+        for key, unknown in unknowns(experiment, point).items()
+    }
+    intervals = found.intervals if isinstance(found, Sensitivity) else {}
+    return [
+        _row(key, value, found.values[key], known.get(key), intervals.get(key))
+        for key, value in found.elasticities.items()
+    ]
+
+
+def _row(
+    key: str, elasticity: float | None, value: float, known: Known | None, interval: tuple[float, float] | None
+) -> dict[str, Any]:
+    low, high = (float(end) for end in known.quantile([0.05, 0.95])) if known else (value / 2, value * 2)
+    factors = (low / value, high / value) if value else (1.0, 1.0)
+    return {
+        "key": key,
+        "name": said.name(key),
+        "value": value,
+        "elasticity": elasticity,
+        "low": interval[0] if interval else None,
+        "high": interval[1] if interval else None,
+        "at_low": None if elasticity is None else factors[0] ** elasticity,
+        "at_high": None if elasticity is None else factors[1] ** elasticity,
+        "ends": f"× {factors[0]:.2g} to × {factors[1]:.3g}" if known else "",
+        "stated": known is not None,
+    }
+
+
+def as_json(found: Sensitivity | Yearly) -> dict[str, Any]:
+    """Returns an object for `json.dumps`."""
+    if isinstance(found, Sensitivity):
+        return dict(plain(found))
+    scenarios = {name: {"per_year": found.per_year[name]} | plain(each) for name, each in found.scenarios.items()}
+    return {
+        "design": found.design,
+        "losses_per_year": found.losses._asdict(),
+        "values": found.values,
+        "elasticities": found.elasticities,
+        "scenarios": scenarios,
+    }

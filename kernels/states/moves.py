@@ -1,0 +1,175 @@
+"""The steps of a head one by one, each with what it is: so that a head solved under some rates can be asked what
+others would change, without any state being looked at again.
+
+A head adds up the steps from one state to another. Here they are apart, by action and by the members of its subset
+that it loses, and the end of a lifetime is one more action. With the rates r' and the fates f' (`kernels.states.odds`)
+in the place of r and f, a step of action k that loses m of n members has the odds p x r'[k] / r[k] x f'[k, n, m] /
+f[k, n, m], and a state's odds add up to 1 again: products and quotients of positive numbers alone.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.ops import popcount
+from quorisk.kernels.states import absorption
+from quorisk.kernels.states.absorption import Components
+from quorisk.kernels.states.chain import Chain
+from quorisk.kernels.states.head import Head
+from quorisk.kernels.states.odds import Odds, odds_of, room_for_steps, step_functions
+from quorisk.kernels.states.representatives import representative_function, room_for
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, store_functions
+from quorisk.kernels.stepper import stepper
+
+MOVE_BYTES = 32
+"""Memory for a move, its share of what solving takes included."""
+
+
+class Moves(NamedTuple):
+    """Every step of a head. After the head's states come two more: the end of a lifetime, and all that is outside."""
+
+    chain: Chain
+    """With a transition for each step, so that two states may have several. Its two last states have none."""
+    parts: Components
+    source: np.ndarray
+    """int32 by step."""
+    action: np.ndarray
+    """int16 by step, its place in the model's actions; their number for the end of a lifetime."""
+    size: np.ndarray
+    """int8 by step, the members of its subset."""
+    lost: np.ndarray
+    """int8 by step, how many of them are lost."""
+    odds: Odds
+    """What the steps' probabilities follow from."""
+
+    @property
+    def outside(self) -> int:
+        """The number of the state that stands for all that is outside."""
+        return len(self.chain.ends) - 1
+
+    @property
+    def is_lost(self) -> np.ndarray:
+        """Bool by state: runs lose data there."""
+        return self.chain.ends == LOST
+
+    @property
+    def is_outside(self) -> np.ndarray:
+        """Bool by state: only the last one."""
+        return np.arange(len(self.chain.ends)) == self.outside
+
+
+def moves_of(head: Head, num_states: int) -> Moves:
+    """The steps of a head, of whose states `num_states` are all."""
+    model, odds, steps = head.model, head.odds, room_for_steps()
+    list_moves = _list_function(model)
+    first, columns = np.zeros(num_states + 3, np.int64), _columns(2 * head.transitions + 2 * MOST_SUCCESSORS)
+    place, end, status = 0, 0, ENDED
+    while place < num_states:
+        status, place, end = list_moves(odds, steps, head.kept, head.arrays, first, *columns, place, num_states, end)
+        if status == FULL:
+            columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
+    first[num_states + 1 :] = end
+    target, p, action, size, lost = (each[:end].copy() for each in columns)
+    nothing = np.zeros(2)
+    chain = Chain(
+        initial=np.append(head.arrays.initial[:num_states], nothing),
+        first=first,
+        target=target,
+        p=p,
+        total_rate=np.zeros(num_states + 2),
+        broken=np.append(head.arrays.broken[:num_states], nothing.astype(np.int64)),
+        ends=np.append(head.arrays.ends[:num_states], np.full(2, HORIZON, np.int8)),
+    )
+    source = np.repeat(np.arange(num_states + 2, dtype=np.int32), np.diff(first))
+    return Moves(chain, absorption.components(chain), source, action, size, lost, odds)
+
+
+def reweighted(moves: Moves, model: Model, point: Point) -> Chain:
+    """The chain of the same steps under the rates, probabilities and lifetime of another point.
+
+    The point has to be like that of the head in all else, and a rate or probability that was 0 has to be 0.
+    """
+    now, before = odds_of(model, point), moves.odds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates, fates = now.rates / before.rates, now.fates / before.fates
+    p = moves.chain.p * rates[moves.action]
+    of_actions = moves.action < len(fates)
+    each = moves.action[of_actions], moves.size[of_actions], moves.lost[of_actions]
+    p[of_actions] *= fates[each]
+    sums = np.bincount(moves.source, p, len(moves.chain.ends))
+    return moves.chain._replace(p=p / sums[moves.source])
+
+
+def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
+    """The probabilities that a run loses data inside the head, and that it leaves it; `chain` is of these steps."""
+    visits = absorption.visits(chain, moves.parts)
+    return float(visits[moves.is_lost].sum()), float(visits[-1])
+
+
+def _columns(room: int) -> Sequence[np.ndarray]:
+    return [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
+
+
+@cache
+def _list_function(model: Model) -> Any:
+    """Compiled `_list_moves`."""
+    steps = stepper(model)
+    return bind(
+        _list_moves,
+        model.name,
+        cached=True,
+        guards=steps.guards,
+        effect_of=steps.effect_of,
+        representative=representative_function(model),
+        num_room=room_for(model),
+        keep=store_functions(model).keep,
+        state=store_functions(model).state,
+        **step_functions(model)._asdict(),
+    )
+
+
+# Templates, with the names that are bound by `_list_function`
+
+cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
+state = weigh = words = LATE
+
+
+def _list_moves(odds, steps, kept, arrays, first, target, p, action, size, lost, place, num_states, end):
+    """Writes the moves of states `place` and on. Returns why it stopped, the next state, and the number of moves.
+
+    A state of which no path was followed yet has none: whoever comes to it is outside.
+    """
+    masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
+    outside = num_states + 1
+    while place < num_states:
+        if end + MOST_SUCCESSORS + 1 > len(p):
+            return FULL, place, end
+        first[place] = end
+        if arrays.ends[place] == UNFINISHED and arrays.due[place] > arrays.cost[place]:
+            before, due = state(kept, place), arrays.due[place]
+            guards(before, odds.params, masks)
+            total, top = enabled(masks, odds)
+            num = listed(kept.here, odds.params, masks, steps)
+            weigh(masks, odds, total, steps, num)
+            for i in range(num):
+                if steps.p[i] > 0.0:
+                    taken, to = words.action[steps.word[i]], outside
+                    if arrays.cost[place] + cost(odds, top, taken, steps.lost[i]) < due:
+                        after = effect_of(kept.here, odds.params, taken, steps.instance[i], steps.lost[i])
+                        found = keep(representative(after, odds.params, odds.alike, room), kept, num_states)
+                        to = found if arrays.due[found] > arrays.cost[found] else outside
+                    target[end], p[end], action[end] = to, steps.p[i], taken
+                    size[end], lost[end] = steps.size[i], popcount(steps.lost[i])
+                    end += 1
+            if total > 0.0 and odds.rates[-1] > 0.0:
+                target[end], p[end], action[end] = num_states, odds.rates[-1] / total, len(odds.rates) - 1
+                size[end] = lost[end] = 0
+                end += 1
+        place += 1
+    first[place] = end
+    return ENDED, place, end

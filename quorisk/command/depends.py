@@ -1,0 +1,63 @@
+"""The verb that says what losses depend on: sensitivity."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quorisk.command.app import File, Json, Overrides, app, load_one, print_json
+from quorisk.kernels.errors import ConfigError
+
+
+@app.command("sensitivity")
+def sensitivity_verb(
+    file: File,
+    overrides: Overrides,
+    memory: Annotated[str, typer.Option(help="memory for states and steps, such as 4GiB")] = "1GiB",
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write a tornado figure (.svg, .png or .pdf)", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what the losses of one configuration depend on.
+
+    By how much does each rate, probability and the lifetime change them? Which faults does a run meet that loses data,
+    and what is the likeliest path to a loss? Exact where losses are solved, estimated from the losing runs where they
+    are counted. If the file has scenarios: what the losses a year depend on.
+
+    \b
+    Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3
+    """
+    experiment = load_one(file, overrides)
+    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
+    from quorisk.analysis import explore
+    from quorisk.analysis.rates import scores, sensitivity
+    from quorisk.command import show, show_sensitivity
+
+    memory_bytes = explore.parse_memory(memory)
+    with show.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
+        found = sensitivity.of_experiment(experiment, memory_bytes, progress, solving)
+    drawn = _plot(plot, sensitivity.rows(found, experiment)) if plot else ""
+    if as_json:
+        print_json(sensitivity.as_json(found))
+        return
+    show_sensitivity.sensitivity(found, show.console())
+    if drawn:
+        typer.echo(drawn)
+
+
+def _plot(path: Path, rows: list[dict[str, Any]]) -> str:
+    """Writes the figure. Returns what became of it."""
+    import pandas as pd
+
+    from quorisk.analysis.results import files
+    from quorisk.plots.style import save
+    from quorisk.plots.tornado import tornado_figure
+
+    figure = tornado_figure(pd.DataFrame(rows)) if rows else None
+    if figure is None:
+        return f"{path}: not written, since there is nothing that losses depend on"
+    files.write(path, save(figure, path.suffix.removeprefix(".")), "plot")
+    return f"{path}: a figure of that"

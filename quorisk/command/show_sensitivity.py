@@ -1,0 +1,106 @@
+"""What losses depend on, as people read it."""
+
+from rich.console import Console
+from rich.markup import escape
+
+from quorisk.analysis.rates.sensitivity import UNKNOWN, Path, Sensitivity, Yearly
+from quorisk.command import show, show_year
+from quorisk.say import elasticities, numbers
+from quorisk.say.quantities import say_rate, say_time
+
+_SAME = 1e-8
+"""Ends that lie so close, relatively, are no interval."""
+_SHARE = 0.05
+"""Of losses, from which on it is told how a scenario loses data."""
+_MOST_ROWS = 12
+"""Of a table: what matters less is counted in a line."""
+
+
+def sensitivity(found: Sensitivity | Yearly, out: Console) -> None:
+    """Prints what the losses of one design depend on."""
+    if isinstance(found, Yearly):
+        _year(found, out)
+        return
+    out.print(escape(f"P(loss) {_risk(found)}; {found.method}"), soft_wrap=True)
+    if found.method == UNKNOWN:
+        out.print("Too few of the runs lost data to tell what losses depend on, and not enough could be solved.")
+    elif not any(value is not None for value in found.elasticities.values()):
+        out.print("No run can lose data: there is nothing that losses could depend on.")
+    else:
+        _table(found.values, found.elasticities, found.intervals, "run.time_unit" in found.parameters, out)
+        _words(found.elasticities, out)
+        _losing_run(found, out)
+    for sentence in show.assumed(found.assumptions):
+        out.print(escape(sentence), style="dim", soft_wrap=True)
+
+
+def _year(found: Yearly, out: Console) -> None:
+    first = next(iter(found.scenarios.values()))
+    out.print(escape(show_year.said(found.losses)), soft_wrap=True)
+    _table(found.values, found.elasticities, {}, "run.time_unit" in first.parameters, out)
+    _words(found.elasticities, out)
+    for name, each in found.scenarios.items():
+        out.print(escape(f"{name}: P(loss) {_risk(each)}; {each.method}"), soft_wrap=True)
+        if (found.elasticities[f"scenarios.{name}.per_year"] or 0.0) >= _SHARE:
+            _losing_run(each, out)
+
+
+def _risk(found: Sensitivity) -> str:
+    if found.high - found.low <= _SAME * found.p:
+        return numbers.plain(found.p, 6)
+    return f"{numbers.plain(found.p)} {numbers.span(found.low, found.high)}"
+
+
+def _table(
+    values: dict[str, float],
+    of: dict[str, float | None],
+    intervals: dict[str, tuple[float, float] | None],
+    physical: bool,
+    out: Console,
+) -> None:
+    ranked = sorted(of, key=lambda key: -abs(of[key] or 0.0))
+    shown = ranked[:_MOST_ROWS]
+    table = show.make_table("of", "value", "elasticity", "twice as high")
+    for key in shown:
+        value, interval = of[key], intervals.get(key)
+        said = "not known" if value is None else _signed(value)
+        if interval and interval[0] < interval[1]:
+            said += f" {_signed(interval[0])} to {_signed(interval[1])}"
+        twice = "" if value is None else f"× {numbers.plain(2**value)}"
+        table.add_row(elasticities.name(key), _value(key, values[key], physical), said, twice)
+    out.print(table)
+    if more := len(ranked) - len(shown):
+        out.print(f"{numbers.counted(more, 'other')}: --json has them all.", style="dim")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−") if abs(value) >= 5e-5 else "0"
+
+
+def _value(key: str, value: float, physical: bool) -> str:
+    if key.endswith("per_year"):
+        return f"{value:,.6g} / year"
+    if ".rates." in f".{key}" and physical:
+        return say_rate(value)
+    if key.endswith(elasticities.LIFETIME):
+        return f"1 / {say_time(value) if physical else f'{value:g}'}"
+    return f"{value:g}"
+
+
+def _words(of: dict[str, float | None], out: Console) -> None:
+    for sentence in elasticities.sentences(of):
+        out.print(escape(sentence), soft_wrap=True)
+
+
+def _losing_run(found: Sensitivity, out: Console) -> None:
+    if found.faults:
+        out.print(escape(f"A run that loses data meets: {elasticities.fault_times(found.faults)}."), soft_wrap=True)
+    if found.likeliest_path:
+        _path(found.likeliest_path, out)
+
+
+def _path(path: Path, out: Console) -> None:
+    out.print(f"The likeliest path to a loss, {numbers.share(path.share)} of them:")
+    for line in elasticities.path(path.steps):
+        out.print(escape(f"  {line}"), soft_wrap=True)
+    out.print(escape(f"  {path.verdict}"), soft_wrap=True)

@@ -1,0 +1,74 @@
+"""How elasticities read: losses grow with the square of one rate; twice another halves them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quorisk.say import numbers
+
+LIFETIME = "run.lifetime"
+SMALL = 0.05
+"""An elasticity below which twice as high changes losses by less than 4 %: that is not worth a sentence."""
+_NEAR = 0.1
+_MOST = 6
+"""Sentences."""
+_POWERS = {1: "in proportion to", 2: "with the square of", 3: "with the cube of", 4: "with the fourth power of"}
+_PARTS = {1: "halves", 2: "leaves a quarter of", 3: "leaves an eighth of"}
+
+
+def name(key: str) -> str:
+    """Returns what an elasticity is of: the rate of a lifetime's end is 1 by the lifetime."""
+    return f"1 / {key}" if key.endswith(LIFETIME) else key
+
+
+def sentence(key: str, elasticity: float) -> str:
+    """Returns what an elasticity means."""
+    if key.endswith(LIFETIME):  # as people think of it
+        elasticity = -elasticity
+    nearest = round(abs(elasticity))
+    is_near = abs(abs(elasticity) - nearest) <= _NEAR
+    if elasticity >= 1.0 - _NEAR:
+        power = _POWERS.get(nearest) if is_near else None
+        return f"Losses grow {power or f'with the power {abs(elasticity):.2g} of'} {key}."
+    if elasticity > 0:
+        return f"Twice {key} adds {_percent(2**elasticity - 1)} to the losses."
+    part = _PARTS.get(nearest) if is_near and nearest else None
+    return f"Twice {key} {part or f'takes {_percent(1 - 2**elasticity)} off'} the losses."
+
+
+def sentences(elasticities: Mapping[str, float | None]) -> list[str]:
+    """Returns what decides losses, the most important first, and how little all others do."""
+    known = {key: value for key, value in elasticities.items() if value is not None}
+    ranked = sorted(known, key=lambda key: -abs(known[key]))
+    told = [key for key in ranked if abs(known[key]) >= SMALL][:_MOST]
+    said = [sentence(key, known[key]) for key in told]
+    if others := ranked[len(told) :]:
+        most = 2 ** abs(known[others[0]]) - 1
+        change = f"changes them by more than {_percent(_above(most))}" if most > 1e-9 else "changes them"
+        said.append(f"No {'other' if told else 'rate'} {change} when it is twice as high.")
+    return said
+
+
+def _above(part: float) -> float:
+    """The next number up of one digit."""
+    place = 10.0 ** math.floor(math.log10(part))
+    return math.ceil(part / place) * place
+
+
+def _percent(part: float) -> str:
+    """Two digits."""
+    return numbers.share(float(f"{part:.2g}"))
+
+
+def fault_times(faults: Mapping[str, float]) -> str:
+    """Returns how often a losing run meets each kind of fault: "lost bookie 2 times, lost message 4 × 10⁻⁶ times"."""
+    return ", ".join(f"{kind} {_times(often)}" for kind, often in sorted(faults.items(), key=lambda each: -each[1]))
+
+
+def _times(often: float) -> str:
+    return "once" if abs(often - 1) < 5e-4 else f"{numbers.plain(often)} times"
+
+
+def path(steps: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the steps of a path, numbered."""
+    return [f"{number}. {step['words']}" for number, step in enumerate(steps, 1)]

@@ -1,0 +1,132 @@
+"""`quorisk sensitivity`: what it prints of a design, of a year, and where there is nothing that losses depend on."""
+
+import json
+
+import pytest
+
+from quorisk.analysis.rates import scores
+from quorisk.say import elasticities
+
+PAIR = """
+protocol = "bookkeeper"
+[model]
+bookies = 2
+clients = 1
+write_quorum = 2
+ack_quorum = 2
+entries = 1
+inflight = 1
+[faults]
+max_lost = 2
+auto_recovery = true
+[rates]
+bookie_is_lost = { value = "1 % / year", error_factor = 2 }
+auditor_replicates_fragment = "1 / 1 h"
+client_closes_ledger_success = "1 / 1 min"
+[run]
+runs = 2000
+lifetime = "7 days"
+"""
+YEAR = """
+[scenarios.entry]
+per_year = { value = 1e6, error_factor = 3 }
+[scenarios.outage]
+per_year = 10
+auto_recovery = false
+rates.bookie_is_lost = { value = "1 % / h", error_factor = 3 }
+run.lifetime = "1 h"
+"""
+
+
+@pytest.fixture
+def ask(quorisk, tmp_path):
+    def asked(text, *options):
+        path = tmp_path / "x.toml"
+        path.write_text(text)
+        code, out, err = quorisk("sensitivity", str(path), *options)
+        assert (code, err) == (0, "")
+        return out
+
+    return asked
+
+
+def test_a_design(ask):
+    found = json.loads(ask(PAIR, "--json"))
+    assert found["low"] <= found["p"] <= found["high"] <= found["low"] * (1 + 3e-9)
+    assert found["elasticities"]["rates.bookie_is_lost"] == pytest.approx(2.0, abs=0.01)
+    assert found["elasticities"]["run.lifetime"] == pytest.approx(-2.0, abs=0.01)  # there is no bookie to copy to
+    assert found["elasticities"].keys() == found["values"].keys() == found["intervals"].keys()
+    assert found["likeliest_path"]["steps"][-1]["words"].endswith("is lost for good")
+    out = ask(PAIR)
+    assert "Losses grow with the square of rates.bookie_is_lost." in out
+    assert "Losses grow with the square of run.lifetime." in out
+    assert "A run that loses data meets: lost bookie 2 times." in out
+    assert "1 % / year" in out
+
+
+def test_a_year(ask):
+    found = json.loads(ask(PAIR + YEAR, "--json"))
+    shares = [found["elasticities"][f"scenarios.{name}.per_year"] for name in ("entry", "outage")]
+    assert sum(shares) == pytest.approx(1.0, rel=1e-12)
+    parts = found["scenarios"]
+    losses = sum(each["per_year"] * each["p"] for each in parts.values())
+    assert found["losses_per_year"]["p"] == pytest.approx(losses, rel=1e-9)
+    # of what a scenario sets for itself there is one of its own, and all others are weighed by the shares
+    own = found["elasticities"]["scenarios.outage.rates.bookie_is_lost"]
+    assert own == pytest.approx(shares[1] * parts["outage"]["elasticities"]["rates.bookie_is_lost"], rel=1e-12)
+    common = "rates.client_closes_ledger_success"
+    together = sum(share * each["elasticities"][common] for share, each in zip(shares, parts.values(), strict=True))
+    assert found["elasticities"][common] == pytest.approx(together, rel=1e-12)
+    assert "scenarios.outage.rates.bookie_is_lost" in ask(PAIR + YEAR)
+
+
+def test_a_figure(ask, tmp_path):
+    assert "a figure of that" in ask(PAIR + YEAR, "--plot", str(tmp_path / "x.svg"))
+    svg = (tmp_path / "x.svg").read_text()
+    assert "× 0.33 to × 3" in svg
+    assert "scenarios.outage.per_year" in svg or "outage" in svg
+
+
+def test_what_is_counted_has_intervals(ask, monkeypatch):
+    often = ["--set", "rates.bookie_is_lost=1 / 1 day", "--set", "run.method=count"]
+    monkeypatch.setattr("quorisk.analysis.rates.sensitivity.weigh", lambda *_: None)
+    found = json.loads(ask(PAIR, *often, "--json"))
+    assert found["method"] == "score of losing runs"
+    low, high = found["intervals"]["rates.bookie_is_lost"]
+    monkeypatch.undo()
+    assert low < json.loads(ask(PAIR, *often, "--json"))["elasticities"]["rates.bookie_is_lost"] < high
+
+
+def test_too_few_losses_are_not_known(ask, monkeypatch):
+    monkeypatch.setattr("quorisk.analysis.rates.sensitivity.weigh", lambda *_: None)
+    monkeypatch.setattr(scores, "FEWEST_LOSSES", 10**6)
+    assert "Too few of the runs lost data" in ask(PAIR)
+    assert set(json.loads(ask(PAIR, "--json"))["elasticities"].values()) == {None}
+
+
+def test_without_a_loss_there_is_nothing_to_depend_on(ask):
+    assert "No run can lose data" in ask(PAIR, "--set", "faults.max_lost=0")
+
+
+@pytest.mark.parametrize(
+    ("key", "elasticity", "said"),
+    [
+        ("rates.x", 2.02, "Losses grow with the square of rates.x."),
+        ("rates.x", 1.4, "Losses grow with the power 1.4 of rates.x."),
+        ("rates.x", -1.0, "Twice rates.x halves the losses."),
+        ("rates.x", -0.2, "Twice rates.x takes 13% off the losses."),
+        ("rates.x", 0.2, "Twice rates.x adds 15% to the losses."),
+        ("run.lifetime", -1.0, "Losses grow in proportion to run.lifetime."),
+    ],
+)
+def test_elasticities_in_words(key, elasticity, said):
+    assert elasticities.sentence(key, elasticity) == said
+
+
+def test_what_matters_least_is_said_in_one_sentence():
+    said = elasticities.sentences({"rates.a": 3.0, "rates.b": 0.01, "rates.c": -0.02})
+    assert said == [
+        "Losses grow with the cube of rates.a.",
+        "No other changes them by more than 2% when it is twice as high.",
+    ]
+    assert elasticities.sentences({"rates.a": 0.0}) == ["No rate changes them when it is twice as high."]
