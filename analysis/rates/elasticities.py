@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.engines.points import Point
+from quorisk.kernels.engines.points import Point, may_happen
 from quorisk.kernels.model import EVERYTHING, LOST_MESSAGE, MESSAGE_LOSS, Model, loses_messages, num_words
 from quorisk.kernels.rule import loss_names, losses
 from quorisk.kernels.states import absorption
@@ -85,7 +85,7 @@ class _Vectors(NamedTuple):
 def keys(model: Model, point: Point) -> list[str]:
     """Returns the keys of all elasticities of a point: rates that play a part, the lifetime if there is one, and the
     probabilities with which something is lost."""
-    rates = [f"rates.{action.name}" for action in model.actions if not action.needs or point.values[action.needs]]
+    rates = [f"rates.{action.name}" for action in model.actions if may_happen(model, action, point.values)]
     of = [key_of(name) for name in loss_names(model) if name != MESSAGE_LOSS or loses_messages(model)]
     return [*rates, *([LIFETIME] if point.lifetime < math.inf else []), *of]
 
@@ -122,7 +122,7 @@ def _of_rates(model: Model, point: Point, moves: Moves, vectors: _Vectors) -> It
         for each in (lost[target] - lost[source], leaves[target], leaves[source])
     )
     for i, action in enumerate(model.actions):
-        if not action.needs or point.values[action.needs]:
+        if may_happen(model, action, point.values):
             yield f"rates.{action.name}", _Parts(inside[i], most[i], least[i], _beyond(_most_steps(model, i, point)))
     if point.lifetime < math.inf:
         yield LIFETIME, _Parts(inside[-1], most[-1], least[-1], 1.0)

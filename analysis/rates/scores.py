@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from quorisk.analysis.rates.elasticities import LIFETIME, Elasticity, faults_of, key_of
 from quorisk.kernels.engines import points, registry
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.points import Point, rates_in_force
+from quorisk.kernels.engines.points import Point, may_happen, rates_in_force
 from quorisk.kernels.model import LOST, MESSAGE_LOSS, UNFINISHED, Model, loses_messages
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.rule import groups, loss_names, losses
@@ -106,9 +106,7 @@ def _losing(model: Model, point: Point, seed: int, runs: range) -> tuple[list[in
 
 def _keys(model: Model, point: Point) -> list[str]:
     """By place in the scores of a run; empty where there is nothing to tell."""
-    rates = [
-        f"rates.{action.name}" if not action.needs or point.values[action.needs] else "" for action in model.actions
-    ]
+    rates = [f"rates.{action.name}" if may_happen(model, action, point.values) else "" for action in model.actions]
     lifetime = LIFETIME if point.lifetime < math.inf else ""
     of = [key_of(name) if name != MESSAGE_LOSS or loses_messages(model) else "" for name in loss_names(model)]
     return [*rates, lifetime, *of]
