@@ -7,17 +7,21 @@ BookKeeperProtocolWithLimbo.tla of the same authors.
 """
 
 from quorisk.kernels.model import Alike, Model
-from quorisk.kernels.protocols.bookkeeper import bookies, callbacks, faults, flushing, invariants, recovery, writer
+from quorisk.kernels.protocols.bookkeeper import (
+    auditor,
+    bookies,
+    callbacks,
+    faults,
+    flushing,
+    invariants,
+    recovery,
+    writer,
+)
+from quorisk.kernels.protocols.bookkeeper.beginning import initial
 from quorisk.kernels.protocols.bookkeeper.forget import forget
-from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, INITIAL, MAX_BOOKIES, WIDTHS
+from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, PROBABILITIES, alike, make_params
-
-
-def initial(params, choice):
-    """Nothing exists yet."""
-    return INITIAL
-
 
 MODEL = Model(
     name="bookkeeper",
@@ -28,7 +32,7 @@ MODEL = Model(
     initial=initial,
     actions=(
         *(*bookies.ACTIONS, *writer.ACTIONS, *recovery.ACTIONS),
-        *(*faults.ACTIONS, *callbacks.ACTIONS, *flushing.ACTIONS),
+        *(*faults.ACTIONS, *callbacks.ACTIONS, *flushing.ACTIONS, *auditor.ACTIONS),
     ),
     invariants=invariants.INVARIANTS,
     outcome=invariants.outcome,

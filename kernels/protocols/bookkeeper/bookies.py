@@ -3,7 +3,7 @@
 from quorisk.kernels.model import Action, sends_one
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.disks import fence, note_lac, store
-from quorisk.kernels.protocols.bookkeeper.layout import EVERY_REQUEST_ROW, EVERY_ROW, ROW, ROWS, entry_row
+from quorisk.kernels.protocols.bookkeeper.layout import EVERY_REQUEST_ROW, EVERY_ROW, NO_LAC, ROW, ROWS, entry_row
 from quorisk.kernels.protocols.bookkeeper.messages import (
     FENCED_RESPONSE,
     add_request_bookie,
@@ -97,7 +97,9 @@ def bookie_sends_fencing_read_lac_response_enabled(state, params):
 
 def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
     bookie = bookie_of(instance)
-    lac = slot_field(state.b_lac, bookie)
+    # BookKeeper's bookie fences the ledger, and then has only DataUnknown to say
+    unknown = (params.limbo_answers_fencing == 0) & (((state.b_limbo >> bookie) & 1) != 0)
+    lac = where(unknown, NO_LAC, slot_field(state.b_lac, bookie))
     return asked_to_fence(state, params, bookie)._replace(
         fence_lacs=state.fence_lacs | (lac << (3 * instance)),
         fence_requests=processed(state.fence_requests, 1 << instance),

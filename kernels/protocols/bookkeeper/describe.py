@@ -281,7 +281,9 @@ def _recovery_messages(state: layout.State, slot: int, cid: int, params: Any) ->
     for bit in bits(state.fence_requests.sent & own):
         found[Message(FENCE_REQUEST, bookie_of(bit), cid)] = _counted(state.fence_requests, bit)
     for bit in bits(state.fence_responses.sent & own):
-        message = Message(FENCE_RESPONSE, bookie_of(bit), cid, lac=slot_field(state.fence_lacs, bit))
+        lac = slot_field(state.fence_lacs, bit)
+        known: dict[str, Any] = {"code": UNKNOWN} if lac == layout.NO_LAC else {"lac": lac}
+        message = Message(FENCE_RESPONSE, bookie_of(bit), cid, **known)
         found[message] = _counted(state.fence_responses, bit)
     for bit in bits(reads_of_slot(state.read_requests.sent, slot, layout.ROW)):
         entry, fence = Entry(read_entry(bit), None), bool(params.fence_recovery_reads)

@@ -127,8 +127,10 @@ def repairable_fragments(state, params):
 
 
 def auditor_replicates_fragment_enabled(state, params):
-    wanted = (params.auto_recovery != 0) & (state.meta_status == STATUS_CLOSED) & (state.b_down != 0)
-    return (when(wanted, repairable_fragments, state, params),)
+    is_closed = state.meta_status == STATUS_CLOSED
+    wanted = (params.auto_recovery != 0) & (is_closed | (params.repair_open_ledgers != 0)) & (state.b_down != 0)
+    # the current fragment of a ledger that is not closed is its writer's
+    return (when(wanted, repairable_fragments, state, params) & where(is_closed, -1, ~ROW),)
 
 
 def replacement_for(state, params, ensemble, rest):
@@ -142,6 +144,18 @@ def replacement_for(state, params, ensemble, rest):
     return lowest_bit(where(preferred != 0, preferred, spare))
 
 
+def told_of_repair(client, fragments, place, ensemble):
+    """A client whose fragments, if it knows the one at this place of the metadata, have this ensemble there.
+
+    In BookKeeper it finds out once its next update conflicts: it reads the metadata, and updates what it finds.
+    """
+    known = client.fragments.num - fragments.num + place
+    at = where(known < 0, 0, known)
+    now, old = ensemble_at(client.fragments, at), ensemble_at(fragments, place)
+    same = (known >= 0) & (now.members == old.members) & (now.order == old.order)
+    return client._replace(fragments=with_ensemble_at(client.fragments, at, where(same, ensemble, now)))
+
+
 def auditor_replicates_fragment(state, params, instance, lost):
     fragments, place = state.meta_fragments, instance // 6
     ensemble, bookie = ensemble_at(fragments, place), bookie_of(instance)
@@ -153,9 +167,17 @@ def auditor_replicates_fragment(state, params, instance, lost):
     sets = write_sets(params, ensemble)
     held = nonzero_rows(state.b_entries & sets & (rest * EVERY_ROW)) & (sets >> bookie)
     copied = held & entries_up_to(end - 1) & ~entries_up_to(first - 1)
-    fragments = with_ensemble_at(fragments, place, arrange(params, ensemble, rest | (1 << replacement)))
+    repaired = arrange(params, ensemble, rest | (1 << replacement))
+    clients = state.writer, state.recoverer_0, state.recoverer_1
+    told = [told_of_repair(client, fragments, place, repaired) for client in clients]
+    is_closed = state.meta_status == STATUS_CLOSED  # or else nobody asks any more
+    fragments = with_ensemble_at(fragments, place, repaired)
     return store(state, params, copied << replacement)._replace(
-        meta_fragments=fragments, meta_write_sets=write_sets_by_entry(params, fragments)
+        meta_fragments=fragments,
+        meta_write_sets=write_sets_by_entry(params, fragments),
+        writer=where(is_closed, clients[0], told[0]),
+        recoverer_0=where(is_closed, clients[1], told[1]),
+        recoverer_1=where(is_closed, clients[2], told[2]),
     )
 
 

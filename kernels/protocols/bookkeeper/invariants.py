@@ -4,8 +4,10 @@ from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_ROW,
+    MAX_BOOKIES,
     MAX_ENTRIES,
     MAX_FRAGMENTS,
+    NO_LAC,
     ROW,
     STATUS_CLOSED,
     STATUS_NIL,
@@ -15,7 +17,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     nonzero_rows,
 )
 from quorisk.kernels.protocols.bookkeeper.reading import recovery_ensemble
-from quorisk.kernels.protocols.bookkeeper.slots import in_recovery, of_slot
+from quorisk.kernels.protocols.bookkeeper.slots import in_recovery, of_slot, slot_field
 from quorisk.kernels.protocols.bookkeeper.stripes import current_list, has_quorum_coverage
 
 
@@ -99,10 +101,23 @@ def all_committed_entries_reach_write_quorum(state, params):
     return when(state.meta_status == STATUS_CLOSED, below_quorum, state, params.write_quorum) == 0
 
 
+def silent(state, params):
+    """The bookies that confirm no fence: they are down, or in limbo."""
+    return state.b_down | where(params.limbo_answers_fencing, 0, state.b_limbo)
+
+
+def confirmations(state):
+    """Bit 6 slot + b: bookie b's confirmation that it is fenced is on its way."""
+    found = state.fence_responses.on_way
+    for i in range(2 * MAX_BOOKIES):
+        found &= where(slot_field(state.fence_lacs, i) == NO_LAC, ~(1 << i), -1)
+    return found
+
+
 def cannot_be_covered(state, params):
-    """1 if too many bookies are down for any recovery to reach quorum coverage of fenced bookies, and none has it."""
-    up = ROW & ~state.b_down
-    answered = state.fenced | state.fence_responses.on_way
+    """1 if too many bookies are silent for any recovery to reach quorum coverage of fenced bookies, and none has it."""
+    up = ROW & ~silent(state, params)
+    answered = state.fenced | confirmations(state)
     waiting = in_recovery(state) & ~state.reading
     first = has_quorum_coverage(params, recovery_ensemble(state, 0), up | of_slot(answered, 0)) & ((waiting & 1) != 0)
     second = has_quorum_coverage(params, recovery_ensemble(state, 1), up | of_slot(answered, 1)) & ((waiting & 2) != 0)
@@ -114,7 +129,7 @@ def cannot_be_covered(state, params):
 def ledger_can_be_closed(state, params):
     """Of a ledger that its writer can no longer close, enough bookies are left for a recovery to fence."""
     by_writer = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
-    asked = (state.b_down != 0) & (state.meta_status != STATUS_CLOSED) & (by_writer ^ True)
+    asked = (silent(state, params) != 0) & (state.meta_status != STATUS_CLOSED) & (by_writer ^ True)
     return when(asked, cannot_be_covered, state, params) == 0
 
 

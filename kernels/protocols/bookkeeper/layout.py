@@ -27,6 +27,9 @@ EVERY_FRAGMENT_ROW = EVERY_REQUEST_ROW
 EVERY_SLOT_ROW = 1 | 1 << 12 | 1 << 24 | 1 << 36 | 1 << 48
 """Times a (slot, bookie) row: that row for each of the entries 1 to 5 that a recovery may read."""
 
+NO_LAC = 7
+"""In `fence_lacs`: the bookie is in limbo, and its answer says no more than that."""
+
 STATUS_NIL, STATUS_OPEN, STATUS_IN_RECOVERY, STATUS_CLOSED, CLIENT_WITHDRAWN = range(5)
 
 
@@ -106,7 +109,7 @@ class State(NamedTuple):
     last_recoverable: int  # 3 bits a slot: last_recoverable_entry + 1; 0 = Nil
     fence_requests: Messages  # FenceRequestMessage: bit 6 slot + b
     fence_responses: Messages  # FenceResponseMessage: bit 6 slot + b
-    fence_lacs: int  # lac of each FenceResponseMessage sent: 3 bits each
+    fence_lacs: int  # lac of each FenceResponseMessage sent: 3 bits each; NO_LAC if it is Unknown
     recovery_orders: int  # who is where in recovery_ensemble, 12 bits a slot; 0 where an ensemble is a write quorum
     read_requests: Messages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
     read_responses: Messages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b

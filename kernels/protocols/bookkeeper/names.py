@@ -54,6 +54,8 @@ def in_order(messages: Iterable[describe.Message]) -> list[describe.Message]:
 def label_of(message: describe.Message) -> str:
     if message.type == ADD_RESPONSE and not message.success:
         return f"e{message.entry.id} refused: fenced"
+    if message.type == FENCE_RESPONSE and message.code == UNKNOWN:
+        return UNKNOWN
     if message.code in (NO_SUCH_ENTRY, UNKNOWN):
         return f"{message.code} e{message.entry.id}"
     return LABELS[message.type].format(entry=f"e{message.entry.id}", lac=message.lac)

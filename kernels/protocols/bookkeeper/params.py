@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from quorisk.kernels.model import Condition, Parameter, Probability
+from quorisk.kernels.protocols.bookkeeper import beginning
 from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_AMNESIAS,
     MAX_BOOKIES,
@@ -58,6 +59,14 @@ class Params(NamedTuple):
     fences_when_unclean: int  # a bookie that comes back from an unclean shutdown fences the ledger
     limbo_when_unclean: int  # and answers Unknown
     damaged_reads_unknown: int
+    limbo_answers_fencing: int
+    repair_open_ledgers: int
+    fence_open_ledgers: int
+    first_ensemble: int  # of the closed ledger that a run begins with; 0 and so on if it begins with none
+    first_order: int  # who is at the positions 0 to 3 of it, if E > WQ
+    first_write_sets: int  # of all entries, 6 bits an entry
+    stored_lacs: int  # 3 bits a bookie
+    stored_requests: int  # the add requests that were sent
 
 
 PARAMETERS = (
@@ -75,6 +84,13 @@ PARAMETERS = (
     Parameter("entries", "model", (1, MAX_ENTRIES), "entries that the writer may add"),
     Parameter("inflight", "model", (1, MAX_ENTRIES), "entries that may be unacknowledged at a time"),
     Parameter("racks", "model", (0, MAX_BOOKIES), "racks: bookie b is in rack b mod racks (0: no racks)", default=0),
+    Parameter(
+        "ledger",
+        "model",
+        ("new", "closed"),
+        "where a run begins: before the ledger is created, or once it is closed, with all entries stored",
+        later=True,
+    ),
     Parameter(
         "semantics",
         "variant",
@@ -136,6 +152,13 @@ PARAMETERS = (
         "a bookie that has lost some entries answers reads of these with Unknown, not NoSuchEntry",
         later=True,
     ),
+    Parameter(
+        "limbo_answers_fencing",
+        "variant",
+        None,
+        "what a bookie in limbo answers to a fencing request counts towards quorum coverage (off: as in BookKeeper)",
+        later=True,
+    ),
     Parameter("max_lost", "faults", (0, MAX_BOOKIES), "bookies that may be lost for good at the same time"),
     Parameter("max_amnesias", "faults", (0, MAX_AMNESIAS), "times that a bookie may restart without its data"),
     Parameter("writer_crash", "faults", None, "the writer may crash"),
@@ -166,6 +189,22 @@ PARAMETERS = (
         "times that a bookie may lose a part of the entries that it has on disk",
         later=True,
     ),
+    Parameter(
+        "repair_open_ledgers",
+        "faults",
+        None,
+        "with auto_recovery, the auditor has earlier fragments of an open ledger repaired, too",
+        repair=True,
+        later=True,
+    ),
+    Parameter(
+        "fence_open_ledgers",
+        "faults",
+        None,
+        "the auditor has an open ledger recovered if its current ensemble lacks a bookie",
+        repair=True,
+        later=True,
+    ),
 )
 PROBABILITIES = (
     Probability("p_lost_in_outage", "that a bookie does not come back from a power outage of the cluster"),
@@ -183,6 +222,11 @@ CONDITIONS = (
         lambda v: v["ensemble_size"] in (v["write_quorum"], *range(MAX_LIST + 1)),
     ),
     Condition("inflight", "at most entries", lambda v: v["inflight"] <= v["entries"]),
+    Condition(
+        "fence_open_ledgers",
+        "false with one client: it takes another one to recover the ledger",
+        lambda v: not v["fence_open_ledgers"] or v["clients"] > 1,
+    ),
     Condition(
         "entries",
         "at most 2 with 3 clients, recovery_lac_floor off and defer_recovery_ensemble_change off: a ledger may then "
@@ -220,6 +264,7 @@ def make_params(values) -> Params:
         "fences_when_unclean": not values["journal_write"] and values["fence_on_unclean_shutdown"],
         "limbo_when_unclean": not values["journal_write"] and values["limbo_on_unclean_shutdown"],
         "racks": sum(rack << 6 * r for r, rack in enumerate(racks)),
+        **beginning.words(values),
     }
     return Params(**{name: int((values | derived)[name]) for name in Params._fields})
 

@@ -18,6 +18,7 @@ from quorisk.kernels.protocols.bookkeeper.adding import (
     send_requests,
 )
 from quorisk.kernels.protocols.bookkeeper.layout import (
+    NO_LAC,
     STATUS_CLOSED,
     STATUS_IN_RECOVERY,
     STATUS_OPEN,
@@ -89,10 +90,12 @@ def client_receives_fencing_read_lac_response(state, params, instance, lost):
     client = recoverer(state, slot)
     known = slot_field(state.fence_lacs, instance)
     floor = where(params.recovery_lac_floor, (client.fragments.first_ids & 7) - 1, 0)
-    lac = where(known > floor, known, floor)
+    said = known != NO_LAC
+    lac = where(said, where(known > floor, known, floor), 0)
     client = client._replace(lac=where(lac > client.lac, lac, client.lac), lap=where(lac > client.lap, lac, client.lap))
     return with_recoverer(state, slot, client)._replace(
-        fenced=state.fenced | (1 << instance), fence_responses=processed(state.fence_responses, 1 << instance)
+        fenced=state.fenced | where(said, 1 << instance, 0),
+        fence_responses=processed(state.fence_responses, 1 << instance),
     )
 
 

@@ -22,6 +22,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_REQUEST,
     READ_RESPONSE,
     READ_WRITE_PHASE,
+    UNKNOWN,
     WITHDRAWN,
     Bookies,
     ClientState,
@@ -63,6 +64,7 @@ WORDS = {
     "client_completes_ensemble_change": "{client} hears that its new ensemble is in the metadata",
     "client_closes_ledger_fail": "{client} finds that it cannot close the ledger, and gives up writing",
     "client_starts_recovery": "{client} starts recovery and sends fencing requests to {to}",
+    "auditor_recovers_ledger": "the auditor has the ledger recovered by {client}, which sends fencing requests to {to}",
     "client_receives_fencing_read_lac_response": "{client} hears from {bookie} that it is fenced",
     "client_sends_recovery_read_requests": "{client} sends recovery reads of {entry} to {to}",
     "client_receives_recovery_read_response": "{client} hears from {bookie}: {answer}",
@@ -78,6 +80,7 @@ TO_METADATA = {
     "client_changes_ensemble": "ensemble {new_fragment}",
     "client_closes_ledger_success": "close ledger {end}",
     "client_starts_recovery": "mark as in recovery",
+    "auditor_recovers_ledger": "mark as in recovery",
     "recovery_client_changes_ensemble": "ensemble {new_fragment}",
     "recovery_client_closes_ledger": "close ledger {end}",
 }
@@ -105,6 +108,8 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
         received = (READ_RESPONSE, bookie_of(instance), reading)
         handled = [m for m in handled if (m.type, m.bookie, m.entry.id) == received]
     fields = _fields(then, cid, fresh, handled)
+    if action == "client_receives_fencing_read_lac_response" and handled[0].code == UNKNOWN:
+        action = "client_receives_recovery_read_response"
     words = WORDS[action].format(**fields)
     if action.startswith("bookie") and not fresh:
         words += " (sent before, so not again)"
@@ -223,7 +228,8 @@ _MESSAGE_FIELDS = {
 def _message_record(message: describe.Message) -> dict[str, Any]:
     values = message._asdict() | {"entry": _entry_record(message.entry), "entry_id": message.entry.id}
     kind = {"type": message.type, "bookie": bookie_name(message.bookie), "cid": client_name(message.cid)}
-    return kind | {name: values[name] for name in _MESSAGE_FIELDS[message.type]}
+    unknown = {"code": UNKNOWN} if message.code == UNKNOWN else {}
+    return kind | {name: values[name] for name in _MESSAGE_FIELDS[message.type]} | unknown
 
 
 def _fields(

@@ -90,6 +90,11 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_amnesias": 1}
         ((2, 1, 1, 1, 1, 1), {"max_outages": 1, "max_lost": 1, "max_amnesias": 1, "semantics": "literal"}),
         ((3, 1, 2, 1, 1, 1), {"max_rack_outages": 1, "racks": 2, "auto_recovery": True}),
         ((2, 1, 1, 1, 1, 1), {"max_rack_outages": 2, "max_outages": 1, "racks": 3}),
+        ((1, 2, 1, 1, 1, 1), {"max_amnesias": 1, "limbo_answers_fencing": False}),
+        ((3, 1, 1, 1, 2, 1), {"max_lost": 2, "auto_recovery": True, "repair_open_ledgers": True}),
+        ((2, 2, 1, 1, 1, 1), {"max_lost": 1, "fence_open_ledgers": True}),
+        ((3, 1, 2, 1, 2, 1), FAULTS | {"ledger": "closed", "max_outages": 1, "max_amnesias": 1}),
+        ((5, 1, 2, 1, 4, 2), {"ledger": "closed", "ensemble_size": 4, "max_lost": 1, "auto_recovery": True}),
     ],
     ids=str,
 )
@@ -186,6 +191,7 @@ FAULTY = [
     FAULTS | OUTAGES | {"racks": 2},
     FAULTS | OUTAGES | PARTIAL | {"racks": 2},
     FAULTS | PARTIAL | {"journal_write": False, "damaged_reads_unknown": False},
+    FAULTS | {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answers_fencing": False},
 ]
 
 
@@ -196,6 +202,7 @@ def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant)
     constants = reference.Constants(*sizes, **variant)
     params = params_of(MODEL, **named(sizes), **variant)
     walks = 10 if "max_lost" in variant else 40  # they are long: bookies are lost and replaced for ever
+    assert spec_state(MODEL.initial(params, 0), params) == reference.initial(constants)
     for seed, (state, *_) in enumerate(long_walks(params, walks, seed=sum(sizes))):
         literal = spec_state(state, params)
         assert [not i.holds(state, params) for i in MODEL.invariants] == [

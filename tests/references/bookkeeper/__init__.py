@@ -6,6 +6,7 @@ are in `faults`.
 """
 
 from tests.references.bookkeeper.actions import ACTIONS, SPEC_ACTIONS, instances
+from tests.references.bookkeeper.beginning import initial
 from tests.references.bookkeeper.exploring import explore, loss_chain
 from tests.references.bookkeeper.properties import DATA_LOSS, invariants
 from tests.references.bookkeeper.state import (
@@ -13,7 +14,6 @@ from tests.references.bookkeeper.state import (
     View,
     covered,
     fragment_of_entry_id,
-    initial,
     select_ensemble,
     write_set,
 )

@@ -13,6 +13,7 @@ from tests.references.bookkeeper.bookies import (
     bookie_sends_read_response,
 )
 from tests.references.bookkeeper.clients import (
+    auditor_recovers_ledger,
     client_changes_ensemble,
     client_closes_ledger_fail,
     client_closes_ledger_success,
@@ -65,7 +66,7 @@ SPEC_ACTIONS = tuple(action.__name__ for action in (*BOOKIE_ACTIONS, *CLIENT_ACT
 COMPLETES = client_completes_ensemble_change.__name__
 ACTIONS = (
     *(*SPEC_ACTIONS, *(action.__name__ for action in (*FAULT_ACTIONS, *OUTAGE_ACTIONS))),
-    *(COMPLETES, *(action.__name__ for action in DISK_ACTIONS)),
+    *(COMPLETES, *(action.__name__ for action in DISK_ACTIONS), auditor_recovers_ledger.__name__),
 )
 LOST_WITH = {
     "cluster_loses_power": "p_lost_in_outage",
@@ -96,8 +97,9 @@ def effects(view: View) -> Iterator[tuple[str, Effect]]:
         for label, after in fault(view.state, view.constants):
             yield fault.__name__, (label, after, [])
     for client in view.state.clients:
-        for effect in client_completes_ensemble_change(view, client):
-            yield COMPLETES, effect
+        for own in (client_completes_ensemble_change, auditor_recovers_ledger):
+            for effect in own(view, client):
+                yield own.__name__, effect
 
 
 def delivered(view: View, after: State, to_send: Iterable[Message]) -> list[tuple[int, int, State]]:

@@ -51,7 +51,10 @@ def bookie_sends_add_fenced_response(v: View) -> Iterator[Effect]:
 def bookie_sends_fencing_read_lac_response(v: View) -> Iterator[Effect]:
     for msg in v.arrived(FENCE_REQUEST):
         after = handled(v.state._replace(b_fenced=fenced_flags(v, msg.bookie)), [msg])
-        yield msg, after, [Message(FENCE_RESPONSE, msg.bookie, msg.cid, lac=v.state.b_lac[msg.bookie])]
+        response = Message(FENCE_RESPONSE, msg.bookie, msg.cid, lac=v.state.b_lac[msg.bookie])
+        if v.state.b_limbo[msg.bookie] and not v.constants.limbo_answers_fencing:
+            response = Message(FENCE_RESPONSE, msg.bookie, msg.cid, code=UNKNOWN)
+        yield msg, after, [response]
 
 
 def bookie_sends_read_response(v: View) -> Iterator[Effect]:

@@ -240,9 +240,22 @@ def client_starts_recovery(v: View, c: ClientState) -> Iterator[Effect]:
         yield c.id, with_client(s, client), [Message(FENCE_REQUEST, bookie, c.id) for bookie in last.ensemble]
 
 
+def auditor_recovers_ledger(v: View, c: ClientState) -> Iterator[Effect]:
+    """A replication worker is the first client that has not recovered the ledger yet."""
+    s = v.state
+    if not v.constants.fence_open_ledgers or s.meta_status is None:
+        return
+    idle = [other.id for other in s.clients if other.status is None]
+    if c.id in idle[:1] and s.b_down.intersection(s.meta_fragments[-1].ensemble):
+        yield from client_starts_recovery(v, c)
+
+
 def client_receives_fencing_read_lac_response(v: View, c: ClientState) -> Iterator[Effect]:
     if c.recovery_phase == FENCING_PHASE:
         for msg in v.arrived(FENCE_RESPONSE, cid=c.id):
+            if msg.code == UNKNOWN:
+                yield msg, handled(v.state, [msg]), []
+                continue
             floor = current(c).first_entry_id - 1 if v.constants.recovery_lac_floor else 0
             lac = max(msg.lac, floor)
             client = c._replace(fenced=c.fenced | {msg.bookie}, lac=max(lac, c.lac), lap=max(lac, c.lap))

@@ -11,8 +11,9 @@ from scipy.sparse import csc_array, eye_array
 from scipy.sparse.linalg import splu
 
 from tests.references.bookkeeper.actions import ACTIONS, LOST_WITH, instances
+from tests.references.bookkeeper.beginning import initial
 from tests.references.bookkeeper.properties import DATA_LOSS, INVARIANTS, invariants
-from tests.references.bookkeeper.state import Constants, initial
+from tests.references.bookkeeper.state import Constants
 
 
 def explore(constants: Constants, limit: int | None = None) -> dict[str, Any]:

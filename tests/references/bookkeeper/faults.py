@@ -9,7 +9,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from itertools import combinations
 
-from quorisk.kernels.protocols.bookkeeper.describe import CLOSED, LOST, ON_ITS_WAY, OPEN, WITHDRAWN, Fragment, Message
+from quorisk.kernels.protocols.bookkeeper.describe import (
+    CLOSED,
+    LOST,
+    ON_ITS_WAY,
+    OPEN,
+    WITHDRAWN,
+    ClientState,
+    Fragment,
+    Message,
+)
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
 from tests.references.bookkeeper.state import REQUESTS, Constants, arrange, put, spans_two_racks, write_set
 
@@ -85,10 +94,19 @@ def substitute(s: State, k: Constants, fragment: Fragment, b: int) -> int | None
     return min(well_placed or spare, default=None)
 
 
+def informed(c: ClientState, old: Fragment, new: Fragment) -> ClientState:
+    """A client that has a fragment of that id and ensemble has it as it is now."""
+    fragments = tuple(
+        f._replace(ensemble=new.ensemble) if (f.id, f.ensemble) == (old.id, old.ensemble) else f for f in c.fragments
+    )
+    return c._replace(fragments=fragments, curr_fragment=fragments[-1] if fragments else None)
+
+
 def auditor_replicates_fragment(s: State, k: Constants) -> Iterator[Change]:
-    if not k.auto_recovery or s.meta_status != CLOSED:
+    closed = s.meta_status == CLOSED
+    if not k.auto_recovery or not (closed or k.repair_open_ledgers):
         return
-    for i, fragment in enumerate(s.meta_fragments):
+    for i, fragment in enumerate(s.meta_fragments if closed else s.meta_fragments[:-1]):
         for b in s.b_down.intersection(fragment.ensemble):
             r = substitute(s, k, fragment, b)
             if r is None:
@@ -102,6 +120,8 @@ def auditor_replicates_fragment(s: State, k: Constants) -> Iterator[Change]:
             members = (frozenset(fragment.ensemble) - {b}) | {r}
             repaired = fragment._replace(ensemble=arrange(fragment.ensemble, members, k))
             after = s._replace(b_entries=put(s.b_entries, r, s.b_entries[r] | copied))
+            if not closed:
+                after = after._replace(clients=tuple(informed(c, fragment, repaired) for c in s.clients))
             yield (i, b), after._replace(meta_fragments=put(s.meta_fragments, i, repaired))
 
 

@@ -11,6 +11,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     ON_ITS_WAY,
     OPEN,
     READ_WRITE_PHASE,
+    UNKNOWN,
     WITHDRAWN,
 )
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
@@ -63,18 +64,22 @@ def all_committed_entries_reach_write_quorum(s: State, constants: Constants) -> 
 
 def ledger_can_be_closed(s: State, constants: Constants) -> bool:
     """By its writer; by a recovery that reads already; or by one that can still have enough bookies fenced."""
-    if not s.b_down or s.meta_status == CLOSED:
+    silent = s.b_down
+    if not constants.limbo_answers_fencing:
+        silent |= {b for b, limbo in enumerate(s.b_limbo) if limbo}
+    if not silent or s.meta_status == CLOSED:
         return True
     if s.meta_status == OPEN and any(c.status == OPEN for c in s.clients):
         return True
     recovering = [c for c in s.clients if c.status == IN_RECOVERY]
-    answers = {(m.cid, m.bookie) for m, count in s.messages if m.type == FENCE_RESPONSE and count == ON_ITS_WAY}
+    on_way = {m for m, count in s.messages if m.type == FENCE_RESPONSE and count == ON_ITS_WAY}
+    answers = {(m.cid, m.bookie) for m in on_way if m.code != UNKNOWN}
     last = s.meta_fragments[-1].ensemble
-    within_reach = [(frozenset(last) - s.b_down, last)]
+    within_reach = [(frozenset(last) - silent, last)]
     for c in recovering:
         if c.recovery_phase == READ_WRITE_PHASE:
             return True
-        reachable = {b for b in c.recovery_ensemble if b not in s.b_down or (c.id, b) in answers}
+        reachable = {b for b in c.recovery_ensemble if b not in silent or (c.id, b) in answers}
         within_reach.append((c.fenced | reachable, c.recovery_ensemble))
     return any(covered(bookies, ensemble, constants) for bookies, ensemble in within_reach)
 

@@ -64,6 +64,10 @@ class Constants(NamedTuple):
     max_partial_amnesias: int = 0
     ensemble_size: int = 0
     callbacks_after_unset: bool = True
+    ledger: str = "new"
+    limbo_answers_fencing: bool = True
+    repair_open_ledgers: bool = False
+    fence_open_ledgers: bool = False
 
     @property
     def striped(self) -> bool:
@@ -99,7 +103,7 @@ class View(NamedTuple):
 Effect = tuple[Hashable, State, Iterable[Message]]  # label, next state before the sends, messages to send
 
 
-def initial(constants: Constants) -> State:
+def nothing(constants: Constants) -> State:
     """Nothing created, nothing stored, nothing sent."""
     unconfirmed = (NOBODY,) * constants.entries
     return State(
