@@ -11,10 +11,10 @@ from quorisk.plots.style import quorisk_style, style_of
 from quorisk.say import numbers
 from quorisk.say.colours import INK
 
-INDEPENDENT, CORRELATED, PROTOCOL = "disks one by one", "disks together", "messages lost"
-TERMS = (INDEPENDENT, CORRELATED, PROTOCOL)
-"""What losses a year add up from: those without lost messages and disks that fail together; what the latter add;
-what lost messages add to both."""
+INDEPENDENT, OUTAGES, PROTOCOL = "disks one by one", "power outages", "messages lost"
+TERMS = (INDEPENDENT, OUTAGES, PROTOCOL)
+"""What losses a year add up from: those without lost messages and power outages; what outages add; what lost messages
+add to both."""
 _WIDTH_IN, _HEIGHT_IN = 8.5, 3.4
 
 

@@ -34,6 +34,12 @@ SETTINGS = (
     ),
     Setting("`addEntryTimeoutSec`", "`rates.client_changes_ensemble`"),
     Setting("auditor, autorecovery (`lostBookieRecoveryDelay`)", "`rates.auditor_replicates_fragment`"),
+    Setting(
+        "the same of ledgers that are open (`openLedgerRereplicationGracePeriod`)",
+        "`faults.repair_open_ledgers`, `faults.fence_open_ledgers`, `rates.auditor_recovers_ledger`",
+        "off unless asked for; in BookKeeper earlier fragments are repaired at once, and the ledger is recovered after "
+        "30 s if its last one lacks a bookie",
+    ),
     Setting("`zkTimeout`", "`rates.client_starts_recovery`", "another client replaces one that loses its session"),
     Setting("digest type, `readQuorum` speculation", "not modelled", "nothing is silently corrupted"),
 )

@@ -1,6 +1,7 @@
 """Mean times to data loss and probabilities of loss that others published, by `exact`."""
 
 from fractions import Fraction
+from itertools import combinations
 
 import pytest
 
@@ -37,12 +38,22 @@ def test_repair_laws_equal_rational_arithmetic(repair, at_once):
     assert found == pytest.approx(at_once[1] * 1460.0 * r**2 / 6, rel=1e-6)
 
 
-@pytest.mark.parametrize("number", copysets.FIGURES)
-def test_copysets(number):
+@pytest.mark.parametrize(("number", "digits"), (copysets.FIGURES | copysets.CORRECTED).items())
+def test_copysets(number, digits):
     """Published to three digits at the most; the figure of 275,000 copysets stands for random replication."""
     p = copysets.p_loss(copysets.NODES, copysets.DEAD, copysets.COPIES, number)
-    digits = copysets.FIGURES[number]
     assert f"{100 * p:.{len(digits.partition('.')[2])}f}" == digits
+
+
+def test_copysets_that_overlap():
+    """Three of five dead nodes among four neighbours, in small rings one by one; and in the paper's cluster."""
+    for nodes in (7, 9, 12):
+        rings = [set(dead) for dead in combinations(range(nodes), 5)]
+        windows = [{(first + i) % nodes for i in range(4)} for first in range(nodes)]
+        lost = sum(any(len(dead & window) >= 3 for window in windows) for dead in rings)
+        assert copysets.windowed(nodes, 5, 3) == pytest.approx(lost / len(rings), rel=1e-12)
+    p = copysets.windowed(copysets.NODES, copysets.DEAD, copysets.WINDOW)
+    assert f"{100 * p:.3f}" == copysets.EXACTLY
 
 
 @pytest.mark.parametrize(("bookies", "together"), [(6, 3), (5, 3), (6, 2), (4, 2)])
