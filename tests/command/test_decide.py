@@ -67,12 +67,14 @@ def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(pr
         assert max(losses) > 2 * min(losses), scenario
 
 
-def test_min_isr_decides_what_kafka_s_starter_loses():
+def test_min_isr_and_elr_decide_what_kafka_s_starter_loses():
     """Not only which targets besides losses are met."""
     experiment = config.load(STARTERS / "kraft.toml")
     target = experiment.tables["targets"].losses_per_year
-    for min_isr, meets in ((1, False), (2, True)):
-        design = experiment.changed("replication_factor=3", f"min_isr={min_isr}")
+    for min_isr, version, meets in ((1, "kip966", False), (2, "v3_5", False), (2, "kip966", True)):
+        design = experiment.changed(
+            f"min_isr={min_isr}", f"version={version}", "unclean_leader_election=false", "acks=all", "runs=20000"
+        )
         losses = year.estimate_year(design, 2).losses
         assert (losses.high < target) if meets else (losses.low > target)
 

@@ -9,7 +9,7 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.model import OUTCOMES, loses_messages
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of, tables_of
@@ -21,7 +21,7 @@ RUNS, AGAIN, SEED = 40_000, 60, 11
 def test_a_run_means_the_same_wherever_it_is_made(name):
     """Numba, JAX and plain Python on the same draws, run by run; the Markov chain by its probabilities."""
     model = registry.load(name)
-    point, loss = point_of(model), 0.1 if model.max_sends else 0.0
+    point, loss = point_of(model), 0.1 if loses_messages(model) else 0.0
     packed = points.pack(model, [point])
     records = numba_engine.record(model, packed, Job(0, 0, RUNS), SEED)
     assert (jax_engine.record(model, packed, Job(0, 0, RUNS), SEED) == records).all()

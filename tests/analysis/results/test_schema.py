@@ -76,7 +76,7 @@ def test_merging_adds_up_whatever_the_order():
 
 
 def test_what_losses_met_and_how_long_exposures_lasted_add_up():
-    """Two rows of BookKeeper: exposures are the third and the seventh of its invariants."""
+    """Two rows of BookKeeper: the first two exposures are the third and the seventh of its invariants."""
 
     def row_of(first_run, met, exposed):
         sums = [0] * num_columns(BOOKKEEPER)
@@ -105,6 +105,7 @@ def test_what_losses_met_and_how_long_exposures_lasted_add_up():
     assert ticks == {
         "AllCommittedEntriesReachAckQuorum": 3 * 2**38 + 2**38 + 4,
         "AllCommittedEntriesReachWriteQuorum": 8,
+        "AckedEntriesAreOnDisk": 0,
     }
 
 
