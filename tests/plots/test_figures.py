@@ -228,7 +228,7 @@ def test_a_caption_speaks_of_lost_messages_only_where_some_may_be():
 
 
 def test_a_caption_says_which_mechanisms_are_off():
-    assert "Variant: all on." in caption(frame([1, 2], model__keys=[1, 2]))
+    assert "Variant: all safety mechanisms on." in caption(frame([1, 2], model__keys=[1, 2]))
     assert "Variant: all other safety mechanisms on." in caption(frame([1, 2], variant__model_producer=[True, False]))
     off = frame([1, 2], model__keys=[1, 2], variant__model_producer=[False])
     assert "Variant: off: model producer; all other safety mechanisms on." in caption(off)

@@ -77,7 +77,7 @@ ERRORS = [
         "zzz = 1",
         [],
         "model.zzz = 1: there is no key model.zzz; "
-        "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks",
+        "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, ledger",
     ),
     ("[fault]\nmessage_loss = 0.1", [], f"fault: no such table; there are {', '.join(TABLES)}"),
     ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),
