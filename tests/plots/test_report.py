@@ -98,6 +98,14 @@ def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
     assert told["rates"] == "1 / s, except step 1 / 2.5 ms; each scenario has its own fault"
 
 
+def test_an_ensemble_as_large_as_the_write_quorum_is_nobodys_own():
+    given = frame([0, 3], run__scenario=["a", "a"], model__write_quorum=[2, 3], model__ensemble_size=[2, 3])
+    told = text.fixed(given.assign(**{"model.entries": 1}))
+    assert told["model"].startswith("entries 1")
+    assert "its own" not in told["model"]
+    assert "E 2" not in told["model"]
+
+
 def test_rates_and_times_have_units_where_the_file_has_them():
     given = frame([0], run__lifetime=[604800.0], rates__disk=[0.01 / 31_557_600])
     assert "lifetime 6.048 × 10⁵" in text.fixed(given)["run"]

@@ -10,6 +10,7 @@ _SINGLE = _PAIR | {"write_quorum": 1, "ack_quorum": 1}
 _LARGE = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
 _STRIPED = _PAIR | {"ensemble_size": 3, "bookies": 4, "entries": 3, "inflight": 3}
 _FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
+_AUDITOR = {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answers_fencing": False}
 _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_amnesias": 6}
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
 _PARTIAL = {"max_unclean_restarts": 1, "max_partial_amnesias": 1, "p_lost_entry": 0.4}
@@ -38,6 +39,7 @@ CASES = Cases(
         _PAIR | _FAULTS | {"bookies": 4, "max_steps": 40, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | {"fence_on_unclean_shutdown": False, "max_steps": 40, "rates": {}},
         _PAIR | _FAULTS | {"limbo_on_unclean_shutdown": False, "max_steps": 40, "rates": {}},
+        _PAIR | _FAULTS | _AUDITOR | {"bookies": 4, "entries": 2, "max_steps": 60, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | _TOGETHER | {"bookies": 5, "max_steps": 40, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | {"rack_aware_placement": False, "racks": 3, "bookies": 4, "max_steps": 40, "rates": {}},
         _PAIR | _FAULTS | _OUTAGES | {"bookies": 5, "write_quorum": 3, "max_steps": 60, "rates": _SOME_FAULTS},
