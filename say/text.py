@@ -97,11 +97,16 @@ def parameters(frame: pd.DataFrame) -> list[str]:
 def varied(frame: pd.DataFrame) -> list[str]:
     """Returns the parameters that differ between rows, but for those that a scenario fixes."""
     keys = [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
-    keys = [key for key in keys if key not in _FOLLOWS or (frame[key] != frame[_FOLLOWS[key]]).any()]
+    keys = [key for key in keys if not _follows(frame, key)]
     if SCENARIO not in keys:
         return keys
     by_scenario = frame.groupby(SCENARIO)
     return [key for key in keys if key == SCENARIO or (by_scenario[key].nunique(dropna=False) > 1).any()]
+
+
+def _follows(frame: pd.DataFrame, key: str) -> bool:
+    """Whether a parameter is that which it follows, in all rows, and need not be told."""
+    return key in _FOLLOWS and bool((frame[key] == frame[_FOLLOWS[key]]).all())
 
 
 def independent(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
@@ -124,7 +129,7 @@ def fixed(frame: pd.DataFrame) -> dict[str, str]:
     Those that scenarios fix are named without a value.
     """
     first, differ = frame.iloc[0].to_dict(), varied(frame)
-    given = parameters(frame)
+    given = [key for key in parameters(frame) if not _follows(frame, key)]
     own = {key for key in given if key not in differ and frame[key].nunique(dropna=False) > 1}
     result = {}
     for table, read in _TABLES.items():

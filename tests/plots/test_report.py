@@ -64,7 +64,7 @@ def test_a_report_needs_and_runs_nothing_but_its_own():
 
 def test_a_report_says_where_losses_were_solved_and_not_counted():
     given = frame([0, 30], faults__message_loss=[0.1, 0.2])
-    said = "of them losses are too rare to count: there, the likeliest paths were solved exactly."
+    said = "of them, losses are too rare to count: there, the likeliest paths were solved exactly."
     assert said not in " ".join(report(given, [], PROVENANCE).split())
     rare = given["faults.message_loss"] == 0.1
     given.loc[rare, "method"] = "exact head, tail bounded"
@@ -99,9 +99,10 @@ def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
 
 
 def test_an_ensemble_as_large_as_the_write_quorum_is_nobodys_own():
-    given = frame([0, 3], run__scenario=["a", "a"], model__write_quorum=[2, 3], model__ensemble_size=[2, 3])
+    given = frame([0, 3, 3, 3], model__write_quorum=[2, 3], model__ensemble_size=[2, 3])
+    given = given[given["model.write_quorum"] == given["model.ensemble_size"]]
     told = text.fixed(given.assign(**{"model.entries": 1}))
-    assert told["model"].startswith("entries 1")
+    assert "entries 1" in told["model"]
     assert "its own" not in told["model"]
     assert "E 2" not in told["model"]
 

@@ -43,6 +43,7 @@ CASES = Cases(
         _PAIR | _FAULTS | _TOGETHER | {"bookies": 5, "max_steps": 40, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | {"rack_aware_placement": False, "racks": 3, "bookies": 4, "max_steps": 40, "rates": {}},
         _PAIR | _FAULTS | _OUTAGES | {"bookies": 5, "write_quorum": 3, "max_steps": 60, "rates": _SOME_FAULTS},
+        _PAIR | _FAULTS | _OUTAGES | {"ledger": "closed", "max_steps": 40, "rates": _SOME_FAULTS},
         _STRIPED | {"callbacks_after_unset": False, "message_loss": 0.2},
         _STRIPED
         | _FAULTS
@@ -62,7 +63,7 @@ CASES = Cases(
             "close_checks_version": False,
         },
         _LARGE | _FAULTS,
-        _LARGE | _FAULTS | _TOGETHER | {"bookies": 6},
+        _LARGE | _FAULTS | _TOGETHER | _AUDITOR | {"bookies": 6},
         _LARGE | _FAULTS | {"max_outages": 2, "max_rack_outages": 2, "racks": 3, "bookies": 6},
         _LARGE | _FAULTS | {"bookies": 6, "ensemble_size": 5, "write_quorum": 3, "entries": 4, "inflight": 4},
         _LARGE | {"bookies": 6, "ensemble_size": 4, "write_quorum": 2, "callbacks_after_unset": False},
