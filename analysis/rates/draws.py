@@ -17,7 +17,9 @@ import numpy as np
 
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.statistics.known import Known
-from quorisk.kernels.engines.points import Point
+from quorisk.kernels.engines.points import Point, may_happen
+from quorisk.kernels.model import Model
+from quorisk.kernels.rule import loss_names
 
 PER_YEAR = "per_year"
 """The key of how often a point's scenario happens, which no run depends on."""
@@ -52,7 +54,7 @@ def unknowns(experiment: Experiment, each: GridPoint) -> dict[str, Unknown]:
     """
     found: dict[str, Unknown] = {}
     overlaid = experiment.scenarios[each.scenario].values if each.scenario else {}
-    for key in (*_keys(each), *([PER_YEAR] if each.scenario else [])):
+    for key in (*_keys(experiment.model, each.point), *([PER_YEAR] if each.scenario else [])):
         name = f"scenarios.{each.scenario}.{key}" if key in overlaid or key == PER_YEAR else key
         known = experiment.known.get(name)
         if key in each.varied:
@@ -62,11 +64,10 @@ def unknowns(experiment: Experiment, each: GridPoint) -> dict[str, Unknown]:
     return found
 
 
-def _keys(each: GridPoint) -> Iterator[str]:
-    """The keys of a point that files may say more of than a value."""
-    yield "faults.message_loss"
-    yield from (f"faults.{name}" for name, value in each.point.values.items() if isinstance(value, float))
-    yield from (f"rates.{name}" for name in each.point.rates)
+def _keys(model: Model, point: Point) -> Iterator[str]:
+    """The keys of a point that files may say more of than a value, and that play a part."""
+    yield from (f"faults.{name}" for name in loss_names(model))
+    yield from (f"rates.{action.name}" for action in model.actions if may_happen(model, action, point.values))
 
 
 def draw(experiment: Experiment, num_draws: int, seed: int = SEED) -> Draws:
@@ -95,6 +96,7 @@ def rows(values: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
 def with_values(point: Point, values: Mapping[str, float]) -> Point:
     """Returns a point with other figures, by key; PER_YEAR changes nothing."""
     rates = {key.removeprefix("rates."): value for key, value in values.items() if key.startswith("rates.")}
-    others = {key.removeprefix("faults."): value for key, value in values.items() if key.startswith("faults.")}
-    loss = others.pop("message_loss", point.message_loss)
-    return point._replace(rates={**point.rates, **rates}, values={**point.values, **others}, message_loss=loss)
+    for key, value in values.items():
+        if key.startswith("faults."):
+            point = point.with_p_lost(key.removeprefix("faults."), value)
+    return point._replace(rates={**point.rates, **rates})

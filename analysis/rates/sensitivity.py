@@ -99,9 +99,12 @@ class Weighed(NamedTuple):
 
 
 def weigh(
-    experiment: Experiment, memory_bytes: int = MEMORY, solving: Callable[[int, int], None] | None = None
+    experiment: Experiment,
+    memory_bytes: int = MEMORY,
+    solving: Callable[[int, int], None] | None = None,
+    certain: float = CERTAIN,
 ) -> Weighed | None:
-    """Returns the head of an experiment's one point, grown until it is certain enough, or memory ends; None if there is
+    """Returns the head of an experiment's one point, grown until F by L is `certain`, or memory ends; None if there is
     none. `solving` is told of its transitions, and how many there may be.
     """
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
@@ -110,7 +113,7 @@ def weigh(
     most = memory_bytes // 2 // (MOVES_A_TRANSITION * MOVE_BYTES)
     told = (lambda _, transitions: solving(transitions, most)) if solving else None
     try:
-        found = rare.solve(model, point, memory_bytes // 2, most, told, CERTAIN)
+        found = rare.solve(model, point, memory_bytes // 2, most, told, certain)
     except MemoryError:
         return None
     return Weighed(*found, moves_of(found[0], found[1].states)) if found else None

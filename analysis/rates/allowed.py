@@ -1,0 +1,235 @@
+"""What designs may lose by all that is known of their rates: every design answered at the same draws of them.
+
+A scenario's head, solved once, is asked again under each draw (`kernels.states.moves.reweighted`). Where that would
+take long, only some draws are, and the others follow from elasticities, a product of powers; how far off that is where
+both are known is `error_factor`, and widens what is said.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.analysis.estimate.year import by_design
+from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.rates import elasticities
+from quorisk.analysis.rates.draws import PER_YEAR, Draws, Unknown, draw, rows, unknowns, with_values
+from quorisk.analysis.rates.power_law import log_variance_shares
+from quorisk.analysis.rates.sensitivity import Weighed, weigh
+from quorisk.analysis.statistics.known import Known
+from quorisk.kernels.states.moves import lost_and_left, reweighted
+from quorisk.say.quantities import YEAR_S
+
+NUM_DRAWS = 256
+LEVELS = 0.05, 0.95
+"""Between which 90 % of what the rates allow lies."""
+MEMORY = 1 << 28
+_CERTAIN = 1e-4
+"""F by L at which a head is certain enough."""
+_OPEN = 0.1
+"""F by L at which a head says too little."""
+_MOST_STEPS = 1 << 23
+"""Steps of a scenario's head times draws that are solved again: below a second."""
+_NUM_CHECKED = 8
+"""Draws that are solved again in any case."""
+_WEIGHTLESS = 1e-4
+"""A scenario with this part of a design's losses keeps its probability, whatever the rates."""
+
+
+class Figure(NamedTuple):
+    """A figure that is not known exactly."""
+
+    known: Known
+    value: float
+    """What answers are computed with, in the unit of the model."""
+    often: float
+    """What is expected of it in a year, or in a trial."""
+    per: str
+    """`year`, `trial`, or `unit of time` if the file has no physical times."""
+
+
+class Design(NamedTuple):
+    """What a design loses, in a year or in a run, by what is known."""
+
+    values: np.ndarray
+    """float64 by draw."""
+    median: float
+    low: float
+    """The ends of 90 %, widened by `error_factor`."""
+    high: float
+    error_factor: float
+    """By which factor computing may be off at some draw."""
+    num_solved: int
+    """Draws at which it was solved anew; at the others it follows from elasticities."""
+    powers: dict[str, float]
+    """By figure, the elasticity of the losses at the values that answers are computed with."""
+    shares: dict[str, float]
+    """By figure, the part of the log-variance that it has in a product of these powers."""
+    bent: float
+    """The part of the log-variance that such a product does not explain."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `json.dumps` takes."""
+        return {name: value for name, value in self._asdict().items() if name != "values"}
+
+
+class Allowed(NamedTuple):
+    """What is known of the designs of an experiment."""
+
+    draws: Draws
+    of: dict[str, Figure]
+    """The figures by name."""
+    designs: list[Design | None]
+    """In the order of `by_design`; None where losses are counted, or are proved to be impossible."""
+
+
+class _Part(NamedTuple):
+    """What a scenario's losses are at each draw."""
+
+    values: np.ndarray
+    powers: dict[str, float]
+    num_solved: int
+    error_factor: float
+
+
+def known(
+    experiment: Experiment,
+    losses: Sequence[tuple[float, float]],
+    num_draws: int = NUM_DRAWS,
+    tell: Callable[[int], None] | None = None,
+) -> Allowed | None:
+    """Returns what an experiment's designs may lose; None if all of its figures are known exactly.
+
+    `losses` are the ends of the intervals of its points, P of a loss, which say which scenarios matter. `tell` is told
+    of each design that is done.
+    """
+    draws, of = draw(experiment, num_draws), dict[str, Figure]()
+    if not draws.names:
+        return None
+    found: list[Design | None] = []
+    ends = dict(zip((point.point_id for point in experiment.points), losses, strict=True))
+    for points in by_design(experiment).values():
+        for point in points:
+            for key, each in unknowns(experiment, point).items():
+                of.setdefault(each.name, _figure(experiment, point, key, each))
+        found.append(_design(experiment, points, [ends[point.point_id] for point in points], draws))
+        if tell:
+            tell(len(found))
+    return Allowed(draws, of, found)
+
+
+def _figure(experiment: Experiment, point: GridPoint, key: str, unknown: Unknown) -> Figure:
+    if key == PER_YEAR:
+        value = _per_year(experiment, point)
+        return Figure(unknown.known, value, value, "year")
+    value = float(dotted_values(experiment.model, point.point)[key])
+    if key.startswith("faults."):
+        return Figure(unknown.known, value, value, "trial")
+    physical = point.point.time_unit == "s"
+    return Figure(unknown.known, value, value * YEAR_S if physical else value, "year" if physical else "unit of time")
+
+
+def _per_year(experiment: Experiment, point: GridPoint) -> float:
+    return experiment.scenarios[point.scenario].per_year if point.scenario else 1.0
+
+
+def _design(
+    experiment: Experiment, points: Sequence[GridPoint], ends: Sequence[tuple[float, float]], draws: Draws
+) -> Design | None:
+    weights = [_per_year(experiment, point) * high for point, (_, high) in zip(points, ends, strict=True)]
+    parts = []
+    for point, weight, (low, high) in zip(points, weights, ends, strict=True):
+        unknown = unknowns(experiment, point)
+        if weight <= _WEIGHTLESS * sum(weights):
+            value = np.full(len(draws.levels), (low + high) / 2)
+            part: _Part | None = _Part(value, {}, len(draws.levels), 1.0)
+        else:
+            part = _part(experiment, point, unknown, draws)
+        if part is None:
+            return None
+        parts.append(_a_year(experiment, point, unknown, draws, part))
+    return _summed(experiment, points, parts, draws)
+
+
+def _part(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws) -> _Part | None:
+    """A scenario that decides; None if its losses are not solved."""
+    weighed = weigh(experiment._replace(points=(point,)), MEMORY, certain=_CERTAIN)
+    if weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost:
+        return None
+    mine = {key: each for key, each in unknown.items() if key != PER_YEAR}
+    found = elasticities.solve(experiment.model, point.point, weighed.moves).elasticities
+    powers = {key: found[key].value or 0.0 for key in mine if key in found}
+    drawn = draws.values(mine)
+    num = len(draws.levels)
+    at_most = max(_NUM_CHECKED, num if num * len(weighed.moves.action) <= _MOST_STEPS else 0)
+    solved = _solved(experiment, point, weighed, [row for row, _ in zip(rows(drawn), range(at_most), strict=False)])
+    if not mine:
+        solved = np.tile([weighed.solved.lost, weighed.solved.leaves], (num, 1))
+    values = np.full(num, weighed.solved.lost)
+    given = dotted_values(experiment.model, point.point)
+    for key, power in powers.items():
+        values *= (drawn[key] / float(given[key])) ** power
+    lost, left = solved.T
+    off = np.abs(np.log(values[: len(lost)] / lost)).max() if len(lost) < num else 0.0
+    values[: len(lost)] = lost
+    factor = float(np.exp(off) * (1.0 + (left / lost).max()))
+    return _Part(values, {mine[key].name: power for key, power in powers.items()}, len(lost), factor)
+
+
+def _solved(
+    experiment: Experiment, point: GridPoint, weighed: Weighed, drawn: Sequence[Mapping[str, float]]
+) -> np.ndarray:
+    """By draw, what is lost inside the head and what leaves it."""
+    model, moves = experiment.model, weighed.moves
+    chains = (reweighted(moves, model, with_values(point.point, values)) for values in drawn)
+    return np.array([lost_and_left(moves, chain) for chain in chains]).reshape(-1, 2)
+
+
+def _a_year(
+    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, part: _Part
+) -> _Part:
+    """The same with how often the scenario happens."""
+    if PER_YEAR not in unknown:
+        return part._replace(values=part.values * _per_year(experiment, point))
+    often = unknown[PER_YEAR]
+    values = part.values * draws.values({PER_YEAR: often})[PER_YEAR]
+    return part._replace(values=values, powers=part.powers | {often.name: part.powers.get(often.name, 0.0) + 1.0})
+
+
+def _summed(
+    experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws
+) -> Design | None:
+    values = np.sum([part.values for part in parts], axis=0)
+    if not values.min() > 0.0:
+        return None
+    means = [math.exp(np.log(part.values).mean()) if part.values.min() > 0.0 else 0.0 for part in parts]
+    powers: dict[str, float] = {}
+    for part, mean in zip(parts, means, strict=True):
+        for name, power in part.powers.items():
+            powers[name] = powers.get(name, 0.0) + power * mean / sum(means)
+    of = {each.name: each.known for point in points for each in unknowns(experiment, point).values()}
+    factor = max(part.error_factor for part in parts)
+    low, high = np.quantile(values, LEVELS)
+    return Design(
+        values=values,
+        median=float(np.median(values)),
+        low=float(low) / factor,
+        high=float(high) * factor,
+        error_factor=factor,
+        num_solved=min(part.num_solved for part in parts),
+        powers=powers,
+        shares=log_variance_shares(of, powers),
+        bent=_bent(values, powers, of, draws),
+    )
+
+
+def _bent(values: np.ndarray, powers: Mapping[str, float], of: Mapping[str, Known], draws: Draws) -> float:
+    """The part of the variance of logarithms that a product of powers leaves."""
+    logs = np.log(values)
+    product = np.zeros(len(logs))
+    for name, power in powers.items():
+        product += power * np.log(of[name].quantile(draws.levels[:, draws.names.index(name)]))
+    whole = logs.var()
+    return float((logs - product).var() / whole) if whole else 0.0

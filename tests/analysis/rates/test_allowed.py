@@ -1,0 +1,145 @@
+"""What the rates allow: each draw solved as it would be anew, closed forms, and a surrogate whose error is shown."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import build
+from quorisk.analysis.rates import allowed
+from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
+
+MEMORY = 1 << 26
+DOCUMENT: dict[str, Any] = {
+    "protocol": "bookkeeper",
+    "model": {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
+    "faults": {"max_lost": 2, "auto_recovery": True, "message_loss": {"events": 2, "trials": 100}},
+    "rates": {
+        "bookie_is_lost": {"value": "1 % / year", "error_factor": 2},
+        "client_closes_ledger_success": {"low": "1 / 1 h", "high": "1 / 1 min"},
+    },
+    "run": {"lifetime": "7 days"},
+    "scenarios": {
+        "entry": {"per_year": {"value": 1e6, "error_factor": 3}},
+        "outage": {
+            "per_year": {"events": 2, "exposure": "4 years"},
+            "rates": {"bookie_is_lost": {"value": "0.2 / h", "error_factor": 1.5}},
+            "run": {"lifetime": "1 h"},
+        },
+    },
+}
+
+
+def experiment(**more):
+    return build({**DOCUMENT, **more}, "x.toml")
+
+
+def solved(of, point, values):
+    alone = of._replace(points=(point._replace(point=with_values(point.point, values)),))
+    return exact(alone, MEMORY, data_loss_alone=True).data_loss.p
+
+
+def losses(of):
+    return [(solved(of, point, {}),) * 2 for point in of.points]
+
+
+def known(of, num_draws=allowed.NUM_DRAWS) -> Any:
+    return allowed.known(of, losses(of), num_draws)
+
+
+def test_each_draw_is_a_design_solved_anew():
+    of = experiment()
+    found = known(of, 16)
+    [design] = found.designs
+    values = [draw(of, 16).values(unknowns(of, point)) for point in of.points]
+    for i, drawn in enumerate(zip(*(list(rows(each)) for each in values), strict=True)):
+        truth = sum(row[PER_YEAR] * solved(of, point, row) for point, row in zip(of.points, drawn, strict=True))
+        assert design.values[i] == pytest.approx(truth, rel=1e-9)
+    assert design.num_solved == 16
+    assert design.error_factor == pytest.approx(1.0, abs=1e-6)
+
+
+def test_of_two_copies_an_error_factor_of_2_makes_4():
+    of = experiment(
+        scenarios={}, faults={"max_lost": 2}, rates={"bookie_is_lost": {"value": "1 % / year", "error_factor": 2}}
+    )
+    [design] = known(of).designs
+    assert design.powers["rates.bookie_is_lost"] == pytest.approx(2.0, abs=1e-3)
+    assert design.median == pytest.approx(losses(of)[0][0], rel=0.01)
+    assert [design.low / design.median, design.high / design.median] == pytest.approx([0.25, 4.0], rel=0.02)
+    assert design.shares == {"rates.bookie_is_lost": 1.0}
+    assert 0 < design.bent < 1e-6
+
+
+def test_shares_are_those_of_a_product_of_powers_and_what_it_does_not_explain_is_said():
+    found = known(experiment())
+    [design] = found.designs
+    parts = {name: (power * found.of[name].known.log_sigma) ** 2 for name, power in design.powers.items()}
+    assert design.shares == pytest.approx({name: part / sum(parts.values()) for name, part in parts.items()})
+    assert set(design.shares) == set(found.draws.names)
+    assert 1e-4 < design.bent < 0.1
+    assert "values" not in design.as_json()
+
+
+def test_where_draws_are_not_solved_some_tell_how_far_off_the_rest_may_be(monkeypatch):
+    of = experiment()
+    [truth] = known(of).designs
+    monkeypatch.setattr(allowed, "_MOST_STEPS", 1)
+    [design] = known(of).designs
+    assert design.num_solved == 8
+    assert design.error_factor > 1.01
+    assert design.low <= truth.low < truth.high <= design.high
+    assert design.values[:8] == pytest.approx(truth.values[:8], rel=1e-12)
+    assert np.abs(np.log(design.values / truth.values)).max() > 0
+
+
+def test_what_a_head_leaves_out_widens_what_is_said(monkeypatch):
+    monkeypatch.setattr(allowed, "_CERTAIN", 0.02)
+    monkeypatch.setattr("quorisk.analysis.estimate.rare.SMALL", 0)
+    of = experiment(faults={"max_lost": 2, "message_loss": {"value": 0.01, "error_factor": 2}})
+    [design] = known(of).designs
+    assert design.error_factor > 1 + 1e-9
+
+
+def test_a_scenario_without_weight_is_left_as_it_is():
+    scenarios = {**DOCUMENT["scenarios"], "entry": {"per_year": {"value": 1e-3, "error_factor": 3}}}
+    of = experiment(scenarios=scenarios)
+    [design] = known(of).designs
+    assert "rates.client_closes_ledger_success" in design.powers  # the outage's
+    assert design.powers["scenarios.entry.per_year"] < 1e-5
+    assert "rates.bookie_is_lost" not in design.powers
+
+
+def test_nothing_is_said_of_rates_that_are_known_exactly_or_of_losses_that_are_counted(monkeypatch):
+    exactly = experiment(rates={}, faults={"max_lost": 2}, scenarios={}, run={})
+    assert allowed.known(exactly, [(0.1, 0.1)]) is None
+    monkeypatch.setattr(allowed, "weigh", lambda *_, **__: None)
+    assert known(experiment()).designs == [None]
+
+
+def test_events_tell_of_a_rate_a_year_and_of_a_probability_a_trial():
+    of = known(experiment(), 8).of
+    assert (of["rates.bookie_is_lost"].often, of["rates.bookie_is_lost"].per) == (pytest.approx(0.01), "year")
+    assert (of["scenarios.outage.per_year"].often, of["scenarios.outage.per_year"].per) == (
+        pytest.approx(0.5, rel=0.2),
+        "year",
+    )
+    assert of["faults.message_loss"].per == "trial"
+    assert math.isclose(of["faults.message_loss"].often, of["faults.message_loss"].value)
+
+
+def test_intervals_of_losses_hold_the_truth_of_simulated_fleets():
+    """Bookies fail at a rate that is only known by counting; scripts/rates_coverage.py asks a thousand fleets."""
+    rng, held, fleets = np.random.default_rng(5), 0, 60
+    for _ in range(fleets):
+        rate_a_year = np.exp(rng.uniform(*np.log([0.003, 0.05])))
+        years = np.exp(rng.uniform(*np.log([3, 300]))) / rate_a_year
+        counted = {"events": int(rng.poisson(rate_a_year * years)), "exposure": f"{years} years"}
+        model = {"scenarios": {}, "faults": {"max_lost": 2}}
+        of = experiment(rates={"bookie_is_lost": counted}, **model)
+        truth = experiment(rates={"bookie_is_lost": f"{rate_a_year} / year"}, **model)
+        [design] = known(of, 64).designs
+        held += design.low <= losses(truth)[0][0] <= design.high
+    assert abs(held - 0.9 * fleets) <= 4 * math.sqrt(0.09 * fleets)
