@@ -46,6 +46,11 @@ def _stripped(written: str) -> str:
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
+def in_full(value: float) -> str:
+    """Returns a size of three digits, in full as far as people read it: 173,000."""
+    return f"{float(f'{value:.3g}'):,.0f}" if 1.0 <= value < 1e15 else plain(value)
+
+
 def signed(value: float, write: Callable[[float], str] = plain) -> str:
     """Returns a difference, with its sign."""
     return f"{'+' if value >= 0 else '−'}{write(abs(value))}"

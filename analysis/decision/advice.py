@@ -8,8 +8,11 @@ import pandas as pd
 
 from quorisk.analysis.decision import flips, verdict
 from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.doubt import sentences as told
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
 from quorisk.say import choose, numbers, text
+from quorisk.say.quantities import YEAR_S, say_time
 
 _MOST_NAMED = 4
 
@@ -24,17 +27,22 @@ class Recommendation(NamedTuple):
     """What would change the choice, as far as these results tell."""
 
 
-def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
-    """Returns the recommendation of a result frame, about any data loss.
+def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = None) -> Recommendation:
+    """Returns the recommendation of a result frame, about any data loss; `sure` says how far rates leave it open.
 
     `without_runs`: this many configurations are not in the frame, as time was up before any of their runs was done.
     """
     rows = choose.of(frame, text.ANY_LOSS)
     found, target = designs(rows), rows["target"].iloc[0]
-    if target == math.inf:
+    if not verdict.has_targets(found, target):
         headline, sentences = _without_target(found)
     else:
         headline, sentences = _with_target(found, tail(rows), target)
+    if sure:
+        unit = (
+            "P(any loss in a year)" if found[0].is_clustered else "losses a year" if text.is_yearly(rows) else "P(loss)"
+        )
+        sentences += told(sure, verdict.chosen(found, target), unit)
     if without_runs:
         also = ", or of designs that have none in one of the scenarios" if text.is_yearly(rows) else ""
         which = f"{numbers.counted(without_runs, 'configuration')} without any runs yet{also}"
@@ -45,56 +53,107 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0) -> Recommendation:
 def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
-    goals = [
-        f"at most {numbers.short(target)} losses a year"
-        if "parts" in found[0].worst
-        else f"a probability of data loss of at most {numbers.short(target)} a run",
-        *found[0].wanted(),
-    ]
-    goal = f"target{'s' if len(goals) > 1 else ''}: {', '.join(goals)}"
+    goal = _goal(found, target)
     said = []
-    if meets:
-        headline = f"{_count(meets, found)} meet{_s(meets)} the {goal}."
-        if len(found) > 1:
-            said.append(f"These meet {'them' if len(goals) > 1 else 'it'}: {_names(meets)}.")
-            said += _chosen(found, target)
+    picks = verdict.choice(list(found), target)
+    if len(found) == 1:
+        headline = f"This design {'meets' if meets else 'is not shown to meet'} the {goal}."
+        said.append(f"{_risk(found[0])}.")
+        said.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
+    elif picks:
+        headline = f"Run {picks[0].settings}."
+        said += _why(picks[0], meets, found, goal)
+        said += _others(picks, meets, found)
+    elif meets:
+        headline = f"No design is recommended, though {len(meets)} of {len(found)} meet the {goal}."
+        said.append("Each of them has a mechanism off, a risky setting on, or is of an older version.")
     else:
         headline = f"No design is shown to meet the {goal}."
-    if len(found) == 1:
-        said.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
-    elif fails:
+    if fails and len(found) > 1:
         last = max(fails, key=_reach)
         worst = _told(last, last.telling(target))
-        said.append(f"These do not: {_names(fails)}. The worst: {worst}.")
+        said.append(f"Not met by {_names(fails)}. The worst: {worst}.")
     if undecided:
-        runs = max(each.runs_to_settle(tail, target) for each in undecided)
-        made = max(_made(point) for each in undecided for point in each.points)
-        needed = (
-            f"about {numbers.number(runs)} runs of each configuration would settle them; there are {made:,}"
-            if runs < math.inf
-            else "more runs of the decisive scenario would settle them, or `quorisk recommend`, which solves small ones"
-            if "parts" in found[0].worst
-            else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
-        )
-        said.append(f"Undecided at this precision: {_names(undecided)}; {needed}.")
-    if short := [each for each in fails if each.shortfalls()]:
+        said.append(_open(undecided, tail, target))
+    if short := [each for each in fails if each.shortfalls() and len(found) > 1]:
         told = "; ".join(f"{each.settings} ({', '.join(each.shortfalls())})" for each in short[:_MOST_NAMED])
         said.append(f"Rejected for another target: {told}.")
     return headline, said
 
 
-def _chosen(found: Sequence[Design], target: float) -> list[str]:
-    """Which of the designs that meet the target to take, and why not another one."""
-    picks = verdict.choice(list(found), target)
-    if not picks:
-        return ["None is recommended: each of them has a mechanism off, a risky setting on, or is of an older version."]
+def _goal(found: Sequence[Design], target: float) -> str:
+    """What designs are held to, in words."""
+    first = found[0]
+    goals = first.wanted()
+    if target < math.inf:
+        limit = numbers.short(target)
+        if first.is_clustered:
+            goals.insert(0, f"any loss in a year with a probability of at most {limit}")
+        elif "parts" in first.worst:
+            goals.insert(0, f"at most {limit} losses a year")
+        else:
+            goals.insert(0, f"a probability of data loss of at most {limit} a run")
+    return f"target{'s' if len(goals) > 1 else ''}: {', '.join(goals)}"
+
+
+def _risk(design: Design) -> str:
+    """What is known of its losses, in a few words."""
+    worst = design.worst
+    if not design.is_clustered:
+        unit = "losses a year" if "parts" in worst else "P(data loss)"
+        if design.is_proved:
+            return f"{unit}: 0, proved"
+        lost = f"{estimate(worst)} {unit}" if "parts" in worst else f"{unit} {estimate(worst)}"
+        return f"{lost}, none seen" if design.is_clean else lost
+    where = f" ({worst['cluster_at']})" if worst.get("cluster_at") else ""
+    said = f"It loses anything in a year with probability {numbers.plain(worst['p'])}{where}"
+    if worst["incidents"] > 0.0:
+        sizes = [numbers.in_full(worst[f"incident_{name}"]) for name in ("p50", "p99")]
+        said += f": once in {say_time(YEAR_S / worst['incidents'])}, {sizes[0]} entries then (median; p99 {sizes[1]})"
+    return f"{said}; {numbers.plain(worst['entries'])} entries a year on average"
+
+
+def _open(undecided: Sequence[Design], tail: float, target: float) -> str:
+    """What is said of designs that are neither shown to meet a target nor to miss it."""
+    runs = max(each.runs_to_settle(tail, target) for each in undecided)
+    made = max(_made(point) for each in undecided for point in each.points)
+    needed = (
+        f"about {numbers.number(runs)} runs of each configuration would settle them; there are {made:,}"
+        if runs < math.inf
+        else "more runs of the decisive scenario would settle them, or `quorisk recommend`, which solves small ones"
+        if "parts" in undecided[0].worst
+        else "more runs alone would not settle all: an estimate is at the target, or runs that ended early hide it"
+    )
+    return f"Undecided at this precision: {_names(undecided)}; {needed}."
+
+
+def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: str) -> list[str]:
+    """Why a design is the choice: its risk, and what sets it apart from the others that meet the targets."""
+    given = f" All designs have {first.worst['given']}." if first.worst.get("given") else ""
+    risk = _risk(first)
+    said = [f"{risk[0].upper()}{risk[1:]}. {_promised(first)}{given}".strip()]
+    many = numbers.counted(len(meets), "design")
+    others = [each for each in meets if each is not first and not each.is_changed]
+    stored = first.worst.get("stored", 0)
+    if len(meets) == 1:
+        return [*said, f"No other of the {len(found)} designs meets the {goal}."]
+    if others and all(each.worst.get("stored", 0) > stored for each in others):
+        best = "it stores least"
+    elif all(each.rank > first.rank for each in others):
+        best = "it loses least"
+    else:
+        best = "none stores less, or loses less for as much"
+    return [*said, f"Of {many} (of {len(found)}) that meet the {goal}, {best}."]
+
+
+def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[Design]) -> list[str]:
+    """The runner-up, and why others that meet the targets are not chosen."""
     first, *others = picks
-    given = f" All of them have {first.worst['given']}." if first.worst.get("given") else ""
-    said = [f"Choose: {_promised(first)}.{given}"]
+    said = []
     if others:
-        said.append(f"The runner-up: {_promised(others[0])}.")
+        promised = _promised(others[0])
+        said.append(f"The runner-up: {others[0].settings}: {_lowered(_risk(others[0]))}. {promised}".strip())
         said += _tie(first, others, found)
-    meets = [each for each in found if each.verdict(target) == MEETS]
     if saved := [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed]:
         these = "these" if len(saved) > 1 else "this"
         said.append(
@@ -104,7 +163,31 @@ def _chosen(found: Sequence[Design], target: float) -> list[str]:
     if changed := [each for each in meets if each.is_changed]:
         why = "a mechanism is off, a risky setting is on, or the version is an older one"
         said.append(f"{_names(changed)}: not recommended, because {why}.")
+    if first.is_clustered:
+        said += _disagreement(first, found)
     return said
+
+
+def _lowered(said: str) -> str:
+    return said[0].lower() + said[1:] if said.startswith("It ") else said
+
+
+def _disagreement(first: Design, found: Sequence[Design]) -> list[str]:
+    """Where a design loses fewer entries on average than the chosen one, and loses any more often."""
+    better = [
+        each
+        for each in found
+        if each.worst["entries_high"] < first.worst["entries_low"] and each.worst["low"] > first.worst["high"]
+    ]
+    if not better:
+        return []
+    other = min(better, key=lambda each: each.worst["entries"])
+    mine, its = first.worst, other.worst
+    return [
+        f"By entries lost on average {other.settings} would be better ({numbers.plain(its['entries'])} a year against "
+        f"{numbers.plain(mine['entries'])}); but it loses any more often ({numbers.plain(its['p'])} against "
+        f"{numbers.plain(mine['p'])}): fewer at once."
+    ]
 
 
 def _made(point: Mapping[str, Any]) -> int:
@@ -129,23 +212,24 @@ def _reach(design: Design) -> float:
 
 
 def _promised(design: Design) -> str:
-    """A design with what it promises, how often its runs get stuck, and what is known of its losses."""
+    """What a design promises, and how often its runs get stuck: a sentence, or nothing."""
     promised = design.worst
-    said = [f"{design.settings}"]
+    said = []
     if "copies" in promised:
         where = "on disk" if promised["on_disk"] else "in page cache"
         said.append(f"{promised['copies']} of {promised['stored']} copies {where} when acknowledged")
-        said.append(f"survives {promised['survives']}")
+        said.append(f"survives {_survives(promised['survives'])}")
     if stuck := design.p_stuck():
         said.append(f"{numbers.number(stuck)} of its runs get stuck")
     if "write_p99_ms" in promised:
         said.append(f"p99 of a write {numbers.number(promised['write_p99_ms'])} ms")
     if "stored_bytes" in promised:
-        said.append(f"stores {numbers.size(promised['stored_bytes'])}")
-    unit = "losses a year" if "parts" in promised else "P(data loss)"
-    lost = f"{estimate(promised)} {unit}" if "parts" in promised else f"{unit} {estimate(promised)}"
-    said.append(f"{unit} 0, proved" if design.is_proved else f"{lost}, none seen" if design.is_clean else lost)
-    return "; ".join(said)
+        said.append(f"stores {numbers.size(promised['stored_bytes'])} of each entry")
+    return f"{'; '.join(said)}." if said else ""
+
+
+def _survives(what: str) -> str:
+    return f"the loss of {what}" if what[:1].isdigit() else what
 
 
 def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
@@ -166,8 +250,10 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
 def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     """What all of these sentences are subject to."""
     said, confidence = [], numbers.percent(rows["confidence"].iloc[0])
-    if (rows["low"] == rows["high"]).all():
+    if (rows["low"] == rows["high"]).all() and not found[0].is_clustered:
         said.append("All of these numbers are exact.")
+    elif found[0].is_clustered:
+        said.append(f"Intervals of P(any loss in a year) and of its parts hold with {confidence} confidence each.")
     elif text.is_yearly(rows):
         said.append(f"A design's losses a year lie within their interval with at least {confidence} confidence.")
     elif len(rows) > 1 and text.is_simultaneous(rows):
@@ -184,14 +270,6 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
     if any(len(each.points) > 1 for each in found):
         said.append("A design is judged by its worst faults: it meets a target only if it does so under all of them.")
     return said
-
-
-def _count(some: Sequence[Design], found: Sequence[Design]) -> str:
-    return f"{len(some)} of {len(found)} designs" if len(found) > 1 else "The one design"
-
-
-def _s(some: Sequence[Design]) -> str:
-    return "s" if len(some) == 1 else ""
 
 
 def _names(some: Sequence[Design]) -> str:

@@ -17,15 +17,18 @@ _TOLD = (
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
-    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones",
+    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones", "wants_losses_per_year",
+    "wants_incident_entries_p99", *(f"{name}{end}" for name in years.FIGURES for end in years.ENDS),
+    "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "cause",
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
 _PROMISED: Mapping[str, tuple[str, str]] = {
     "copies": ("copy when acknowledged", "copies when acknowledged"),
-    "nodes": ("lost node survived", "lost nodes survived"),
-    "zones": ("lost zone survived", "lost zones survived"),
+    "nodes": ("lost node", "lost nodes"),
+    "zones": ("lost zone", "lost zones"),
 }
 """What designs promise and may be held to, in words: of one, and of several."""
+_SIZES = ("model.bookies",)
 _SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 
@@ -60,6 +63,11 @@ class Design(NamedTuple):
         return all(point["high"] == 0.0 for point in self.points)
 
     @property
+    def is_clustered(self) -> bool:
+        """Whether it is told on its cluster: then it is P(any loss in a year) that ranks it."""
+        return "any_loss" in self.worst
+
+    @property
     def is_changed(self) -> bool:
         """Whether it has a mechanism off, or an older version of the protocol."""
         return bool(self.worst.get("changed"))
@@ -86,9 +94,15 @@ class Design(NamedTuple):
         at, said = self.worst, []
         if (most_ms := at.get("wants_write_p99_ms", math.inf)) < math.inf:
             said.append(f"p99 of a write at most {numbers.short(most_ms)} ms")
+        if self.is_clustered:
+            if (most := at.get("wants_losses_per_year", math.inf)) < math.inf:
+                said.append(f"at most {numbers.short(most)} entries lost a year")
+            if (most := at.get("wants_incident_entries_p99", math.inf)) < math.inf:
+                said.append(f"at most {numbers.short(most)} entries lost at once in 99 of 100 incidents")
         for promised, (one, more) in _PROMISED.items():
             if least := at.get(f"wants_{promised}", 0):
-                said.append(f"at least {numbers.counted(least, one, more)}")
+                verb = "survives" if promised in ("nodes", "zones") else "at least"
+                said.append(f"{verb} {numbers.counted(least, one, more)}")
         return said
 
     def shortfalls(self) -> list[str]:
@@ -96,9 +110,15 @@ class Design(NamedTuple):
         at, said = self.worst, []
         if at.get("write_p99_high_ms", 0.0) > at.get("wants_write_p99_ms", math.inf):
             said.append(f"p99 of a write {numbers.number(at['write_p99_ms'])} ms")
+        if self.is_clustered:
+            if at["entries_high"] > at.get("wants_losses_per_year", math.inf):
+                said.append(f"{numbers.plain(at['entries'])} entries lost a year")
+            if at["incident_p99_high"] > at.get("wants_incident_entries_p99", math.inf):
+                said.append(f"{numbers.plain(at['incident_p99'])} entries lost at once in one of 100 incidents")
         for promised, (one, more) in _PROMISED.items():
             if at.get(promised, 0) < at.get(f"wants_{promised}", 0):
-                said.append(numbers.counted(at.get(promised, 0), one, more))
+                count = numbers.counted(at.get(promised, 0), one, more)
+                said.append(f"survives {count}" if promised in ("nodes", "zones") else count)
         return said
 
     def verdict(self, target: float) -> str:
@@ -143,6 +163,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     keys = text.varied(rows)
     design_keys = choose.design(keys)
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
+    named = _named(rows, design_keys)
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     told = [name for name in _TOLD if name in rows]
     columns = dict.fromkeys([*design_keys, *fault_keys, *years.COUNTED, *years.SUMMED, *told])
@@ -157,8 +178,17 @@ def designs(rows: pd.DataFrame) -> list[Design]:
         differ = any(point["high"] < worst["high"] for point in points)
         for point in points:
             point["at"] = text.settings(point, fault_keys) if differ else ""
-        found.append(Design(text.design(worst, design_keys), points, worst))
-    return _ranked(found)
+        found.append(Design(text.design(worst, named), points, worst))
+    return ranked(found)
+
+
+def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
+    """The keys that tell designs apart for people: not how many nodes there are to choose from, if others fix that."""
+    others = [key for key in keys if key not in _SIZES]
+    if not others or len(others) == len(keys):
+        return keys
+    sizes = rows.groupby(others, dropna=False)[[key for key in keys if key in _SIZES]].nunique(dropna=False)
+    return others if (sizes == 1).all(axis=None) else keys
 
 
 def place(design: Design) -> tuple[Any, ...]:
@@ -167,7 +197,7 @@ def place(design: Design) -> tuple[Any, ...]:
     return design.is_changed, *promised, design.p_stuck(), design.settings
 
 
-def _ranked(found: list[Design]) -> list[Design]:
+def ranked(found: list[Design]) -> list[Design]:
     """In an order that does not depend on the one given."""
     proved = sorted((each for each in found if each.is_proved), key=place)
     firsts: list[float] = []  # the upper ends of the first designs of the ranks, which rise

@@ -4,18 +4,29 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from quorisk.analysis.cluster.joined import is_replaced
 from quorisk.analysis.experiment import settings, units
+from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.known import value_in
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.rule import loss_names
 from quorisk.say import numbers, text
-from quorisk.say.quantities import say_time
+from quorisk.say.quantities import YEAR_S, say_time
 
 PER_YEAR, LIFETIME = "per_year", "run.lifetime"
 FAULTS = "faults."
 """Of `[faults]`, what can be scaled are the probabilities with which something is lost."""
+
+
+_OF_CLUSTER = {
+    f"cluster.{name}": name
+    for name in (
+        *("node_loss", "outages", "p_lost_in_outage", "rack_outages", "p_lost_in_rack_outage"),
+        *("detection_delay", "repair_time"),
+    )
+}
 
 
 class Lever(NamedTuple):
@@ -44,11 +55,18 @@ class Lever(NamedTuple):
         return self.own[1].startswith("rates.")
 
     @property
+    def of_cluster(self) -> str:
+        """The field of `Cluster` that it is; empty if it is none."""
+        return _OF_CLUSTER.get(self.key, "")
+
+    @property
     def name(self) -> str:
         """For people: "bookie is lost", "lifetime" in power_outage."""
         scenario, key = self.own
         if key == PER_YEAR:
             return f"{scenario} happening"
+        if self.of_cluster:
+            return f'the cluster\'s "{text.name(key)}"'
         return f'"{text.name(key)}"' + (f" in {scenario}" if scenario else "")
 
     def scaled(self, value: float, factor: float) -> float:
@@ -59,14 +77,16 @@ class Lever(NamedTuple):
         if self.is_rate and self.is_physical:
             return float(units.read_rate(self.said(factor * value).replace(",", "")))
         value = float(f"{factor * value:.3g}")
-        return min(value, 1.0) if self.own[1].startswith(FAULTS) else value
+        return min(value, 1.0) if self.own[1].startswith(FAULTS) or ".p_" in self.key else value
 
     def said(self, value: float) -> str:
         """Returns a value of the figure, for people."""
         key = self.own[1]
-        if key == PER_YEAR:
+        if key == PER_YEAR or self.of_cluster in ("node_loss", "outages", "rack_outages"):
             return f"{numbers.plain(value)} times a year"
-        if key.startswith(FAULTS) or not self.is_physical:
+        if self.of_cluster in ("detection_delay", "repair_time"):
+            return say_time(value * YEAR_S)
+        if self.of_cluster or key.startswith(FAULTS) or not self.is_physical:
             return numbers.plain(value)
         if key == LIFETIME:
             return say_time(value)
@@ -78,13 +98,22 @@ def levers(experiment: Experiment) -> list[Lever]:
 
     Faults come first, then what is slowest: repairs take hours, and messages milliseconds.
     """
-    found = [Lever(f"scenarios.{name}.{PER_YEAR}", each.per_year) for name, each in experiment.scenarios.items()]
+    found = [
+        Lever(f"scenarios.{name}.{PER_YEAR}", each.per_year)
+        for name, each in experiment.scenarios.items()
+        if not is_replaced(experiment, name)
+    ]
+    clusters = [placed.cluster for placed in experiment.clusters]
+    of_cluster = [
+        Lever(key, max(getattr(each, name) for each in clusters)) for key, name in _OF_CLUSTER.items() if clusters
+    ]
+    points = [each for each in experiment.points if not is_replaced(experiment, each.scenario)]
     rates = [f"rates.{action.name}" for action in experiment.model.actions]
     rest = []
     p_lost = [f"{FAULTS}{name}" for name in loss_names(experiment.model)]
     for key in [*(key for key in rates if key in experiment.given), LIFETIME, *p_lost]:
         for scenario in ("", *experiment.scenarios):
-            values = [_value(each, key) for each in experiment.points if _owner(experiment, each, key) == scenario]
+            values = [_value(each, key) for each in points if _owner(experiment, each, key) == scenario]
             values = [value for value in values if 0 < value < math.inf]
             if values:
                 physical = experiment.points[0].point.time_unit is not None
@@ -92,7 +121,7 @@ def levers(experiment: Experiment) -> list[Lever]:
                 rest.append(Lever(name, max(values), physical, _written(experiment, scenario, key)))
     faults = {LIFETIME, *p_lost, *(f"rates.{action.name}" for action in experiment.model.actions if action.fault)}
     rest.sort(key=lambda lever: (lever.own[1] not in faults, lever.value ** (-1 if lever.own[1] == LIFETIME else 1)))
-    return [lever for lever in found if lever.value > 0] + rest
+    return [lever for lever in [*found, *of_cluster] if lever.value > 0] + rest
 
 
 def untold(experiment: Experiment) -> list[Lever]:
@@ -133,6 +162,13 @@ def _value(each: GridPoint, key: str) -> float:
 def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
     """Returns the experiment with a figure multiplied."""
     scenario, key = lever.own
+    if name := lever.of_cluster:
+
+        def other_cluster(placed: Placed) -> Placed:
+            value = lever.scaled(getattr(placed.cluster, name), factor)
+            return placed._replace(cluster=placed.cluster._replace(**{name: value}))
+
+        return experiment._replace(clusters=tuple(map(other_cluster, experiment.clusters)))
     if key == PER_YEAR:
         there = experiment.scenarios[scenario]
         other = there._replace(per_year=lever.scaled(there.per_year, factor))

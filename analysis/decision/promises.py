@@ -31,7 +31,8 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
     Columns: each field of `Promise`, if the protocol promises anything; `changed`, the mechanisms that are off and the
     versions that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`,
     `write_p99_ms` and `write_p999_ms`, each with the ends of its interval (`write_p50_low_ms`, `write_p50_high_ms`);
-    with [cost] `stored_bytes`; `wants_` and each of `Targets` but the losses, which are in `target`.
+    with [cost] `stored_bytes`; `wants_` and each of `Targets`. `target` is that on losses a year or, with [cluster],
+    on P(any loss in a year).
     """
     points = frame.drop_duplicates("point_id")
     found: dict[str, dict[str, Any]] = {}
@@ -52,9 +53,10 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
     names = next(iter(found.values()))
     columns: dict[str, list[Any]] = {name: [found[point_id][name] for point_id in frame["point_id"]] for name in names}
     targets: Targets = experiment.tables.get("targets", Targets())
-    if math.isfinite(targets.losses_per_year):
-        columns["target"] = [targets.losses_per_year] * len(frame)
-    wanted = {f"wants_{name}": value for name, value in targets._asdict().items() if name != "losses_per_year"}
+    wanted = {f"wants_{name}": value for name, value in targets._asdict().items()}
+    target = targets.p_any_loss_per_year if experiment.clusters else targets.losses_per_year
+    if math.isfinite(target) or experiment.clusters:
+        columns["target"] = [target] * len(frame)
     return frame.assign(**columns, **wanted)
 
 

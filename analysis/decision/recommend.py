@@ -2,18 +2,27 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quorisk.analysis.cluster.allowed import known as on_clusters
+from quorisk.analysis.cluster.joined import worst_clusters
 from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.breakeven import BreakEven, Search
 from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.doubt import Doubt, doubt
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
-from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.decision.years import ENDS, FIGURES
+from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.rates.allowed import known as by_rates
 from quorisk.say.scope import Scope
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Advice(NamedTuple):
@@ -29,6 +38,8 @@ class Advice(NamedTuple):
     search: Search
     """What the search for break-even points found."""
     scope: Scope
+    doubt: Doubt | None = None
+    """How sure the choice is, by what is known of the rates; None if nothing is."""
 
     @property
     def has_targets(self) -> bool:
@@ -53,8 +64,28 @@ def advise(
     if within_s < math.inf:
         levers = untold(experiment) if verdict.has_targets(found, target) else []
         weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
+    sure = doubted(experiment, rows, found, target)
     search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
-    return Advice(found, verdict.choice(found, target), target, recommend(rows), search, scope_of(experiment))
+    choice = verdict.choice(found, target)
+    return Advice(found, choice, target, recommend(rows, sure=sure), search, scope_of(experiment), sure)
+
+
+def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design], target: float) -> Doubt | None:
+    """Returns how sure the choice among designs is; `rows` are of the experiment, about any loss. None if nothing is
+    said of how well rates are known, or if too little of the losses is solved.
+    """
+    if (not experiment.known and not experiment.known_in_grid) or not set(rows["point_id"]) >= _ids(experiment):
+        return None
+    number = {point.point_id: i for i, each in enumerate(by_design(experiment).values()) for point in each}
+    if experiment.clusters:
+        return doubt(found, target, on_clusters(experiment, list(worst_clusters(experiment).values())), number)
+    ends = rows.set_index("point_id")
+    losses = [(float(ends["low"][each.point_id]), float(ends["high"][each.point_id])) for each in experiment.points]
+    return doubt(found, target, by_rates(experiment, losses), number)
+
+
+def _ids(experiment: Experiment) -> set[str]:
+    return {point.point_id for point in experiment.points}
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -67,6 +98,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "headline": advice.words.headline,
         "reasons": advice.words.sentences,
         "changes_it": advice.words.flips,
+        "doubt": advice.doubt.as_json() if advice.doubt else None,
         "break_even": [_break_even(each) for each in advice.search.found],
         "scaled": [lever.key for lever in advice.search.tried],
         "scope": advice.scope.as_json(),
@@ -81,11 +113,11 @@ def _break_even(found: BreakEven) -> dict[str, Any]:
 
 def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
     worst = design.worst
-    what = "losses_per_year" if "parts" in worst else "p_loss"
     return {
         "design": design.settings,
         "rank": design.rank,
-        what: {name: worst[name] for name in ("p", "low", "high")},
+        **_losses(design),
+        "allowed": _allowed(design, advice.doubt),
         "proved_zero": design.is_proved,
         "survives": worst.get("survives"),
         **{f"write_{level}_ms": worst.get(f"write_{level}_ms") for level in ("p50", "p99", "p999")},
@@ -100,5 +132,26 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         "scenarios": {
             part["run.scenario"]: {name: part[name] for name in ("per_year", "p", "low", "high", "method")}
             for part in worst.get("parts", [])
+            if part["method"] != REPLACED
         },
+    }
+
+
+def _allowed(design: Design, sure: Doubt | None) -> dict[str, Any] | None:
+    """What the rates allow of what a design loses; None if that is not known."""
+    return sure.allowed[design.settings].as_json() if sure and design.settings in sure.allowed else None
+
+
+def _losses(design: Design) -> dict[str, Any]:
+    """What it loses: in a year, on its cluster, or in a run."""
+    worst, keys = design.worst, ("p", "low", "high")
+    figures = {key: worst[key] for key in keys}
+    if not design.is_clustered:
+        return {"losses_per_year" if "parts" in worst else "p_loss": figures}
+    ends = {what: {key: worst[f"{what}{end}"] for key, end in zip(keys, ENDS, strict=True)} for what in FIGURES[1:]}
+    return {
+        "p_any_loss_per_year": figures,
+        "incidents_per_year": ends["incidents"],
+        "losses_per_year": ends["entries"],
+        "incident_entries": {"p50": worst["incident_p50"], "p99": worst["incident_p99"]},
     }

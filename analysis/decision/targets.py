@@ -1,7 +1,9 @@
 """The table [targets] of an experiment file: what a design has to be good for.
 
 [targets]
-losses_per_year = 1e-3     # over all scenarios, at most
+losses_per_year = 1e-3     # entries, over all scenarios, at most
+p_any_loss_per_year = 1e-4 # that anything acknowledged is lost; takes [cluster], as does the next
+incident_entries_p99 = 1e6 # of a hundred incidents, 99 lose no more entries
 write_p99 = "20 ms"        # the latency that 99 % of writes do not exceed; takes [latency]
 copies = 2                 # of an entry, as it is acknowledged
 survives = "1 zone"        # what may be lost at once: nodes (bookies, brokers), or zones
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
 _MOST = 1e15
-_KEYS = ("losses_per_year", "write_p99", "copies", "survives")
+_KEYS = ("losses_per_year", "p_any_loss_per_year", "incident_entries_p99", "write_p99", "copies", "survives")
 _NODES, _ZONES = ("bookie", "bookies", "broker", "brokers", "node", "nodes"), ("zone", "zones", "rack", "racks")
 
 
@@ -34,6 +36,8 @@ class Targets(NamedTuple):
     nodes: int = 0
     """That may be lost at once."""
     zones: int = 0
+    p_any_loss_per_year: float = math.inf
+    incident_entries_p99: float = math.inf
 
 
 def read(table: Mapping[str, Any], folder: Path) -> Targets:
@@ -41,24 +45,34 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'targets.{key}')}: no such key; [targets] has {', '.join(_KEYS)}")
-    losses = table.get("losses_per_year", 1.0)
-    if isinstance(losses, bool) or not isinstance(losses, int | float) or not 0 < losses <= _MOST:
-        raise ConfigError(f"targets.losses_per_year = {show(losses)}: a number above 0, {_MOST:g} at most")
-    losses_per_year = float(losses) if "losses_per_year" in table else math.inf
+    losses_per_year = _at_most(table, "losses_per_year", _MOST)
+    p_any, p99 = _at_most(table, "p_any_loss_per_year", 1.0), _at_most(table, "incident_entries_p99", _MOST)
     copies = table.get("copies", 0)
     if isinstance(copies, bool) or not isinstance(copies, int) or not 0 <= copies <= 99:
         raise ConfigError(f"targets.copies = {show(copies)}: an integer from 0 to 99")
     nodes, zones = _survives(table["survives"]) if "survives" in table else (0, 0)
-    return Targets(losses_per_year, _milliseconds(table.get("write_p99")), copies, nodes, zones)
+    return Targets(losses_per_year, _milliseconds(table.get("write_p99")), copies, nodes, zones, p_any, p99)
+
+
+def _at_most(table: Mapping[str, Any], key: str, most: float) -> float:
+    if key not in table:
+        return math.inf
+    limit = table[key]
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= most:
+        raise ConfigError(f"targets.{key} = {show(limit)}: a number above 0, {most:g} at most")
+    return float(limit)
 
 
 def check(experiment: "Experiment") -> None:
     """Raises ConfigError if the rest of the file does not say what its targets are about."""
     targets: Targets = experiment.tables["targets"]
-    if math.isfinite(targets.losses_per_year) and not experiment.scenarios:
+    if math.isfinite(targets.losses_per_year) and not experiment.scenarios and not experiment.clusters:
         raise ConfigError(
-            "targets.losses_per_year: needs [scenarios.NAME]; for the probability in a run, set run.target"
+            "targets.losses_per_year: needs [scenarios.NAME] or [cluster]; for the probability in a run, set run.target"
         )
+    for key in ("p_any_loss_per_year", "incident_entries_p99"):
+        if math.isfinite(getattr(targets, key)) and not experiment.clusters:
+            raise ConfigError(f"targets.{key}: needs [cluster], as only a cluster has incidents")
     if math.isfinite(targets.write_p99_ms) and "latency" not in experiment.tables:
         raise ConfigError("targets.write_p99: needs [latency]")
 

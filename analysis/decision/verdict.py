@@ -82,7 +82,8 @@ def _certain(design: Design, said: bool, measure: str) -> dict[str, float]:
 
 def has_targets(found: list[Design], target: float) -> bool:
     """Whether these designs are held to anything."""
-    wanted = ("wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones")
+    limits = ("write_p99_ms", "losses_per_year", "incident_entries_p99", "copies", "nodes", "zones")
+    wanted = [f"wants_{name}" for name in limits]
     beside = (found[0].worst.get(name, 0) for name in wanted)
     return target < math.inf or any(0 < each < math.inf for each in beside)
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from quorisk.analysis.cluster.joined import is_replaced, with_cluster
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import Estimate, estimate
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXACT = "exact"
+REPLACED = "its cluster's"
+"""The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""
+_REPLACED: dict[str, Any] = {
+    **dict.fromkeys((*OUTCOMES, "losses", "hidden", "steps", "messages", "p", "low", "high"), 0.0),
+    **{"runs": 1.0, "method": REPLACED, "sequential": False},
+}
 
 
 class OutOfTime(Exception):
@@ -65,7 +72,9 @@ class Weigher:
         pace, rows = Pace(num_points), []
         self.say("", pace)
         for number, point in enumerate(experiment.points, 1):
-            known = self._weighed(experiment, point, number, num_points)
+            known = _REPLACED
+            if not is_replaced(experiment, point.scenario):
+                known = self._weighed(experiment, point, number, num_points)
             rows.append(_row(experiment, point) | known | {"together": together})
             pace.took()
         return sweeps.described(pd.DataFrame(rows), experiment)
@@ -83,13 +92,13 @@ class Weigher:
         number = 0
         for row in rows.to_dict("records"):
             point, now = there[row["point_id"]], {}
-            if row["point_id"] in point_ids:
+            if row["point_id"] in point_ids and not is_replaced(other, point.scenario):
                 number += 1
                 now = self._weighed(other, point, number, len(point_ids))
             if point.scenario is not None:
                 now = now | {"per_year": other.scenarios[point.scenario].per_year}
             records.append(row | now)
-        return pd.DataFrame(records)
+        return with_cluster(pd.DataFrame(records), other)
 
     def _weighed(self, experiment: Experiment, point: GridPoint, number: int, num_points: int) -> dict[str, Any]:
         level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))

@@ -10,13 +10,31 @@ from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
 SUMMED = ("p", "low", "high")
+ENDS = ("", "_low", "_high")
+FIGURES = ("any_loss", "incidents", "entries")
+"""What is known of a cluster, in columns with these ENDS: P(any loss in a year), incidents and entries lost a year."""
+_ALMOST = 1.0 - 1e-16
 
 
 def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the year of a design from the rows of its scenarios; ends of intervals that hold together add up."""
-    summed = {name: math.fsum(part["per_year"] * part[name] for part in parts) for name in SUMMED}
+    """Returns the year of a design from the rows of its scenarios; ends of intervals that hold together add up.
+
+    `p`, `low` and `high` are losses a year. On a cluster they are of P(any loss in a year), and `entries` and
+    `incidents`, each with its ends, what is lost in a year and how often: the cluster's with those scenarios whose
+    losses are incidents of their own.
+    """
     counted = {name: sum(part[name] for part in parts) for name in COUNTED}
-    return {**parts[0], **counted, **summed, "yearly": True}
+    clustered = "any_loss" in parts[0]
+    own = [part for part in parts if not clustered or part["incident"]]
+    summed = {name: math.fsum(part["per_year"] * part[name] for part in own) for name in SUMMED}
+    if not clustered:
+        return {**parts[0], **counted, **summed, "yearly": True}
+    found: dict[str, float] = {}
+    for name, end in zip(SUMMED, ENDS, strict=True):
+        found[name] = -math.expm1(math.log1p(-min(parts[0][f"any_loss{end}"], _ALMOST)) - summed[name])
+        found |= {f"{what}{end}": parts[0][f"{what}{end}"] + summed[name] for what in ("entries", "incidents")}
+    counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
+    return {**parts[0], **counted, **found, "yearly": True}
 
 
 def of(frame: pd.DataFrame) -> pd.DataFrame:

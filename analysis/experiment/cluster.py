@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.keys import SWITCH, Key, Kind, choice, count, number, show
+from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, choice, count, number, show
 from quorisk.kernels.cluster.setting import (
     COPYSETS,
     DISTINCT_RACKS,
@@ -122,7 +122,12 @@ def keys() -> dict[str, Key]:
         "service_life": (time, 5.0 * YEAR_S),
         "batches": (count(1, MOST_NODES), 0),
     }
-    return {f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True) for name, (kind, default) in kinds.items()}
+    figures = dict.fromkeys(("node_loss", "outages", "rack_outages"), PER_YEAR)
+    figures |= dict.fromkeys(("p_lost_in_outage", "p_lost_in_rack_outage"), PROBABILITY)
+    return {
+        f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True, figure=figures.get(name, ""))
+        for name, (kind, default) in kinds.items()
+    }
 
 
 def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], is_physical: bool = False) -> Placed:
@@ -149,13 +154,13 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
         racks=mine["racks"],
         placement=mine["placement"],
         scatter_width=mine["scatter_width"],
-        node_loss=mine["node_loss"],
+        node_loss=float(mine["node_loss"]),
         detection_delay=mine["detection_delay"] / YEAR_S,
         repair_time=_repair_s(mine, node_bytes) / YEAR_S,
-        outages=mine["outages"],
-        p_lost_in_outage=max(0.0, mine["p_lost_in_outage"]),
-        rack_outages=mine["rack_outages"],
-        p_lost_in_rack_outage=max(0.0, mine["p_lost_in_rack_outage"]),
+        outages=float(mine["outages"]),
+        p_lost_in_outage=max(0.0, float(mine["p_lost_in_outage"])),
+        rack_outages=float(mine["rack_outages"]),
+        p_lost_in_rack_outage=max(0.0, float(mine["p_lost_in_rack_outage"])),
         repair_queue=mine["repair_queue"],
         lifetime_shape=mine["lifetime_shape"],
         service_life=mine["service_life"] / YEAR_S,

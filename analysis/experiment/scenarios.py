@@ -6,6 +6,7 @@
     simplifications = ["time-outs are exponential"]
     model.clients = 2
     run.lifetime = "1 h"
+    incident = true            # with [cluster]: its losses are incidents of their own
 
 A scenario overrides the keys of the file's own tables, those of a profile among them, whatever --set puts in
 their place. Only --set scenarios.failover.model.clients=1 overrides the scenario itself.
@@ -22,7 +23,7 @@ from quorisk.kernels.errors import ConfigError
 
 SCENARIO = "run.scenario"
 """The key of a grid that says which scenarios there are: all of the file's, unless it or --set picks some."""
-_OWN = ("per_year", "about", "simplifications")
+_OWN = ("per_year", "about", "simplifications", "incident")
 MOST_PER_YEAR = 1e30
 _PER_YEAR = number("a number from 0 to 1e30, the times a year that it happens", lambda v: 0 <= v <= MOST_PER_YEAR)
 
@@ -38,6 +39,8 @@ class Scenario(NamedTuple):
     """What the model makes simpler than it is, a sentence each."""
     values: dict[str, Any]
     """The values that it puts in place of the file's, by dotted key; rates and times in seconds."""
+    incident: bool = False
+    """Whether its losses are incidents of their own, beside those of a cluster; else these are its losses, too."""
 
 
 def names(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -86,6 +89,10 @@ def _read_own(name: str, inner: str, value: object) -> Stated:
         if not isinstance(value, str):
             raise ConfigError(f"{name} = {show(value)}: a string")
         return Stated(check_words(name, value), None)
+    if inner == "incident":
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} = {show(value)}: true or false")
+        return Stated(value, None)
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ConfigError(f"{name} = {show(value)}: a list of strings")
     return Stated(tuple(check_words(name, each) for each in value), None)
@@ -97,7 +104,8 @@ def finished(taken: Mapping[str, Mapping[str, Any]]) -> dict[str, Scenario]:
     for name, values in taken.items():
         if "per_year" not in values:
             raise ConfigError(f"scenarios.{name}.per_year: missing; the times a year that it happens")
-        own = {key: values.get(key, default) for key, default in zip(_OWN, (0.0, "", ()), strict=True)}
+        takes_over = values.get("model.clients", 1) > 1
+        own = {key: values.get(key, default) for key, default in zip(_OWN, (0.0, "", (), takes_over), strict=True)}
         result[name] = Scenario(**own, values={key: value for key, value in values.items() if key not in _OWN})
     return result
 

@@ -198,9 +198,7 @@ def _a_year(
     return part._replace(values=values, powers=part.powers | {often.name: part.powers.get(often.name, 0.0) + 1.0})
 
 
-def _summed(
-    experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws
-) -> Design | None:
+def _summed(experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws) -> Design | None:
     values = np.sum([part.values for part in parts], axis=0)
     if not values.min() > 0.0:
         return None

@@ -71,15 +71,19 @@ def _keys(model: Model, point: Point) -> Iterator[str]:
 
 
 def draw(experiment: Experiment, num_draws: int, seed: int = SEED) -> Draws:
-    """Returns draws of all unknowns of an experiment; powers of two are the best numbers of them.
+    """Returns draws of all unknowns of an experiment's points; powers of two are the best numbers of them."""
+    of_points = (each.name for point in experiment.points for each in unknowns(experiment, point).values())
+    return draw_named(tuple(dict.fromkeys(of_points)), num_draws, seed)
+
+
+def draw_named(names: tuple[str, ...], num_draws: int, seed: int = SEED) -> Draws:
+    """Returns draws of unknowns of these names.
 
     Points of a Sobol sequence, scrambled: see A. B. Owen, "Scrambling Sobol' and Niederreiter-Xing points", Journal of
     Complexity 14 (1998) 466-489.
     """
     from scipy.stats import qmc  # here, since it takes its time to load
 
-    of_points = (each.name for point in experiment.points for each in unknowns(experiment, point).values())
-    names = tuple(dict.fromkeys(of_points))
     if not names:
         return Draws((), np.empty((num_draws, 0)))
     sobol = qmc.Sobol(len(names), scramble=True, rng=np.random.default_rng(seed))

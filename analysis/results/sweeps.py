@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quorisk.analysis.cluster.joined import with_cluster
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
@@ -122,7 +123,8 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
 
     `exposed_for` is `mean_exposed` in words, empty where there is none.
     With scenarios: `run.scenario`, and `per_year`, how many times a year it happens; without designs that lack runs of
-    a scenario, as what they lose a year would be too low. The grid's parameters come first.
+    a scenario, as what they lose a year would be too low. With [cluster]: `with_cluster`. The grid's parameters come
+    first.
     """
     frame = promises.with_promises(frame, experiment)
     if "mean_exposed" in frame:
@@ -134,6 +136,8 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
         scenarios = [names[point_id] for point_id in frame["point_id"]]
         per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
         frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
+    if not names or SCENARIO in frame:
+        frame = with_cluster(frame, experiment)
     first = [column for column in experiment.varied if column in frame]
     return frame[[*first, *(column for column in frame.columns if column not in first)]]
 

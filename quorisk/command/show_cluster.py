@@ -37,7 +37,7 @@ def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
 def _one(found: Answer, confidence: float, out: Console) -> None:
     losses = found.losses
     if losses.in_entries:
-        size = _number(losses.in_entries["p50"].value)
+        size = numbers.in_full(losses.in_entries["p50"].value)
         out.print(f"Data is lost {_between(losses.incidents)}: {size} entries then (median).", soft_wrap=True)
     else:
         out.print(f"Data is lost {_between(losses.incidents)}.", soft_wrap=True)
@@ -59,7 +59,7 @@ def _several(found: Sequence[Answer], out: Console) -> None:
     table = make_table("design", *headings)
     for each in found:
         losses = each.losses
-        sizes = [_number(losses.in_entries[name].value) for name in ("p50", "p99") if losses.in_entries]
+        sizes = [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99") if losses.in_entries]
         table.add_row(
             text.settings(each.design, each.design),
             *_cells(losses.p_any),
@@ -87,20 +87,15 @@ def _between(incidents: Figure) -> str:
     return f"once in {say_time(YEAR_S / incidents.value)}"
 
 
-def _number(value: float) -> str:
-    """A size, in full as far as people read it."""
-    return f"{float(f'{value:.3g}'):,.0f}" if 1.0 <= value < 1e15 else numbers.plain(value)
-
-
 def _sizes(found: Answer, out: Console) -> None:
     table = make_table("an incident loses", "median", "p90", "p99")
     losses = found.losses
-    table.add_row("entries", *(_number(size.value) for size in losses.in_entries.values()))
+    table.add_row("entries", *(numbers.in_full(size.value) for size in losses.in_entries.values()))
     if found.entry_bytes:
         sizes = (numbers.size(max(1.0, found.entry_bytes * size.value)) for size in losses.in_entries.values())
         table.add_row("bytes", *sizes)
     if losses.in_ledgers:
-        table.add_row("ledgers with a loss", *(_number(size.value) for size in losses.in_ledgers.values()))
+        table.add_row("ledgers with a loss", *(numbers.in_full(size.value) for size in losses.in_ledgers.values()))
     out.print(table)
 
 

@@ -1,0 +1,92 @@
+"""A design's losses joined with its cluster's: what a result frame says of incidents.
+
+Scenarios that follow one entry (its life, an outage while it is stored) are what a cluster's losses are made of, and
+are replaced by them. Those in which a client takes over from another are incidents of their own, beside the cluster's.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from quorisk.analysis.cluster.answer import Answer, Effort, answer, designs, effort_of
+from quorisk.analysis.decision.years import ENDS, FIGURES
+from quorisk.analysis.experiment.cluster import TABLE, Placed
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.say import text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_SCENARIO = "cluster"
+"""What a frame without scenarios calls its only one, which its cluster replaces."""
+
+
+Key = tuple[tuple[str, Any], ...]
+"""A design, as `GridPoint.design`."""
+
+
+def worst_clusters(experiment: Experiment) -> dict[Key, Placed]:
+    """Returns each design on its cluster; where the grid lists several clusters, on the one where P(any loss in a year)
+    is highest. Raises ConfigError if that cannot be told.
+    """
+    effort = effort_of(experiment, 1)
+    found: dict[Key, tuple[float, Placed]] = {}
+    for placed in designs(experiment):
+        mine = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
+        high = answer_of(placed, effort).losses.p_any.high
+        if mine not in found or high > found[mine][0]:
+            found[mine] = high, placed
+    return {design: placed for design, (_, placed) in found.items()}
+
+
+def answer_of(placed: Placed, effort: Effort) -> Answer:
+    """Returns what a design loses on its cluster: asked again for each table, figure and break-even point, it is the
+    same each time, and computed once."""
+    return _answer(placed._replace(varied=()), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _answer(placed: Placed, effort: Effort) -> Answer:
+    return answer(placed, effort)
+
+
+def with_cluster(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
+    """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
+
+    Columns: each of FIGURES with its ends; `incident_p50`, `incident_p99` and `incident_p99_high`, the entries that an
+    incident loses; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`, the cluster if
+    there are several. Raises ConfigError.
+    """
+    if not experiment.clusters:
+        return frame
+    effort = effort_of(experiment, 1)
+    told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment).items()}
+    design_of = {point.point_id: point.design for point in experiment.points}
+    if not set(frame["point_id"]) <= set(design_of):
+        return frame  # merged from other sweeps, whose clusters may be others
+    rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
+    frame = frame.assign(**{name: [row[name] for row in rows] for name in rows[0]})
+    if not experiment.scenarios:
+        return frame.assign(**{SCENARIO: NO_SCENARIO, "per_year": 0.0, "incident": False})
+    return frame.assign(incident=[experiment.scenarios[name].incident for name in frame[SCENARIO]])
+
+
+def is_replaced(experiment: Experiment, scenario: str | None) -> bool:
+    """Whether the losses of a scenario's points are among those of their cluster."""
+    return bool(experiment.clusters) and not (scenario and experiment.scenarios[scenario].incident)
+
+
+def _columns(found: Answer) -> dict[str, Any]:
+    losses = found.losses
+    figures = dict(zip(FIGURES, (losses.p_any, losses.incidents, losses.entries), strict=True))
+    columns = {
+        f"{name}{end}": value for name, figure in figures.items() for end, value in zip(ENDS, figure[:3], strict=True)
+    }
+    sizes = losses.in_entries
+    columns |= {f"incident_{name}": sizes[name].value if sizes else 0.0 for name in ("p50", "p99")}
+    at = {key: value for key, value in found.design.items() if key.startswith(f"{TABLE}.")}
+    columns["incident_p99_high"] = sizes["p99"].high if sizes else 0.0
+    columns["cluster_at"] = text.settings(at, at)
+    causes = {name: cause.share for name, cause in losses.by_cause.items()}
+    columns["cause"] = max(causes, key=lambda name: causes[name], default="")
+    return columns

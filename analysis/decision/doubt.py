@@ -1,0 +1,162 @@
+"""How sure a choice is, by what is known of the rates: designs held to the targets at the same draws of them.
+
+That is another error than the computation's interval, and usually the larger one. The two are never mixed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.designs import Design, ranked
+from quorisk.analysis.rates.allowed import Allowed, Figure
+from quorisk.analysis.rates.allowed import Design as Known
+from quorisk.analysis.statistics.known import Z
+from quorisk.say import numbers
+
+SURE = 0.95
+"""A part of the draws in which a design is the choice that leaves nothing to learn."""
+_WORTH = 0.05
+"""A figure is worth learning if knowing it makes the choice right in so many more of the draws."""
+_BINS = 8
+_MOST_DESIGNS = 40
+_LEAST_DISTANCE = 0.02
+"""Of logarithms: closer to where the choice flips, no count of events decides in a reasonable time."""
+
+
+class Learn(NamedTuple):
+    """The figure that is most worth knowing better."""
+
+    name: str
+    gain: float
+    """In so many more of the draws the choice would be right, if the figure were known."""
+    at: float
+    """The choice flips about there, in times a year or a trial, as `per` says."""
+    events: float
+    """Events to count until that is decided."""
+    exposure: float
+    """The years or trials in which so many are expected."""
+    per: str
+
+
+class Doubt(NamedTuple):
+    """What is known of designs, by their settings."""
+
+    allowed: dict[str, Known]
+    """What each of them loses, by what is known; those whose losses are solved."""
+    choice: dict[str, float]
+    """In which part of the draws each one is the choice, the most often first; of none the settings are empty."""
+    less: dict[str, float]
+    """In which part of them the design that is chosen loses less than each of the others."""
+    learn: Learn | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `json.dumps` takes."""
+        return {
+            "choice": self.choice,
+            "loses_less_than": self.less,
+            "learn": self.learn._asdict() if self.learn else None,
+        }
+
+
+def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs_of: Mapping[str, int]) -> Doubt | None:
+    """Returns how sure the choice among designs is; None if nothing is said of how well figures are known.
+
+    `designs_of` says by point id which of `known.designs` it is.
+    """
+    if known is None:
+        return None
+    mine = {each.settings: known.designs[designs_of[_id(each)]] for each in found if _id(each) in designs_of}
+    solved = {name: each for name, each in mine.items() if each is not None}
+    if not solved:
+        return None
+    now = verdict.chosen(list(found), target)
+    kept = [each for each in found if not each.is_changed][:_MOST_DESIGNS]
+    choices = [_chosen_at(kept, target, solved, i) for i in range(len(known.draws.levels))]
+    often = {name: times / len(choices) for name, times in Counter(choices).most_common()}
+    less = {
+        name: float((solved[now].values < each.values).mean())
+        for name, each in solved.items()
+        if now in solved and name != now
+    }
+    return Doubt(solved, often, less, _learn(known, np.array(choices), often))
+
+
+def _id(design: Design) -> str:
+    return str(design.worst.get("parts", [design.worst])[0]["point_id"])
+
+
+def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:
+    """The design that is chosen at a draw; those of which nothing is known lose what they lose."""
+    there = []
+    for each in found:
+        worst = each.worst
+        if each.settings in solved:
+            value = float(solved[each.settings].values[draw])
+            worst = worst | {"p": value, "low": value, "high": value}
+        there.append(each._replace(points=[worst], worst=worst))
+    return verdict.chosen(ranked(there), target)
+
+
+def _learn(known: Allowed, choices: np.ndarray, often: Mapping[str, float]) -> Learn | None:
+    """What to learn next: the figure whose value tells most often which design is to be chosen."""
+    usual, part = next(iter(often.items()))
+    if part >= SURE:
+        return None
+    gains = {}
+    for place, name in enumerate(known.draws.names):
+        bins = np.minimum((known.draws.levels[:, place] * _BINS).astype(int), _BINS - 1)
+        right = sum(max(Counter(choices[bins == each].tolist()).values(), default=0) for each in range(_BINS))
+        gains[name] = right / len(choices) - part
+    name = max(gains, key=lambda each: gains[each])
+    if gains[name] < _WORTH:
+        return None
+    figure, levels = known.of[name], known.draws.levels[:, known.draws.names.index(name)]
+    return _counted(name, gains[name], figure, _split(levels, choices == usual))
+
+
+def _split(levels: np.ndarray, usual: np.ndarray) -> float:
+    """The level that best parts draws with the usual choice from the others."""
+    order = np.argsort(levels)
+    below = np.concatenate([[0], np.cumsum(usual[order])])
+    right = below + (len(usual) - np.arange(len(usual) + 1)) - (below[-1] - below)  # usual below, others above
+    best = int(np.argmax(np.maximum(right, len(usual) - right)))
+    return float(levels[order[min(best, len(usual) - 1)]])
+
+
+def _counted(name: str, gain: float, figure: Figure, level: float) -> Learn:
+    at = float(figure.known.quantile(level)) / figure.value * figure.often
+    distance = max(abs(math.log(at / figure.often)), _LEAST_DISTANCE)
+    events = (Z / distance) ** 2
+    return Learn(name, gain, at, events, events / figure.often, figure.per)
+
+
+def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
+    """Returns how sure a choice is, in words; `unit` is what designs lose: "losses a year"."""
+    said = []
+    if chosen in found.allowed:
+        mine = found.allowed[chosen]
+        ends = numbers.between(numbers.below(mine.low), numbers.above(mine.high))
+        most = max(mine.shares, key=lambda name: mine.shares[name])
+        said.append(
+            f"What is known of the rates allows it {ends} {unit} (90 % of what they allow). Of what is open, "
+            f"{numbers.share(round(mine.shares[most], 2))} comes of `{most}`."
+        )
+    part = found.choice.get(chosen, 0.0)
+    others = [name or "none" for name in found.choice if name != chosen]
+    if chosen and len(found.allowed) > 1:
+        instead = f", and {others[0]} in {numbers.share(round(found.choice.get(others[0], 0.0), 3))}" if others else ""
+        said.append(f"It is the choice in {numbers.share(round(part, 3))} of what the rates allow{instead}.")
+    if each := found.learn:
+        many = numbers.plain(math.ceil(each.events), 2)
+        where = numbers.plain(each.exposure, 2) + (" trials" if each.per == "trial" else " years of it")
+        if each.per == "unit of time":
+            where = f"{numbers.plain(each.exposure, 2)} units of time"
+        said.append(
+            f"Learn `{each.name}` next: about {many} events ({where} at the rate assumed) would show on which side of "
+            f"{numbers.plain(each.at, 2)} a {each.per} it is, where the choice changes."
+        )
+    return said
