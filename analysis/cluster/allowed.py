@@ -1,4 +1,4 @@
-"""What designs may lose on their clusters by all that is known of the rates: P(any loss in a year) at each draw of them.
+"""What designs may lose on their clusters by what is known of the rates: P(any loss in a year) at each draw of them.
 
 The rate at which anything is lost is close to a product of powers of node loss, outages and what they take. Its powers
 come of solving the cluster again with one figure a little higher or lower; how far off the product is at some draws,
@@ -10,28 +10,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from quorisk.analysis.cluster.answer import Effort, effort_of
-from quorisk.analysis.cluster.joined import answer_of
+from quorisk.analysis.cluster.answer import Effort, by_years_alone, effort_of
+from quorisk.analysis.cluster.certified import Draws, any_loss
+from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import LEVELS, NUM_DRAWS, Allowed, Design, Figure
-from quorisk.analysis.rates.draws import Draws, draw_named
+from quorisk.analysis.rates.draws import Draws as Levels
+from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.rates.power_law import log_variance_shares
 from quorisk.analysis.statistics.known import Known
 
 _STEP = 1.25
 """By how much a figure is scaled, up and down, to find its power."""
-_NUM_CHECKED = 8
+_NUM_CHECKED = 4
+_PRECISION = 0.01
 _SURELY = 1e-9
 """A hazard below which nothing is lost, as far as anybody can tell."""
 
 
 def known(experiment: Experiment, placed: Sequence[Placed], num_draws: int = NUM_DRAWS) -> Allowed | None:
-    """Returns what these designs may lose; None if the file says of no figure of its cluster how well it is known."""
+    """Returns what these designs may lose; None if the file says of no figure of its cluster how well it is known, or
+    if nodes age, so that years have to be drawn.
+    """
     of = _figures(experiment, placed)
-    if not of:
+    if not of or any(by_years_alone(each.cluster) for each in placed):
         return None
-    draws, effort = draw_named(tuple(of), num_draws), effort_of(experiment, 1)
+    draws, effort = draw_named(tuple(of), num_draws), effort_of(experiment, num_cores())
     values = {
         name: figure.known.quantile(draws.levels[:, draws.names.index(name)]) / figure.value
         for name, figure in of.items()
@@ -59,12 +64,13 @@ def _hazard(placed: Placed, effort: Effort, factors: Mapping[str, float]) -> flo
         field = name.removeprefix(f"{TABLE}.")
         value = getattr(cluster, field) * factor
         cluster = cluster._replace(**{field: min(value, 1.0) if field.startswith("p_") else value})
-    p_any = answer_of(placed._replace(cluster=cluster), effort).losses.p_any.value
+    cluster = cluster._replace(thin=placed.thin or ())
+    p_any = any_loss(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=_PRECISION)).value
     return max(-math.log1p(-p_any), _SURELY * _SURELY) if p_any < 1.0 else math.inf
 
 
 def _design(
-    placed: Placed, effort: Effort, of: Mapping[str, Figure], draws: Draws, values: Mapping[str, np.ndarray]
+    placed: Placed, effort: Effort, of: Mapping[str, Figure], draws: Levels, values: Mapping[str, np.ndarray]
 ) -> Design | None:
     here = _hazard(placed, effort, {})
     if not _SURELY * _SURELY < here < math.inf:

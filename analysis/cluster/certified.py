@@ -36,6 +36,7 @@ class Draws(NamedTuple):
     threads: int
     progress: Callable[[int], None] | None = None
     """Called with the number of draws that were made since its last call."""
+    precision: float = PRECISION
 
 
 class Rate(NamedTuple):
@@ -53,10 +54,8 @@ class Rate(NamedTuple):
 def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
     """Returns what a cluster loses."""
     each = (1.0 + confidence) / 2.0  # P(any) needs two intervals
-    incidents = _rate(cluster, INCIDENTS, each, draws, SHARES)
+    incidents, solved, rates = _any_loss(cluster, each, draws)
     entries = _rate(cluster, ENTRIES, confidence, draws, SHARES + 2)
-    solved = _again(cluster, incidents.found, draws, SHARES + 4)
-    rates = _with_first(incidents, solved, each)
     sizes, independent = _sizes(incidents, solved)
     in_entries, in_ledgers = (
         quantiles(sizes.weight[i], sizes.largest[i], independent, confidence) for i in (IN_ENTRIES, IN_LEDGERS)
@@ -73,6 +72,17 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
     )
 
 
+def any_loss(cluster: Cluster, confidence: float, draws: Draws) -> Figure:
+    """Returns P(anything is lost in a year) alone."""
+    return _figure(p_any(_any_loss(cluster, (1.0 + confidence) / 2.0, draws)[-1]))
+
+
+def _any_loss(cluster: Cluster, confidence: float, draws: Draws) -> tuple[Rate, Shares, Rates]:
+    incidents = _rate(cluster, INCIDENTS, confidence, draws, SHARES)
+    solved = _again(cluster, incidents.found, draws, SHARES + 4)
+    return incidents, solved, _with_first(incidents, solved, confidence)
+
+
 def _figure(ends: Sequence[float]) -> Figure:
     value, low, high = ends
     return Figure(float(value), float(low), float(high), METHOD)
@@ -81,7 +91,7 @@ def _figure(ends: Sequence[float]) -> Figure:
 def _rate(cluster: Cluster, what: str, confidence: float, draws: Draws, purpose: int) -> Rate:
     found = strata(cluster, what)
     pilot = draw(cluster, found, what, False, PILOT, draws.seed, purpose, draws.threads, draws.progress)
-    num = _needed(found, pilot)
+    num = _needed(found, pilot, draws.precision)
     sampled = draw(cluster, found, what, False, num, draws.seed, purpose + 1, draws.threads, draws.progress)
     value, low, high, off = found.solved, 0.0, 0.0, found.off
     if num:
@@ -98,13 +108,13 @@ def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
     return part.whole * low, part.whole * high
 
 
-def _needed(found: Strata, pilot: Shares) -> int:
+def _needed(found: Strata, pilot: Shares, precision: float) -> int:
     """How many draws the precision takes, by others."""
     if not pilot.draws:
         return 0
     mean = pilot.sums[SHARE] / pilot.draws
     spread = math.sqrt(max(0.0, pilot.sums[SHARE_SQUARED] / pilot.draws - mean * mean))
-    wanted = PRECISION * (found.solved + pilot.whole * mean)
+    wanted = precision * (found.solved + pilot.whole * mean)
     return int(min(max((3.0 * pilot.whole * spread / wanted) ** 2, LEAST), MOST)) if wanted > 0.0 else MOST
 
 

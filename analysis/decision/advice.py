@@ -35,14 +35,14 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = N
     rows = choose.of(frame, text.ANY_LOSS)
     found, target = designs(rows), rows["target"].iloc[0]
     if not verdict.has_targets(found, target):
-        headline, sentences = _without_target(found)
+        headline, why, sentences = _without_target(found)
     else:
-        headline, sentences = _with_target(found, tail(rows), target)
+        headline, why, sentences = _with_target(found, tail(rows), target)
     if sure:
-        unit = (
-            "P(any loss in a year)" if found[0].is_clustered else "losses a year" if text.is_yearly(rows) else "P(loss)"
-        )
-        sentences += told(sure, verdict.chosen(found, target), unit)
+        in_run = "losses a year" if text.is_yearly(rows) else "P(data loss)"
+        unit = "P(any loss in a year)" if found[0].is_clustered else in_run
+        why += told(sure, verdict.chosen(found, target), unit)
+    sentences = why + sentences
     if without_runs:
         also = ", or of designs that have none in one of the scenarios" if text.is_yearly(rows) else ""
         which = f"{numbers.counted(without_runs, 'configuration')} without any runs yet{also}"
@@ -50,23 +50,24 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = N
     return Recommendation(headline, sentences + _qualified(rows, found), flips.told(rows, found, target))
 
 
-def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str]]:
+def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[str, list[str], list[str]]:
+    """The headline, why, and what else there is to say."""
     by_verdict = {kind: [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)}
     meets, fails, undecided = by_verdict.values()
     goal = _goal(found, target)
-    said = []
+    why, said = list[str](), list[str]()
     picks = verdict.choice(list(found), target)
     if len(found) == 1:
         headline = f"This design {'meets' if meets else 'is not shown to meet'} the {goal}."
-        said.append(f"{_risk(found[0])}.")
-        said.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
+        why.append(f"{_capital(_risk(found[0]))}.")
+        why.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
     elif picks:
         headline = f"Run {picks[0].settings}."
-        said += _why(picks[0], meets, found, goal)
+        why += _why(picks[0], meets, found, goal)
         said += _others(picks, meets, found)
     elif meets:
         headline = f"No design is recommended, though {len(meets)} of {len(found)} meet the {goal}."
-        said.append("Each of them has a mechanism off, a risky setting on, or is of an older version.")
+        why.append("Each of them has a mechanism off, a risky setting on, or is of an older version.")
     else:
         headline = f"No design is shown to meet the {goal}."
     if fails and len(found) > 1:
@@ -78,7 +79,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     if short := [each for each in fails if each.shortfalls() and len(found) > 1]:
         told = "; ".join(f"{each.settings} ({', '.join(each.shortfalls())})" for each in short[:_MOST_NAMED])
         said.append(f"Rejected for another target: {told}.")
-    return headline, said
+    return headline, why, said
 
 
 def _goal(found: Sequence[Design], target: float) -> str:
@@ -130,8 +131,7 @@ def _open(undecided: Sequence[Design], tail: float, target: float) -> str:
 def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: str) -> list[str]:
     """Why a design is the choice: its risk, and what sets it apart from the others that meet the targets."""
     given = f" All designs have {first.worst['given']}." if first.worst.get("given") else ""
-    risk = _risk(first)
-    said = [f"{risk[0].upper()}{risk[1:]}. {_promised(first)}{given}".strip()]
+    said = [f"{_capital(_risk(first))}. {_promised(first)}{given}".strip()]
     many = numbers.counted(len(meets), "design")
     others = [each for each in meets if each is not first and not each.is_changed]
     stored = first.worst.get("stored", 0)
@@ -166,6 +166,10 @@ def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[De
     if first.is_clustered:
         said += _disagreement(first, found)
     return said
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _lowered(said: str) -> str:
@@ -232,7 +236,7 @@ def _survives(what: str) -> str:
     return f"the loss of {what}" if what[:1].isdigit() else what
 
 
-def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
+def _without_target(found: Sequence[Design]) -> tuple[str, list[str], list[str]]:
     best, worst = min(found, key=_reach), max(found, key=_reach)
     headline = "No target was set (run.target), so designs are only ranked."
     unseen = [each for each in found if each.is_clean]
@@ -244,7 +248,7 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str]]:
         said.append(f"The lowest upper end: {_told(best, best.worst)}.")
     if worst.worst["losses"] and len(found) > 1:
         said.append(f"The highest: {_told(worst, worst.worst)}.")
-    return headline, said
+    return headline, [], said
 
 
 def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:

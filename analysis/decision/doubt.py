@@ -19,7 +19,7 @@ from quorisk.say import numbers
 
 SURE = 0.95
 """A part of the draws in which a design is the choice that leaves nothing to learn."""
-_WORTH = 0.05
+_WORTH = 0.03
 """A figure is worth learning if knowing it makes the choice right in so many more of the draws."""
 _BINS = 8
 _MOST_DESIGNS = 40
@@ -142,8 +142,8 @@ def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
         ends = numbers.between(numbers.below(mine.low), numbers.above(mine.high))
         most = max(mine.shares, key=lambda name: mine.shares[name])
         said.append(
-            f"What is known of the rates allows it {ends} {unit} (90 % of what they allow). Of what is open, "
-            f"{numbers.share(round(mine.shares[most], 2))} comes of `{most}`."
+            f"How far off that may be, by what is known of the rates: {unit} {ends} in 90 % of what they allow. "
+            f"`{most}` has {numbers.share(round(mine.shares[most], 2))} of that."
         )
     part = found.choice.get(chosen, 0.0)
     others = [name or "none" for name in found.choice if name != chosen]

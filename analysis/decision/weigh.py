@@ -2,14 +2,16 @@
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.joined import is_replaced, with_cluster
+from quorisk.analysis.cluster.answer import effort_of
+from quorisk.analysis.cluster.joined import answer_of, is_replaced, with_cluster, worst_clusters
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import Estimate, estimate
-from quorisk.analysis.estimate.method import unknown_outcomes
+from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
+from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXACT = "exact"
+OPEN = 0.005
+"""The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
+FEW_RUNS, MOST_TRANSITIONS = 20_000, 1 << 20
+"""Runs that tell outcomes and steps, and how far the likeliest paths are followed, where that may be enough."""
 REPLACED = "its cluster's"
 """The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""
 _REPLACED: dict[str, Any] = {
@@ -50,7 +56,11 @@ class Weigher:
         """On `time.monotonic`'s clock: from then on they do, whatever they are."""
         self.longest_run_s = 0.0
         """Seconds that the runs of a configuration have taken, at the most."""
-        self._known: dict[tuple[str, float], dict[str, Any]] = {}
+        self._solved: dict[str, dict[str, Any]] = {}
+        self._known: dict[tuple[str, float], tuple[float, dict[str, Any]]] = {}
+        """Estimates, each with the width that was enough."""
+        self._enough: dict[str, float] = {}
+        """By point of the last frame, the width of an interval that is enough."""
         self._too_large: set[str] = set()
         """Sizes of chains that did not fit, whatever the rates."""
         self.num_solved = self.num_estimated = 0
@@ -63,21 +73,24 @@ class Weigher:
         """Returns a frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
 
         A configuration whose chain fits the memory is solved: `method` is EXACT, both ends of the interval are `p`, and
-        outcomes, steps and losses are expectations of one run. Others are estimated by the experiment's runs; the
-        intervals of a design's scenarios hold together.
+        outcomes, steps and losses are expectations of one run. Others are estimated, of a design with scenarios only as
+        closely as its losses a year need. The intervals of its scenarios hold together.
         """
-        import pandas as pd
-
-        together, num_points = max(len(experiment.scenarios), 1), len(experiment.points)
-        pace, rows = Pace(num_points), []
+        points = [point for point in experiment.points if not is_replaced(experiment, point.scenario)]
+        pace = Pace(len(points))
         self.say("", pace)
-        for number, point in enumerate(experiment.points, 1):
-            known = _REPLACED
-            if not is_replaced(experiment, point.scenario):
-                known = self._weighed(experiment, point, number, num_points)
-            rows.append(_row(experiment, point) | known | {"together": together})
-            pace.took()
-        return sweeps.described(pd.DataFrame(rows), experiment)
+        found: dict[str, dict[str, Any]] = {}
+        for point in points:
+            if known := self._exactly(_alone(experiment, point)):
+                found[point.point_id] = known
+                pace.took()
+        self._enough = _enough(experiment, found)
+        for point in points:
+            if point.point_id not in found:
+                number, width = len(found) + 1, self._enough.get(point.point_id, 0.0)
+                found[point.point_id] = self._weighed(experiment, point, number, len(points), width)
+                pace.took()
+        return _described(experiment, found)
 
     def renewed(
         self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]
@@ -94,42 +107,114 @@ class Weigher:
             point, now = there[row["point_id"]], {}
             if row["point_id"] in point_ids and not is_replaced(other, point.scenario):
                 number += 1
-                now = self._weighed(other, point, number, len(point_ids))
+                enough = self._enough.get(row["point_id"], 0.0)
+                now = self._weighed(other, point, number, len(point_ids), enough)
             if point.scenario is not None:
                 now = now | {"per_year": other.scenarios[point.scenario].per_year}
             records.append(row | now)
         return with_cluster(pd.DataFrame(records), other)
 
-    def _weighed(self, experiment: Experiment, point: GridPoint, number: int, num_points: int) -> dict[str, Any]:
-        level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))
+    def _weighed(
+        self, experiment: Experiment, point: GridPoint, number: int, num_points: int, enough: float = 0.0
+    ) -> dict[str, Any]:
+        """A configuration's numbers; an interval that is as narrow as `enough` will do."""
         if self._tell:
             left = self._pace.told(self.deadline - time.monotonic())
             self._tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
-        key = point.point_id, level
-        if key not in self._known:
-            if time.monotonic() > self.deadline:
+        alone = _alone(experiment, point)
+        if known := self._exactly(alone):
+            return known
+        key = point.point_id, alone.run.confidence
+        if key not in self._known or self._known[key][0] > enough > 0.0:
+            self._in_time()
+            if not self.may_run:
                 raise OutOfTime
-            run = experiment.run._replace(confidence=level)
-            self._known[key] = self._weigh(experiment._replace(points=(point,), run=run))
-        return self._known[key]
+            start = time.perf_counter()
+            self._known[key] = enough, self._closely(alone, enough)
+            self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
+            self.num_estimated += 1
+        return self._known[key][1]
 
-    def _weigh(self, alone: Experiment) -> dict[str, Any]:
-        point = alone.points[0].point
-        sizes = repr(point.values)
-        if rare.applies(point, alone.run) and sizes not in self._too_large:
-            try:
-                found = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
-                self.num_solved += 1
-                return found
-            except ConfigError:
-                self._too_large.add(sizes)
-        if not self.may_run:
+    def _in_time(self) -> None:
+        if time.monotonic() > self.deadline:
             raise OutOfTime
-        start = time.perf_counter()
-        found = _estimated(estimate(alone, self._threads), unknown_outcomes(alone.run))
-        self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
-        self.num_estimated += 1
-        return found
+
+    def _exactly(self, alone: Experiment) -> dict[str, Any] | None:
+        """What a configuration's chain says; None if it does not fit."""
+        point = alone.points[0]
+        if point.point_id in self._solved:
+            return self._solved[point.point_id]
+        sizes = repr(point.point.values)
+        if not rare.applies(point.point, alone.run) or sizes in self._too_large:
+            return None
+        self._in_time()
+        try:
+            self._solved[point.point_id] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
+        except ConfigError:
+            self._too_large.add(sizes)
+            return None
+        self.num_solved += 1
+        return self._solved[point.point_id]
+
+    def _closely(self, alone: Experiment, enough: float) -> dict[str, Any]:
+        """An estimate: first by what takes little time, if some width is enough."""
+        if enough:
+            if found := self._bracketed(alone, enough):
+                return found
+            if alone.run.runs > PILOT_RUNS:
+                found = self._estimate(alone._replace(run=alone.run._replace(runs=PILOT_RUNS)))
+                if found["high"] - found["low"] <= enough:
+                    return found
+        return self._estimate(alone)
+
+    def _estimate(self, alone: Experiment) -> dict[str, Any]:
+        return _estimated(estimate(alone, self._threads), unknown_outcomes(alone.run))
+
+    def _bracketed(self, alone: Experiment, enough: float) -> dict[str, Any] | None:
+        """What the likeliest paths say, if that is enough; few runs tell outcomes and steps. Else None."""
+        point, run = alone.points[0].point, alone.run
+        if not enough or not rare.applies(point, run):
+            return None
+        found = rare.solve(alone.model, point, self._memory_bytes, MOST_TRANSITIONS, enough=enough)
+        if found is None or found[1].leaves > enough:
+            return None
+        lost, leaves = found[1].lost, found[1].leaves
+        counted = alone._replace(run=run._replace(method="count", runs=min(run.runs, FEW_RUNS)))
+        row = self._estimate(counted)
+        ends = {"p": lost + leaves / 2, "low": lost, "high": lost + leaves}
+        return row | ends | {"losses": lost * row["runs"], "hidden": 0, "method": rare.CERTIFIED}
+
+
+def _alone(experiment: Experiment, point: GridPoint) -> Experiment:
+    """The experiment of one configuration, whose interval holds together with those of its design's other scenarios."""
+    level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))
+    return experiment._replace(points=(point,), run=experiment.run._replace(confidence=level))
+
+
+def _enough(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """By point, the width of an interval that leaves little open of what its design loses in a year."""
+    if not experiment.scenarios:
+        return {}
+    clusters = worst_clusters(experiment) if experiment.clusters else {}
+    widths = {}
+    for design, points in by_design(experiment).items():
+        per_year = {point.point_id: experiment.scenarios[str(point.scenario)].per_year for point in points}
+        losses = math.fsum(per_year[name] * found[name]["p"] for name in per_year if name in found)
+        if design in clusters:
+            losses += answer_of(clusters[design], effort_of(experiment, 1)).losses.p_any.value
+        widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
+    return widths
+
+
+def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> "pd.DataFrame":
+    import pandas as pd
+
+    together = max(len(experiment.scenarios), 1)
+    rows = [
+        _row(experiment, point) | found.get(point.point_id, _REPLACED) | {"together": together}
+        for point in experiment.points
+    ]
+    return sweeps.described(pd.DataFrame(rows), experiment)
 
 
 def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:

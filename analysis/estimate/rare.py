@@ -151,8 +151,10 @@ def solve(
     most: int,
     progress: Callable[[int, int], None] | None = None,
     certain: float = CERTAIN,
+    enough: float = 0.0,
 ) -> tuple[Head, Solved] | None:
-    """Returns the head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L.
+    """Returns the head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L, or
+    at most `enough`.
 
     None if not even the likeliest paths can be solved: runs move to and fro among too many states.
     """
@@ -166,7 +168,7 @@ def solve(
             break
         best = solved
         is_small = head.transitions < SMALL and solved.leaves > PRECISION * solved.lost
-        if head.is_full or (solved.leaves <= certain * solved.lost and not is_small):
+        if head.is_full or (solved.leaves <= max(certain * solved.lost, enough) and not is_small):
             return head, solved
     if best is None:
         return None

@@ -15,8 +15,8 @@ from quorisk.say import numbers, text
 
 MOST_LINES = 40
 DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
-_PROMISED = ("interval", "copies", "survives", "p99, ms", "stores")
-_NEEDED = ("stores", "interval", "copies", "survives", "p99, ms")
+_PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", "p99, ms", "stores")
+_NEEDED = ("stores", "interval", "entries a year", "copies", "survives", "p99, ms")
 """Headings of columns that may be left out: in their order, and the least needed first."""
 _NARROWEST = 14
 """Characters of a line that designs have at least, if they are as long."""
@@ -25,7 +25,10 @@ _NARROWEST = 14
 def recommend(advice: Advice, experiment: Experiment) -> None:
     """Prints the designs by rank, what to choose and why, and what would change that."""
     out = console()
-    columns = _columns(advice, "losses a year" if experiment.scenarios else "P(data loss)")
+    out.print(advice.words.headline, style="bold", soft_wrap=True)
+    for sentence in advice.words.sentences:
+        out.print(f"- {sentence}", soft_wrap=True, markup=False)
+    columns = _columns(advice, _losses_heading(advice, experiment))
     left_out, widths = _fitting(columns, out.width)
     table = Table()
     for heading in columns:
@@ -38,9 +41,6 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
         out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
     if len(advice.designs) > MOST_LINES:
         out.print(f"{len(advice.designs) - MOST_LINES:,} more with --json")
-    out.print(advice.words.headline, style="bold", soft_wrap=True)
-    for sentence in advice.words.sentences:
-        out.print(f"- {sentence}", soft_wrap=True, markup=False)
     for sentence in advice.words.flips:
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
     for sentence in advice.search.told():
@@ -51,6 +51,12 @@ def recommend(advice: Advice, experiment: Experiment) -> None:
         words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
         out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)
     out.print("Not modelled:", *advice.scope.limits, *advice.scope.latency, style="dim", soft_wrap=True, markup=False)
+
+
+def _losses_heading(advice: Advice, experiment: Experiment) -> str:
+    if advice.designs[0].is_clustered:
+        return "P(any loss) a year"
+    return "losses a year" if experiment.scenarios else "P(data loss)"
 
 
 def _columns(advice: Advice, losses: str) -> dict[str, list[str]]:
@@ -64,6 +70,8 @@ def _columns(advice: Advice, losses: str) -> dict[str, list[str]]:
             DESIGN: design.settings,
             losses: _losses(design),
             "interval": interval,
+            "an incident": numbers.in_full(worst["incident_p50"]) if design.is_clustered else "",
+            "entries a year": numbers.plain(worst["entries"]) if design.is_clustered else "",
             "copies": f"{worst['copies']} of {worst['stored']}" if "copies" in worst else "",
             "stores": numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else "",
             "survives": worst.get("survives", ""),
