@@ -24,10 +24,11 @@ _TOLD = (
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
 _PROMISED: Mapping[str, tuple[str, str]] = {
     "copies": ("copy when acknowledged", "copies when acknowledged"),
-    "nodes": ("lost node", "lost nodes"),
-    "zones": ("lost zone", "lost zones"),
+    "nodes": ("node", "nodes"),
+    "zones": ("zone", "zones"),
 }
 """What designs promise and may be held to, in words: of one, and of several."""
+_LOST = ("nodes", "zones")
 _SIZES = ("model.bookies",)
 _SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
@@ -101,8 +102,8 @@ class Design(NamedTuple):
                 said.append(f"at most {numbers.short(most)} entries lost at once in 99 of 100 incidents")
         for promised, (one, more) in _PROMISED.items():
             if least := at.get(f"wants_{promised}", 0):
-                verb = "survives" if promised in ("nodes", "zones") else "at least"
-                said.append(f"{verb} {numbers.counted(least, one, more)}")
+                count = numbers.counted(least, one, more)
+                said.append(f"survives the loss of {count}" if promised in _LOST else f"at least {count}")
         return said
 
     def shortfalls(self) -> list[str]:
@@ -117,8 +118,9 @@ class Design(NamedTuple):
                 said.append(f"{numbers.plain(at['incident_p99'])} entries lost at once in one of 100 incidents")
         for promised, (one, more) in _PROMISED.items():
             if at.get(promised, 0) < at.get(f"wants_{promised}", 0):
-                count = numbers.counted(at.get(promised, 0), one, more)
-                said.append(f"survives {count}" if promised in ("nodes", "zones") else count)
+                has = at.get(promised, 0)
+                count = numbers.counted(has, one, more) if has else f"no {one}"
+                said.append(f"survives the loss of {count}" if promised in _LOST else count)
         return said
 
     def verdict(self, target: float) -> str:

@@ -204,9 +204,10 @@ def test_decades_are_ten_at_the_most():
 def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     given = frame([0, 0, 30, 30, 9, 9], model__keys=[1, 2, 3], **FAULTS)
     headline, said, _ = recommend(given.assign(target=0.01))
-    assert headline == "1 of 3 designs meets the target: a probability of data loss of at most 0.01 a run."
-    assert said[:2] == ["These meet it: keys 1.", "Choose: keys 1; P(data loss) < 0.00369, none seen."]
-    assert said[2].startswith("These do not: keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
+    assert headline == "Run keys 1."
+    goal = "target: a probability of data loss of at most 0.01 a run"
+    assert said[:2] == ["P(data loss) < 0.00369, none seen.", f"No other of the 3 designs meets the {goal}."]
+    assert said[2].startswith("Not met by keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
     assert said[3].startswith("Undecided at this precision: keys 3; about ")
     assert any("about 0.3 of 6 intervals may miss" in each for each in said)
     assert any("judged by its worst faults" in each for each in said)
@@ -232,8 +233,9 @@ def chosen(given):
 
 def test_no_design_is_chosen_for_fewer_copies_because_nothing_was_lost():
     assert chosen(designs_of([0, 0, 0, 0])) == ["WQ 3 AQ 3"]
-    _, said, _ = recommend(designs_of([0, 0, 0, 0]))
-    assert said[1].startswith("Choose: design WQ 3 AQ 3; 3 of 3 copies on disk when acknowledged; survives 2 bookies")
+    headline, said, _ = recommend(designs_of([0, 0, 0, 0]))
+    assert headline == "Run design WQ 3 AQ 3."
+    assert "3 of 3 copies on disk when acknowledged; survives the loss of 2 bookies" in said[0]
     assert any("no reason to have fewer copies" in each and "WQ 2 AQ 1" in each for each in said)
     # where losses were seen and are few enough, the number speaks: what stores least comes first, then the safest
     assert chosen(designs_of([5, 2, 1, 0], target=0.02)) == ["WQ 2 AQ 2", "WQ 2 AQ 1", "WQ 3 AQ 3", "WQ 3 AQ 2"]
@@ -243,9 +245,8 @@ def test_no_design_is_chosen_for_fewer_copies_because_nothing_was_lost():
 def test_no_design_is_chosen_that_has_a_mechanism_off():
     assert chosen(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05)) == ["WQ 2 AQ 2", "WQ 2 AQ 1"]
     headline, said, _ = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
-    assert headline.startswith("2 of 4 designs meet")
-    why = "each of them has a mechanism off, a risky setting on, or is of an older version"
-    assert said[1] == f"None is recommended: {why}."
+    assert headline.startswith("No design is recommended, though 2 of 4 meet the target")
+    assert said[0] == "Each of them has a mechanism off, a risky setting on, or is of an older version."
     _, said, _ = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
     assert any(each.startswith("design WQ 3 AQ 3; design WQ 3 AQ 2: not recommended") for each in said)
 
@@ -302,22 +303,22 @@ def test_hidden_runs_are_told_of():
 
 def test_a_single_design_reads_well():
     headline, said, _ = recommend(frame([0]).assign(target=0.01))
-    assert headline.startswith("The one design meets the target")
-    assert said == ["Under its worst faults: the one design: < 0.00369."]
+    assert headline.startswith("This design meets the target")
+    assert said == ["P(data loss) < 0.00369, none seen.", "Under its worst faults: the one design: < 0.00369."]
     assert recommend(frame([30]).assign(target=math.inf)).sentences == [
         "The lowest upper end: the one design: 0.0300, interval 0.0203 to 0.0426."
     ]
     headline, said, _ = recommend(frame([0]).assign(target=1e-6))
-    assert headline.startswith("No design is shown to meet the target")
-    assert said[1].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
+    assert headline.startswith("This design is not shown to meet the target")
+    assert said[2].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
 
 
 def test_where_all_runs_may_hide_a_loss_nothing_is_known():
     for unfinished, horizon in ((RUNS, 0), (0, RUNS)):
         given = frame_of(table([0], unfinished, horizon), 0.95, at_any_time=True)
         _, said, _ = recommend(given.assign(target=0.5))
-        assert said[0] == "Under its worst faults: the one design: at most 1."
-        assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
+        assert said[1] == "Under its worst faults: the one design: at most 1."
+        assert said[2].endswith("an estimate is at the target, or runs that ended early hide it.")
         assert (
             recommend(given.assign(target=math.inf))
             .sentences[0]
@@ -359,8 +360,9 @@ def test_a_design_s_year_is_the_sum_of_its_scenarios():
 
 def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
     headline, said, _ = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
-    assert headline == "1 of 2 designs meets the target: at most 10 losses a year."
-    assert said[1].startswith("Choose: design 0; 0.00600 losses a year")
+    assert headline == "Run design 0."
+    assert said[0] == "0.00600 losses a year."
+    assert said[1] == "No other of the 2 designs meets the target: at most 10 losses a year."
     assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]
     assert not any("probability" in each for each in said)
 
@@ -371,11 +373,11 @@ def test_the_headline_names_all_targets_that_designs_are_held_to():
     rows = rows.assign(**{f"write_p99_{end}ms": np.where(fast, 5.0, 30.0) for end in ("", "low_", "high_")})
     rows = rows.assign(wants_write_p99_ms=20.0, nodes=1, wants_nodes=1, zones=0, wants_zones=0)
     headline, said, _ = recommend(rows)
-    goals = "at most 10 losses a year, p99 of a write at most 20 ms, at least 1 lost node survived"
-    assert headline == f"1 of 2 designs meets the targets: {goals}."
-    assert said[0] == "These meet them: design 0."
+    goals = "at most 10 losses a year, p99 of a write at most 20 ms, survives the loss of 1 node"
+    assert headline == "Run design 0."
+    assert said[1] == f"No other of the 2 designs meets the targets: {goals}."
     html = " ".join(report(rows, [], Provenance("", "", [])).split())
-    assert "Losses a year, together with the other targets: p99 of a write at most 20 ms, at least 1 lost" in html
+    assert "Losses a year, together with the other targets: p99 of a write at most 20 ms, survives the loss" in html
 
 
 def test_what_is_wanted_beside_losses_decides_too():
