@@ -6,15 +6,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorisk.analysis.decision.designs import Design, place
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.years import ENDS, SUMMED
 from quorisk.say import numbers
 
 _PART = ("per_year", "p", "low", "high", "losses")
 
 
-def data(found: Sequence[Design]) -> str:
-    """Returns the designs as JSON, in the order of their rows."""
+_MOST_FIGURES = 4
+"""Of rates that can be dragged: those that decide most."""
+
+
+def data(found: Sequence[Design], sure: Doubt | None = None) -> str:
+    """Returns the designs as JSON, in the order of their rows; `sure` says how they depend on rates."""
     places = {design.settings: number for number, design in enumerate(sorted(found, key=place))}
-    return json.dumps([_design(design, places[design.settings]) for design in found], allow_nan=False)
+    return json.dumps([_design(design, places[design.settings], sure) for design in found], allow_nan=False)
+
+
+def figures(found: Sequence[Design], sure: Doubt | None) -> list[str]:
+    """Returns the names of the figures that can be dragged: those on which the losses of all designs are known to
+    depend, and which decide most."""
+    if sure is None or not all(design.settings in sure.allowed for design in found):
+        return []
+    powers = [sure.allowed[design.settings] for design in found]
+    names = dict.fromkeys(name for each in powers for name, share in each.shares.items() if share > 0.01)
+    ranked = sorted(names, key=lambda name: -max(each.shares.get(name, 0.0) for each in powers))
+    return ranked[:_MOST_FIGURES]
 
 
 def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
@@ -25,7 +42,7 @@ def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
     result: dict[str, Any] = {"low": low, "high": high, "target": math.log10(target) if asked else high}
     result["said"] = numbers.number(target) if asked else "any"
     worst = found[0].worst
-    result["scenarios"] = [part["run.scenario"] for part in worst.get("parts", [])]
+    result["scenarios"] = [part["run.scenario"] for part in worst.get("parts", []) if part.get("incident", True)]
     if "write_p99_high_ms" in worst:
         times = [time for each in found if math.isfinite(time := each.worst["write_p99_high_ms"])] or [1.0]
         wanted = worst.get("wants_write_p99_ms", math.inf)
@@ -37,7 +54,7 @@ def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
     return result
 
 
-def _design(design: Design, number: int) -> dict[str, Any]:
+def _design(design: Design, number: int, sure: Doubt | None) -> dict[str, Any]:
     worst = design.worst
     p99_ms = worst.get("write_p99_high_ms", 0.0)
     return {
@@ -50,9 +67,19 @@ def _design(design: Design, number: int) -> dict[str, Any]:
         "p99_high": float(p99_ms) if math.isfinite(p99_ms) else 1e300,
         "cost": min(design.cost("messages") or design.cost("steps"), 1e300),
         "wants": bool(worst.get("wants_nodes", 0) or worst.get("wants_zones", 0)),
-        "short": any(worst.get(each, 0) < worst.get(f"wants_{each}", 0) for each in ("nodes", "zones")),
-        "cases": [[_part(row) for row in point.get("parts", [point])] for point in design.points],
+        "short": design.falls_short("nodes", "zones", "entries"),
+        "powers": sure.allowed[design.settings].powers if sure and design.settings in sure.allowed else {},
+        "cases": [_case(point) for point in design.points],
     }
+
+
+def _case(point: dict[str, Any]) -> dict[str, Any]:
+    """A case's parts and, where designs are told on their clusters, P(any loss in a year) without these."""
+    parts = [row for row in point.get("parts", [point]) if row.get("incident", True)]
+    cluster = (
+        {name: point[f"any_loss{end}"] for name, end in zip(SUMMED, ENDS, strict=True)} if "any_loss" in point else None
+    )
+    return {"parts": [_part(row) for row in parts], "cluster": cluster}
 
 
 def _part(row: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from markupsafe import Markup
 from quorisk.analysis.decision import judging, verdict
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import UNDECIDED
 from quorisk.plots import interactive, tables
 from quorisk.say import choose, numbers, text
+from quorisk.say.quantities import YEAR_S, say_time
 from quorisk.say.scope import Scope
 
 MOST_LINES, MOST_DESIGNS = 200, 50
@@ -87,8 +89,9 @@ def report(
     provenance: Provenance,
     counterexample: Counterexample | None = None,
     without_runs: int = 0,
+    sure: Doubt | None = None,
 ) -> str:
-    """Returns the report of a result frame as HTML.
+    """Returns the report of a result frame as HTML; `sure` says how far rates leave the choice open.
 
     `without_runs` is as in `recommend`. Pictures are shown as images, in which browsers run nothing and load nothing.
     """
@@ -107,12 +110,12 @@ def report(
         script=Markup(script),
         number=numbers.number,
         short=numbers.short,
-        recommendation=recommend(frame, without_runs),
+        recommendation=recommend(frame, without_runs, sure),
         **_pictures(pictures),
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
         scope=provenance.scope,
-        **_designs(frame),
+        **_designs(frame, sure),
         **_results(frame),
     )
 
@@ -134,16 +137,20 @@ def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
     }
 
 
-def _designs(frame: pd.DataFrame) -> dict[str, Any]:
+def _designs(frame: pd.DataFrame, sure: Doubt | None) -> dict[str, Any]:
     """What the template says of designs and targets."""
     rows = choose.of(frame, text.ANY_LOSS)
     target = float(rows["target"].iloc[0])
     found, tail = designs(rows), judging.tail(rows)
     shown = found[:MOST_DESIGNS]
     return {
-        "data": interactive.data(shown),
+        "data": interactive.data(shown, sure),
         "controls": interactive.controls(shown, target),
+        "figures": interactive.figures(shown, sure),
         "yearly": text.is_yearly(rows),
+        "clustered": found[0].is_clustered,
+        "measure": _measure(found[0]),
+        "allowed": sure is not None and any(each.settings in sure.allowed for each in shown),
         "some_latency": "write_p99_ms" in rows,
         "some_bytes": "stored_bytes" in rows,
         "target": numbers.short(target) if target < math.inf else "",
@@ -154,7 +161,7 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
         "some_faults": any(design.worst["at"] for design in found),
         "some_stuck": any(design.p_stuck() for design in found),
         "promised": "copies" in rows,
-        "designs": [_design(design, tail, target) for design in shown],
+        "designs": [_design(design, tail, target, sure) for design in shown],
         "decades": [
             {
                 "target": numbers.short(decade.target),
@@ -168,7 +175,32 @@ def _designs(frame: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
+def _measure(design: Design) -> str:
+    """What designs are ranked by."""
+    if design.is_clustered:
+        return "P(any loss) a year"
+    return "losses a year" if "parts" in design.worst else "P(data loss)"
+
+
+def _incident(design: Design) -> dict[str, str]:
+    """How much its cluster loses at once, and in a year."""
+    worst = design.worst
+    if not design.is_clustered:
+        return {}
+    size, most = (numbers.in_full(worst[f"incident_{name}"]) for name in ("p50", "p99"))
+    between = say_time(YEAR_S / worst["incidents"]) if worst["incidents"] else "never"
+    return {"size": size, "most": most, "between": between, "entries": numbers.plain(worst["entries"])}
+
+
+def _allowed(design: Design, sure: Doubt | None) -> str:
+    """What the rates allow of its losses."""
+    if sure is None or design.settings not in sure.allowed:
+        return ""
+    found = sure.allowed[design.settings]
+    return numbers.between(numbers.below(found.low), numbers.above(found.high))
+
+
+def _design(design: Design, tail: float, target: float, sure: Doubt | None) -> dict[str, Any]:
     said = design.verdict(target)
     runs = design.runs_to_settle(tail, target) if said == UNDECIDED else 0.0
     point = design.telling(target)
@@ -186,6 +218,8 @@ def _design(design: Design, tail: float, target: float) -> dict[str, Any]:
         "p": estimate(point),
         "interval": numbers.interval(point),
         "high": point["high"],
+        "allowed": _allowed(design, sure),
+        "incident": _incident(design),
         "at": point["at"],
         "runs": "" if runs == 0 else f"about {numbers.number(runs)}" if runs < math.inf else "not by runs alone",
         "runs_sort": "Infinity" if runs == math.inf else runs,

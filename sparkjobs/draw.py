@@ -10,6 +10,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.recommend import doubted
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.results import sweeps
@@ -18,7 +21,7 @@ from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
-from quorisk.say import text
+from quorisk.say import choose, text
 from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
 
@@ -62,9 +65,18 @@ def draw(
     provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment), name)
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(sweep.frame["point_id"]))
-    html = report(sweep.frame, pictures, provenance, shown, without_runs)
+    html = report(sweep.frame, pictures, provenance, shown, without_runs, _sure(sweep.frame, experiments))
     files.write(out / folder.REPORT, html.encode())
     return sweep.frame
+
+
+def _sure(frame: pd.DataFrame, experiments: Sequence[Experiment]) -> Doubt | None:
+    """How sure the choice is, by what is known of the rates; results that were merged have no one list of these."""
+    if len(experiments) > 1:
+        return None
+    rows = choose.of(frame, text.ANY_LOSS)
+    found = designs(rows)
+    return doubted(experiments[0], rows, found, float(rows["target"].iloc[0]))
 
 
 def _name(out: Path, experiment: Experiment, command: str | None) -> str:

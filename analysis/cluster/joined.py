@@ -79,7 +79,7 @@ def is_replaced(experiment: Experiment, scenario: str | None) -> bool:
 def _columns(found: Answer) -> dict[str, Any]:
     losses = found.losses
     figures = dict(zip(FIGURES, (losses.p_any, losses.incidents, losses.entries), strict=True))
-    columns = {
+    columns: dict[str, Any] = {
         f"{name}{end}": value for name, figure in figures.items() for end, value in zip(ENDS, figure[:3], strict=True)
     }
     sizes = losses.in_entries

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -108,20 +108,26 @@ class Design(NamedTuple):
 
     def shortfalls(self) -> list[str]:
         """Returns where its promises fall short of what designs are held to, whatever the runs say."""
-        at, said = self.worst, []
+        return [said for _, said in self._short()]
+
+    def falls_short(self, *of: str) -> bool:
+        """Whether one of these falls short: "p99", "copies", "nodes", "zones", or what is lost of "entries"."""
+        return any(what in of for what, _ in self._short())
+
+    def _short(self) -> Iterator[tuple[str, str]]:
+        at = self.worst
         if at.get("write_p99_high_ms", 0.0) > at.get("wants_write_p99_ms", math.inf):
-            said.append(f"p99 of a write {numbers.number(at['write_p99_ms'])} ms")
+            yield "p99", f"p99 of a write {numbers.number(at['write_p99_ms'])} ms"
         if self.is_clustered:
             if at["entries_high"] > at.get("wants_losses_per_year", math.inf):
-                said.append(f"{numbers.plain(at['entries'])} entries lost a year")
+                yield "entries", f"{numbers.plain(at['entries'])} entries lost a year"
             if at["incident_p99_high"] > at.get("wants_incident_entries_p99", math.inf):
-                said.append(f"{numbers.plain(at['incident_p99'])} entries lost at once in one of 100 incidents")
+                yield "entries", f"{numbers.plain(at['incident_p99'])} entries lost at once in one of 100 incidents"
         for promised, (one, more) in _PROMISED.items():
             if at.get(promised, 0) < at.get(f"wants_{promised}", 0):
                 has = at.get(promised, 0)
                 count = numbers.counted(has, one, more) if has else f"no {one}"
-                said.append(f"survives the loss of {count}" if promised in _LOST else count)
-        return said
+                yield promised, f"survives the loss of {count}" if promised in _LOST else count
 
     def verdict(self, target: float) -> str:
         """Whether all that is wanted of it is met, losses under all faults; not, if it surely is not under any."""

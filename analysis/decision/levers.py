@@ -166,7 +166,7 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
 
         def other_cluster(placed: Placed) -> Placed:
             value = lever.scaled(getattr(placed.cluster, name), factor)
-            return placed._replace(cluster=placed.cluster._replace(**{name: value}))
+            return placed._replace(cluster=placed.cluster._replace(**{name: value}))  # type: ignore[arg-type]
 
         return experiment._replace(clusters=tuple(map(other_cluster, experiment.clusters)))
     if key == PER_YEAR:

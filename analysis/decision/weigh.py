@@ -196,7 +196,7 @@ def _enough(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> d
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
-    widths = {}
+    widths: dict[str, float] = {}
     for design, points in by_design(experiment).items():
         per_year = {point.point_id: experiment.scenarios[str(point.scenario)].per_year for point in points}
         losses = math.fsum(per_year[name] * found[name]["p"] for name in per_year if name in found)
@@ -211,7 +211,7 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
 
     together = max(len(experiment.scenarios), 1)
     rows = [
-        _row(experiment, point) | found.get(point.point_id, _REPLACED) | {"together": together}
+        {**_row(experiment, point), **found.get(point.point_id, _REPLACED), "together": together}
         for point in experiment.points
     ]
     return sweeps.described(pd.DataFrame(rows), experiment)

@@ -261,7 +261,7 @@ def _combinations(
         overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
         here = {**values, **overlaid, **varied}
         here |= {name: here[other] for name, other in following.items() if here[name] is None}
-        if all(condition.holds(here) for condition in read.where):
+        if all(any(each.holds(here) for each in either) for either in read.where):
             yield varied, here
 
 

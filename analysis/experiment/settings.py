@@ -25,7 +25,7 @@ class Settings(NamedTuple):
 
     values: dict[str, Any]
     grid: dict[str, list[Any]]
-    where: list[where.Condition]
+    where: list[where.Alternatives]
     scenarios: dict[str, dict[str, Any]]
     """By name what is overlaid, and what `Scenario` has besides."""
     known: dict[str, Known]
@@ -250,7 +250,12 @@ def time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:
         for name, value in overlaid.items()
         if name in keys and keys[name].timed
     ]
-    given += [("grid.where", each.value) for each in settings.where if each.right is None and keys[each.left].timed]
+    given += [
+        ("grid.where", each.value)
+        for either in settings.where
+        for each in either
+        if each.right is None and keys[each.left].timed
+    ]
     with_unit = next((name for name, value in given if isinstance(value, Fraction)), None)
     for name, value in given:
         if with_unit and not isinstance(value, Fraction) and value not in (0, math.inf):
@@ -264,7 +269,7 @@ def as_floats(settings: Settings) -> Settings:
     return Settings(
         {name: _as_float(value) for name, value in settings.values.items()},
         {name: [_as_float(value) for value in values] for name, values in settings.grid.items()},
-        [condition._replace(value=_as_float(condition.value)) for condition in settings.where],
+        [tuple(each._replace(value=_as_float(each.value)) for each in either) for either in settings.where],
         {
             scenario: {name: _as_float(value) for name, value in overlaid.items()}
             for scenario, overlaid in settings.scenarios.items()

@@ -1,6 +1,6 @@
 """Conditions on grid points: `ack_quorum <= write_quorum`, `bookies == write_quorum + 1`.
 
-A tiny grammar, NAME OP (NAME | NAME + INTEGER | NAME - INTEGER | literal); never `eval`.
+A tiny grammar, NAME OP (NAME | NAME + INTEGER | NAME - INTEGER | literal), several of them with "or"; never `eval`.
 """
 
 import operator
@@ -43,13 +43,18 @@ class Condition(NamedTuple):
         return _OPERATORS[self.operator](values[self.left], right)
 
 
-def parse(text: object, keys: Mapping[str, Key]) -> Condition:
-    """Returns the condition that `text` spells. Raises ConfigError."""
-    match = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
-    if not match:
+Alternatives = tuple[Condition, ...]
+"""Of which one has to hold."""
+
+
+def parse(text: object, keys: Mapping[str, Key]) -> Alternatives:
+    """Returns the conditions that `text` spells, of which one has to hold. Raises ConfigError."""
+    parts = text.split(" or ") if isinstance(text, str) else []
+    found = [match for match in map(_GRAMMAR.fullmatch, parts) if match]
+    if not parts or len(found) < len(parts):
         raise ConfigError(f'grid.where = {show(text)}: conditions look like "ack_quorum <= write_quorum"')
     try:
-        return _condition(match[1], match[2], match[3], keys)
+        return tuple(_condition(match[1], match[2], match[3], keys) for match in found)
     except ConfigError as error:
         raise ConfigError(f"grid.where = {show(text)}: {error}") from None
 

@@ -37,12 +37,20 @@ if (designsTable && controls) {
     copies: limit("copies") ?? 0,
     off: new Set([...controls.querySelectorAll("input[type=checkbox]")].filter((box) => !box.checked).map((box) => box.value)),
   });
+  // What other rates make of a design's losses, by its elasticities.
+  const scaled = (design) =>
+    [...controls.querySelectorAll("input[data-figure]")].reduce(
+      (factor, slider) => factor * 10 ** (slider.value * (design.powers[slider.dataset.figure] ?? 0)), 1);
   // What a design comes to without the scenarios that are off, under its worst faults.
   const weigh = (design, want) => {
-    const cases = design.cases.map((parts) => {
+    const times = scaled(design);
+    const cases = design.cases.map(({ parts, cluster }) => {
       const on = parts.filter((part) => !want.off.has(part.scenario));
       const sum = (name) => on.reduce((total, part) => total + part.per_year * part[name], 0);
-      return { p: sum("p"), low: sum("low"), high: sum("high"), losses: on.reduce((total, part) => total + part.losses, 0) };
+      const whole = (name) =>
+        cluster ? -Math.expm1(times * Math.log1p(-Math.min(cluster[name], 1 - 1e-16)) - sum(name)) : times * sum(name);
+      const losses = on.reduce((total, part) => total + part.losses, 0) + (cluster && cluster.p > 0 ? 1 : 0);
+      return { p: whole("p"), low: whole("low"), high: whole("high"), losses };
     });
     const worst = cases.reduce((most, each) => (each.high > most.high ? each : most));
     const clean = cases.every((each) => !each.losses) && cases.some((each) => each.high > 0);
@@ -75,6 +83,15 @@ if (designsTable && controls) {
   };
   const show = () => {
     const want = wanted();
+    for (const slider of controls.querySelectorAll("input[data-figure]"))
+      slider.previousElementSibling.textContent = number(10 ** slider.value);
+    const boxes = [...controls.querySelectorAll("input[type=checkbox]")];
+    const nothing = boxes.length > 0 && !designs[0].cases[0].cluster && boxes.every((box) => !box.checked);
+    designsTable.hidden = nothing;
+    if (nothing) {
+      document.getElementById("chosen").textContent = "No scenario is ticked: there is nothing to say.";
+      return;
+    }
     const found = designs.map((design, i) => ({ design, row: rows[i], i, ...weigh(design, want) }));
     rank(found);
     const [chosen, runnerUp] = choice([...found], want);
@@ -102,7 +119,7 @@ if (designsTable && controls) {
     if (input("target")) document.getElementById("target-said").textContent = said(want.target, "");
     if (input("p99")) document.getElementById("p99-said").textContent = said(want.p99, " ms");
     if (input("copies")) document.getElementById("copies-said").textContent = want.copies;
-    const named = chosen ? `Choose: ${chosen.design.name}.` : "No design meets this.";
+    const named = chosen ? `Run ${chosen.design.name}.` : "No design meets this.";
     const tie = runnerUp && runnerUp.rank === chosen.rank ? ", a tie in losses" : "";
     document.getElementById("chosen").textContent = named + (runnerUp ? ` Runner-up${tie}: ${runnerUp.design.name}.` : "");
   };

@@ -215,7 +215,7 @@ def order(page: Page) -> list[str]:
 
 
 def chosen(page: Page) -> str:
-    return re.sub(r"^Choose: (design )?|\. Runner-up.*|\.$", "", page.locator("#chosen").inner_text())
+    return re.sub(r"^Run (design )?|\. Runner-up.*|\.$", "", page.locator("#chosen").inner_text())
 
 
 @pytest.fixture
