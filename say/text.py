@@ -21,7 +21,7 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
-_FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
+FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 """Parameters that are told only where they differ from another."""
 TIME_UNIT = "run.time_unit"
 """Of a row: rates and times are in seconds."""
@@ -106,7 +106,7 @@ def varied(frame: pd.DataFrame) -> list[str]:
 
 def _follows(frame: pd.DataFrame, key: str) -> bool:
     """Whether a parameter is that which it follows, in all rows, and need not be told."""
-    return key in _FOLLOWS and bool((frame[key] == frame[_FOLLOWS[key]]).all())
+    return key in FOLLOWS and bool((frame[key] == frame[FOLLOWS[key]]).all())
 
 
 def independent(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:

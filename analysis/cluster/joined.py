@@ -57,7 +57,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame
     incident loses; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`, the cluster if
     there are several. Raises ConfigError.
     """
-    if not experiment.clusters:
+    if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
     effort = effort_of(experiment, 1)
     told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment).items()}

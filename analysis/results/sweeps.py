@@ -29,6 +29,7 @@ from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import OUTCOMES
+from quorisk.say import text
 from quorisk.say.quantities import say_time
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def _is_whole(frame: "pd.DataFrame", experiment: Experiment, names: dict[str, st
     """Of each row whether its design has runs of every scenario that the experiment, or the frame, has points of."""
     wanted = {point.scenario for point in experiment.points} | set(names.values())
     overlaid = {key for scenario in experiment.scenarios.values() for key in scenario.values}
+    overlaid |= {key for key, other in text.FOLLOWS.items() if other in overlaid}
     keys = [key for key in frame.columns if "." in key and (key in experiment.varied or key not in overlaid)]
     settings = frame[keys].astype(object).where(frame[keys].notna(), None)
     designs = [tuple(values) for values in settings.itertuples(index=False)]

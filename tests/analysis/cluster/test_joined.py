@@ -1,0 +1,121 @@
+"""A design's losses on its cluster: which scenarios they replace, what comes beside them, targets, what rates allow."""
+
+import math
+
+import pytest
+
+from quorisk.analysis.cluster import allowed
+from quorisk.analysis.cluster.answer import answer, designs, effort_of
+from quorisk.analysis.cluster.certified import Draws, any_loss, certified
+from quorisk.analysis.cluster.joined import worst_clusters
+from quorisk.analysis.decision import recommend
+from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.experiment.config import build
+from quorisk.kernels.errors import ConfigError
+
+DOCUMENT = {
+    "protocol": "bookkeeper",
+    "model": {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
+    "variant": {"fence_unknown_ledger": False},
+    "faults": {"message_loss": 0.01, "max_lost": 2},
+    "cluster": {
+        "nodes": 12,
+        "ledgers": 300,
+        "entries_per_ledger": 100,
+        "outages": {"value": 1.0, "error_factor": 3},
+        "p_lost_in_outage": {"value": 0.02, "error_factor": 2},
+        "repair_bandwidth": "100 MB/s",
+        "node_bytes": "1 GB",
+    },
+    "scenarios": {
+        "entry": {"per_year": 1e9, "run": {"lifetime": 10.0}},
+        "failover": {"per_year": 0.5, "clients": 2, "write_quorum": 1, "ack_quorum": 1, "bookies": 1},
+    },
+}
+
+
+def experiment(**changes):
+    return build({**DOCUMENT, **changes}, "x.toml")
+
+
+def advised(given):
+    return recommend.advise(given, Weigher(1 << 26, 2))
+
+
+@pytest.fixture(scope="module")
+def advice():
+    return advised(experiment(targets={"p_any_loss_per_year": 0.5, "losses_per_year": 1e4}))
+
+
+def test_scenarios_of_entries_are_replaced_and_failovers_come_beside_the_cluster(advice):
+    given = experiment()
+    [worst] = [each.worst for each in advice.designs]
+    alone = answer(designs(given)[0], effort_of(given, 1)).losses
+    [failover] = [part for part in worst["parts"] if part["run.scenario"] == "failover"]
+    assert 0 < failover["p"] < 1
+    rate = 0.5 * failover["p"]
+    assert worst["p"] == pytest.approx(1 - (1 - alone.p_any.value) * math.exp(-rate), rel=1e-12)
+    assert worst["entries"] == pytest.approx(alone.entries.value + rate, rel=1e-12)
+    assert worst["incidents"] == pytest.approx(alone.incidents.value + rate, rel=1e-12)
+    [entry] = [part for part in worst["parts"] if part["run.scenario"] == "entry"]
+    assert (entry["method"], entry["p"]) == (REPLACED, 0.0)
+    assert set(recommend.as_json(advice)["designs"][0]["scenarios"]) == {"failover"}
+
+
+def test_a_scenario_says_whether_its_losses_are_incidents_of_their_own():
+    assert {name: each.incident for name, each in experiment().scenarios.items()} == {"entry": False, "failover": True}
+    other = {**DOCUMENT["scenarios"], "failover": {**DOCUMENT["scenarios"]["failover"], "incident": False}}
+    assert not experiment(scenarios=other).scenarios["failover"].incident
+    other["failover"]["incident"] = 1
+    with pytest.raises(ConfigError, match=r"scenarios.failover.incident = 1: true or false"):
+        experiment(scenarios=other)
+
+
+def test_targets_on_any_loss_and_on_entries_both_count(advice):
+    [design] = advice.designs
+    assert advice.target == 0.5
+    assert design.verdict(0.5) == "meets"
+    assert not design.shortfalls()
+    few = advised(experiment(targets={"p_any_loss_per_year": 0.5, "losses_per_year": 1e-3}))
+    assert any("entries lost a year" in each for each in few.designs[0].shortfalls())
+    assert not few.choice
+    many = advised(experiment(targets={"incident_entries_p99": 10.0}))
+    assert any("lost at once" in each for each in many.designs[0].shortfalls())
+    without = {key: value for key, value in DOCUMENT.items() if key != "cluster"}
+    for key in ("p_any_loss_per_year", "incident_entries_p99"):
+        with pytest.raises(ConfigError, match=rf"targets\.{key}: needs \[cluster\]"):
+            build({**without, "targets": {key: 0.5}}, "x.toml")
+
+
+def test_without_scenarios_the_cluster_alone_is_told():
+    given = experiment(scenarios={}, grid={"cluster.nodes": [12, 40]})
+    [design] = advised(given).designs
+    most = max(answer(each, effort_of(given, 1)).losses.p_any.high for each in designs(given))
+    assert design.worst["high"] == pytest.approx(most, rel=1e-12)
+    assert design.worst["cluster_at"] == "nodes 40"
+    assert [each.varied for each in worst_clusters(given).values()] == [{"cluster.nodes": 40}]
+
+
+def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
+    given = experiment(scenarios={})
+    placed = designs(given)
+    found = allowed.known(given, placed, 64)
+    assert found is not None
+    [design] = found.designs
+    assert design is not None
+    assert design.powers["cluster.outages"] == pytest.approx(1.0, abs=0.02)
+    assert design.powers["cluster.p_lost_in_outage"] == pytest.approx(2.0, abs=0.25)  # few ledgers: of two copies both
+    factors = {
+        name: found.of[name].known.quantile(found.draws.levels[:, i]) for i, name in enumerate(found.draws.names)
+    }
+    for i in (10, 33):
+        there = placed[0].cluster._replace(**{key.partition(".")[2]: float(each[i]) for key, each in factors.items()})
+        truth = certified(there, 0.95, Draws(0, 1)).p_any.value
+        assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
+    exactly = {**DOCUMENT["cluster"], "outages": 1.0, "p_lost_in_outage": 0.02}
+    assert allowed.known(experiment(scenarios={}, cluster=exactly), placed) is None
+
+
+def test_any_loss_alone_is_that_of_all_figures():
+    cluster = designs(experiment())[0].cluster
+    assert any_loss(cluster, 0.95, Draws(0, 1)) == certified(cluster, 0.95, Draws(0, 1)).p_any
