@@ -348,9 +348,11 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
     if len(broke):
         most = broke.loc[broke["p"].idxmax()]
         where = f", with {text.settings(most, keys)}" if keys else ""
-        p = f"{numbers.probability(most)} ({numbers.interval(most)})"
-        said.append(f"Seen in {len(broke):,} of {len(rows):,} configurations. Highest probability: {p}{where}.")
-        if lasts := most.get("exposed_for"):
+        interval = numbers.interval(most)
+        p = f"{numbers.probability(most)} ({interval})" if interval else numbers.probability(most)
+        seen = "all" if len(broke) == len(rows) > 1 else f"{len(broke):,} of {len(rows):,}"
+        said.append(f"Seen in {seen} configurations. Highest probability: {p}{where}.")
+        if (lasts := most.get("exposed_for")) and not lasts.startswith("0 "):
             said.append(f"It then lasts for {lasts} on average, until it is repaired or the run ends.")
     if len(broke) < len(rows):
         bound = numbers.number(numbers.above(rows["high"][rows["losses"] == 0].max()))

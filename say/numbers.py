@@ -119,11 +119,13 @@ def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) ->
 
 
 def between(low: float, high: float) -> str:
-    """Returns two numbers; a power of ten that they can share is written once: 0.912 to 1.45 × 10⁻⁶."""
-    whole = math.floor(math.log10(high)) if high > 0 else 0
-    if -3 <= whole < 4 or not low or high / low >= 1000 or whole < _LEAST_POWER or _NEAR_1 < low / 10.0**whole < 1:
+    """Returns two numbers; a power of ten that both have is written once: 1.12 to 1.45 × 10⁻⁶."""
+    powers = [math.floor(math.log10(end)) if end > 0 else None for end in (low, high)]
+    whole = powers[1]
+    if whole is None or powers[0] != whole or -3 <= whole < 4 or whole < _LEAST_POWER:
         return f"{number(low)} to {number(high)}"
-    return f"{number(low / 10.0**whole)} to {number(high)}"
+    mantissa = number(low / 10.0**whole)
+    return f"{mantissa} to {number(high)}" if float(mantissa) < 10 else f"{number(low)} to {number(high)}"
 
 
 def short(value: float) -> str:

@@ -200,6 +200,8 @@ def event(invariant: str) -> str:
 
 def measure(frame: pd.DataFrame) -> str:
     """Returns what `p` is: the label of an axis."""
+    if is_clustered(frame):
+        return "P(any loss in a year)"
     if not is_yearly(frame):
         return "probability in a run"
     return "losses a year" if frame["invariant"].iloc[0] == ANY_LOSS else "times a year"
@@ -207,6 +209,8 @@ def measure(frame: pd.DataFrame) -> str:
 
 def question(frame: pd.DataFrame, invariant: str) -> str:
     """Returns what is asked of an invariant: the title of a figure."""
+    if invariant == ANY_LOSS and is_clustered(frame):
+        return "P(any loss in a year)"
     if is_yearly(frame):
         return "Losses a year" if invariant == ANY_LOSS else f"How often a year a run {event(invariant)}"
     return f"Probability that a run {event(invariant)}"
@@ -252,3 +256,8 @@ def is_simultaneous(frame: pd.DataFrame) -> bool:
 def is_yearly(frame: pd.DataFrame) -> bool:
     """Whether scenarios add up to losses a year."""
     return "per_year" in frame
+
+
+def is_clustered(frame: pd.DataFrame) -> bool:
+    """Whether designs are told on their clusters, and these rows are of any data loss there."""
+    return "any_loss" in frame and bool((frame["invariant"] == ANY_LOSS).all())

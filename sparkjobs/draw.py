@@ -2,14 +2,16 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from matplotlib.figure import Figure
 
+from quorisk.analysis.cluster.curves import at_least, over_nodes
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.recommend import doubted
@@ -19,6 +21,7 @@ from quorisk.analysis.results import sweeps
 from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
 from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
+from quorisk.plots.incidents import nodes_figure, sizes_figure
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
 from quorisk.say import choose, text
@@ -47,7 +50,8 @@ def draw(
     experiment = experiments[0]
     sweep = sweeps.tidy(table, experiment)
     pictures = []
-    for name, figure in figures(sweep.frame, sweep.histograms, losses_by_faults=sweep.losses_by_faults):
+    drawn = figures(sweep.frame, sweep.histograms, losses_by_faults=sweep.losses_by_faults)
+    for name, figure in (*_incidents(sweep.frame, experiment), *drawn):
         whole = save(figure, "svg")
         files.write(out / folder.FIGURES / f"{name}.svg", whole)
         bare = canvas.without_caption(whole, figure)
@@ -68,6 +72,21 @@ def draw(
     html = report(sweep.frame, pictures, provenance, shown, without_runs, _sure(sweep.frame, experiments))
     files.write(out / folder.REPORT, html.encode())
     return sweep.frame
+
+
+def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[str, Figure]]:
+    """The figures of the designs' clusters, the safest designs first; none if there is no cluster."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    if not text.is_clustered(rows):
+        return
+    design_of = {point.point_id: point.design for point in experiment.points}
+    names = {design_of[each.worst["parts"][0]["point_id"]]: each.settings for each in designs(rows)}
+    for name, make, curves in (
+        ("incidents", sizes_figure, at_least(experiment, names)),
+        ("nodes", nodes_figure, over_nodes(experiment, names)),
+    ):
+        if (figure := make(curves)) is not None:
+            yield name, figure
 
 
 def _sure(frame: pd.DataFrame, experiments: Sequence[Experiment]) -> Doubt | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, designs, effort_of
 from quorisk.analysis.decision.years import ENDS, FIGURES
+from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
@@ -29,7 +30,7 @@ def worst_clusters(experiment: Experiment) -> dict[Key, Placed]:
     """Returns each design on its cluster; where the grid lists several clusters, on the one where P(any loss in a year)
     is highest. Raises ConfigError if that cannot be told.
     """
-    effort = effort_of(experiment, 1)
+    effort = quick_effort(experiment)
     found: dict[Key, tuple[float, Placed]] = {}
     for placed in designs(experiment):
         mine = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
@@ -37,6 +38,13 @@ def worst_clusters(experiment: Experiment) -> dict[Key, Placed]:
         if mine not in found or high > found[mine][0]:
             found[mine] = high, placed
     return {design: placed for design, (_, placed) in found.items()}
+
+
+def quick_effort(experiment: Experiment) -> Effort:
+    """Returns what is computed of each design: strata, however much they leave open where losses are frequent; years
+    are drawn only where nodes age, or where they are asked for."""
+    effort = effort_of(experiment, num_cores())
+    return effort._replace(method="head") if effort.method == "auto" else effort
 
 
 def answer_of(placed: Placed, effort: Effort) -> Answer:
@@ -59,7 +67,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame
     """
     if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
-    effort = effort_of(experiment, 1)
+    effort = quick_effort(experiment)
     told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment).items()}
     design_of = {point.point_id: point.design for point in experiment.points}
     if not set(frame["point_id"]) <= set(design_of):

@@ -107,10 +107,13 @@ def _risk(design: Design) -> str:
         lost = f"{estimate(worst)} {unit}" if "parts" in worst else f"{unit} {estimate(worst)}"
         return f"{lost}, none seen" if design.is_clean else lost
     where = f" ({worst['cluster_at']})" if worst.get("cluster_at") else ""
-    said = f"It loses anything in a year with probability {numbers.plain(worst['p'])}{where}"
+    said = f"Data is lost in a year with probability {numbers.plain(worst['p'])}{where}"
     if worst["incidents"] > 0.0:
         sizes = [numbers.in_full(worst[f"incident_{name}"]) for name in ("p50", "p99")]
-        said += f": once in {say_time(YEAR_S / worst['incidents'])}, {sizes[0]} entries then (median; p99 {sizes[1]})"
+        said += (
+            f": once in {say_time(YEAR_S / worst['incidents'])}, and then {sizes[0]} entries at once (median; one "
+            f"incident in 100: {sizes[1]} or more)"
+        )
     return f"{said}; {numbers.plain(worst['entries'])} entries a year on average"
 
 
@@ -173,7 +176,7 @@ def _capital(said: str) -> str:
 
 
 def _lowered(said: str) -> str:
-    return said[0].lower() + said[1:] if said.startswith("It ") else said
+    return said[0].lower() + said[1:] if said.startswith("Data ") else said
 
 
 def _disagreement(first: Design, found: Sequence[Design]) -> list[str]:
@@ -189,7 +192,7 @@ def _disagreement(first: Design, found: Sequence[Design]) -> list[str]:
     mine, its = first.worst, other.worst
     return [
         f"By entries lost on average {other.settings} would be better ({numbers.plain(its['entries'])} a year against "
-        f"{numbers.plain(mine['entries'])}); but it loses any more often ({numbers.plain(its['p'])} against "
+        f"{numbers.plain(mine['entries'])}); but it loses data more often ({numbers.plain(its['p'])} against "
         f"{numbers.plain(mine['p'])}): fewer at once."
     ]
 

@@ -142,8 +142,8 @@ def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
         ends = numbers.between(numbers.below(mine.low), numbers.above(mine.high))
         most = max(mine.shares, key=lambda name: mine.shares[name])
         said.append(
-            f"How far off that may be, by what is known of the rates: {unit} {ends} in 90 % of what they allow. "
-            f"`{most}` has {numbers.share(round(mine.shares[most], 2))} of that."
+            f"By what is known of the rates, {unit} may be {ends} (90 % of what they allow); "
+            f"{numbers.share(round(mine.shares[most], 2))} of that doubt is {most}."
         )
     part = found.choice.get(chosen, 0.0)
     others = [name or "none" for name in found.choice if name != chosen]
@@ -156,7 +156,7 @@ def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
         if each.per == "unit of time":
             where = f"{numbers.plain(each.exposure, 2)} units of time"
         said.append(
-            f"Learn `{each.name}` next: about {many} events ({where} at the rate assumed) would show on which side of "
+            f"Learn {each.name} next: about {many} events ({where} at the rate assumed) would show on which side of "
             f"{numbers.plain(each.at, 2)} a {each.per} it is, where the choice changes."
         )
     return said

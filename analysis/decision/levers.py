@@ -125,8 +125,12 @@ def levers(experiment: Experiment) -> list[Lever]:
 
 
 def untold(experiment: Experiment) -> list[Lever]:
-    """Returns those figures whose break-even points results alone do not tell (`decision.flips`)."""
-    return [lever for lever in levers(experiment) if lever.own[1] != PER_YEAR]
+    """Returns those figures whose break-even points results alone do not tell (`decision.flips`): of designs on their
+    clusters the clusters' own, which decide there."""
+    found = levers(experiment)
+    if experiment.clusters:
+        return [lever for lever in found if lever.of_cluster]
+    return [lever for lever in found if lever.own[1] != PER_YEAR]
 
 
 def _written(experiment: Experiment, scenario: str, key: str) -> str:

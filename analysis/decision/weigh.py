@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.answer import effort_of
-from quorisk.analysis.cluster.joined import answer_of, is_replaced, with_cluster, worst_clusters
+from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, with_cluster, worst_clusters
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import Estimate, estimate
@@ -105,7 +104,8 @@ class Weigher:
         number = 0
         for row in rows.to_dict("records"):
             point, now = there[row["point_id"]], {}
-            if row["point_id"] in point_ids and not is_replaced(other, point.scenario):
+            kept = is_replaced(other, point.scenario) or ("any_loss" in row and point.point_id == row["point_id"])
+            if row["point_id"] in point_ids and not kept:
                 number += 1
                 enough = self._enough.get(row["point_id"], 0.0)
                 now = self._weighed(other, point, number, len(point_ids), enough)
@@ -201,7 +201,7 @@ def _enough(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> d
         per_year = {point.point_id: experiment.scenarios[str(point.scenario)].per_year for point in points}
         losses = math.fsum(per_year[name] * found[name]["p"] for name in per_year if name in found)
         if design in clusters:
-            losses += answer_of(clusters[design], effort_of(experiment, 1)).losses.p_any.value
+            losses += answer_of(clusters[design], quick_effort(experiment)).losses.p_any.value
         widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
     return widths
 

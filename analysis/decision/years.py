@@ -24,7 +24,7 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     losses are incidents of their own.
     """
     counted = {name: sum(part[name] for part in parts) for name in COUNTED}
-    clustered = "any_loss" in parts[0]
+    clustered = "any_loss" in parts[0] and parts[0].get("invariant", text.ANY_LOSS) == text.ANY_LOSS
     own = [part for part in parts if not clustered or part["incident"]]
     summed = {name: math.fsum(part["per_year"] * part[name] for part in own) for name in SUMMED}
     if not clustered:

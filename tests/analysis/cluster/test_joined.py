@@ -1,6 +1,7 @@
 """A design's losses on its cluster: which scenarios they replace, what comes beside them, targets, what rates allow."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.errors import ConfigError
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "protocol": "bookkeeper",
     "model": {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
     "variant": {"fence_unknown_ledger": False},
@@ -109,7 +110,9 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
         name: found.of[name].known.quantile(found.draws.levels[:, i]) for i, name in enumerate(found.draws.names)
     }
     for i in (10, 33):
-        there = placed[0].cluster._replace(**{key.partition(".")[2]: float(each[i]) for key, each in factors.items()})
+        there = placed[0].cluster._replace(
+            **{key.partition(".")[2]: float(each[i]) for key, each in factors.items()}  # type: ignore[arg-type]
+        )
         truth = certified(there, 0.95, Draws(0, 1)).p_any.value
         assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
     exactly = {**DOCUMENT["cluster"], "outages": 1.0, "p_lost_in_outage": 0.02}

@@ -1,0 +1,48 @@
+"""What figures of a cluster show: how often so much is lost at once, and P(any loss in a year) over its size."""
+
+from typing import TYPE_CHECKING
+
+from quorisk.analysis.cluster.joined import Key, answer_of, quick_effort, worst_clusters
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIZES = (0.5, 1, 2, 5, 10)
+"""Times as many nodes."""
+
+
+def at_least(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
+    """Returns how often at least so many entries are lost at once: `design`, `entries` and `per_year`."""
+    import pandas as pd
+
+    effort = quick_effort(experiment)
+    there = worst_clusters(experiment)
+    rows = [
+        {"design": name, "entries": entries, "per_year": rate}
+        for design, name in names.items()
+        for entries, rate in answer_of(there[design], effort).losses.at_least.items()
+        if rate > 0.0
+    ]
+    return pd.DataFrame(rows, columns=["design", "entries", "per_year"])
+
+
+def over_nodes(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
+    """Returns P(any loss in a year) of the same entries on other numbers of nodes: `design`, `nodes`, `p`, `low`,
+    `high`."""
+    import pandas as pd
+
+    effort = quick_effort(experiment)
+    nodes = max(each.cluster.nodes for each in experiment.clusters)
+    rows = []
+    for number in dict.fromkeys(max(1, round(times * nodes)) for times in SIZES):
+        try:
+            there = experiment.changed(f"cluster.nodes={number}")
+        except ConfigError:  # too few for a design, or too many for the copysets
+            continue
+        placed = worst_clusters(there)
+        for design, name in names.items():
+            p_any = answer_of(placed[design], effort).losses.p_any
+            rows.append({"design": name, "nodes": number, "p": p_any.value, "low": p_any.low, "high": p_any.high})
+    return pd.DataFrame(rows, columns=["design", "nodes", "p", "low", "high"])
