@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.availability import Availability, Restarts, availability
-from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.certified import PRECISION, Draws, certified
 from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.analysis.experiment.cluster import Placed
@@ -33,6 +33,8 @@ class Effort(NamedTuple):
     method: str = "auto"
     """`count`: by years alone; else by strata where they can tell."""
     threads: int = 1
+    precision: float = PRECISION
+    """Of strata's draws: the half-width of an interval, relative to its figure."""
 
 
 class Answer(NamedTuple):
@@ -101,7 +103,7 @@ def answer(
         drawn = _draw(cluster, effort, progress)
         found = sampled(cluster, drawn, effort.confidence)
     else:
-        found = certified(cluster, effort.confidence, Draws(effort.seed, effort.threads))
+        found = certified(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=effort.precision))
         if effort.method == "auto" and _is_open(found):
             drawn = _draw(cluster, effort, progress)
             found = _narrower(found, sampled(cluster, drawn, effort.confidence))

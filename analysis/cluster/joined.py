@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, designs, effort_of
+from quorisk.analysis.cluster.certified import PRECISION
 from quorisk.analysis.decision.years import ENDS, FIGURES
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
@@ -26,11 +27,11 @@ Key = tuple[tuple[str, Any], ...]
 """A design, as `GridPoint.design`."""
 
 
-def worst_clusters(experiment: Experiment) -> dict[Key, Placed]:
+def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict[Key, Placed]:
     """Returns each design on its cluster; where the grid lists several clusters, on the one where P(any loss in a year)
     is highest. Raises ConfigError if that cannot be told.
     """
-    effort = quick_effort(experiment)
+    effort = quick_effort(experiment, precision)
     found: dict[Key, tuple[float, Placed]] = {}
     for placed in designs(experiment):
         mine = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
@@ -40,10 +41,10 @@ def worst_clusters(experiment: Experiment) -> dict[Key, Placed]:
     return {design: placed for design, (_, placed) in found.items()}
 
 
-def quick_effort(experiment: Experiment) -> Effort:
+def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:
     """Returns what is computed of each design: strata, however much they leave open where losses are frequent; years
     are drawn only where nodes age, or where they are asked for."""
-    effort = effort_of(experiment, num_cores())
+    effort = effort_of(experiment, num_cores())._replace(precision=precision)
     return effort._replace(method="head") if effort.method == "auto" else effort
 
 
@@ -58,7 +59,7 @@ def _answer(placed: Placed, effort: Effort) -> Answer:
     return answer(placed, effort)
 
 
-def with_cluster(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
+def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float = PRECISION) -> "pd.DataFrame":
     """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
 
     Columns: each of FIGURES with its ends; `incident_p50`, `incident_p99` and `incident_p99_high`, the entries that an
@@ -67,8 +68,8 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame
     """
     if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
-    effort = quick_effort(experiment)
-    told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment).items()}
+    effort = quick_effort(experiment, precision)
+    told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment, precision).items()}
     design_of = {point.point_id: point.design for point in experiment.points}
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others

@@ -28,6 +28,8 @@ OPEN = 0.005
 """The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 FEW_RUNS, MOST_TRANSITIONS = 20_000, 1 << 20
 """Runs that tell outcomes and steps, and how far the likeliest paths are followed, where that may be enough."""
+PRECISION = 0.01
+"""Of P(any loss) under other figures: a choice flips where designs differ by more."""
 REPLACED = "its cluster's"
 """The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""
 _REPLACED: dict[str, Any] = {
@@ -112,7 +114,9 @@ class Weigher:
             if point.scenario is not None:
                 now = now | {"per_year": other.scenarios[point.scenario].per_year}
             records.append(row | now)
-        return with_cluster(pd.DataFrame(records), other)
+        if other.clusters:
+            self._in_time()
+        return with_cluster(pd.DataFrame(records), other, PRECISION)
 
     def _weighed(
         self, experiment: Experiment, point: GridPoint, number: int, num_points: int, enough: float = 0.0
