@@ -14,7 +14,7 @@ import typer
 ROOT = Path(__file__).parent.parent
 GALLERY = ROOT / "docs" / "gallery"
 SWEEPS = {
-    "pulsar": ("frontier",),
+    "pulsar": ("incidents",),
     "demo": ("loss_data_loss", "heat_map_data_loss", "outcomes"),
     "kafka_variants": ("heat_map_data_loss", "cost_data_loss", "distribution"),
 }
