@@ -5,9 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision.designs import Design, place
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.decision.years import ENDS, SUMMED
+from quorisk.analysis.decision.years import SUMMED
 from quorisk.say import numbers
 
 _PART = ("per_year", "p", "low", "high", "losses")

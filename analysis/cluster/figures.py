@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
+"""Of result frames: P(any loss in a year), incidents and entries lost a year, each with the ends of its interval."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION
-from quorisk.analysis.decision.years import ENDS, FIGURES
+from quorisk.analysis.cluster.figures import COLUMNS, ENDS
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
@@ -62,7 +62,7 @@ def _answer(placed: Placed, effort: Effort) -> Answer:
 def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float = PRECISION) -> "pd.DataFrame":
     """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
 
-    Columns: each of FIGURES with its ends; `incident_p50`, `incident_p99` and `incident_p99_high`, the entries that an
+    Columns: each of COLUMNS with its ends; `incident_p50`, `incident_p99` and `incident_p99_high`, the entries that an
     incident loses; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`, the cluster if
     there are several. Raises ConfigError.
     """
@@ -87,7 +87,7 @@ def is_replaced(experiment: Experiment, scenario: str | None) -> bool:
 
 def _columns(found: Answer) -> dict[str, Any]:
     losses = found.losses
-    figures = dict(zip(FIGURES, (losses.p_any, losses.incidents, losses.entries), strict=True))
+    figures = dict(zip(COLUMNS, (losses.p_any, losses.incidents, losses.entries), strict=True))
     columns: dict[str, Any] = {
         f"{name}{end}": value for name, figure in figures.items() for end, value in zip(ENDS, figure[:3], strict=True)
     }

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from quorisk.analysis.cluster.figures import COLUMNS, ENDS
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_settle
 from quorisk.say import choose, numbers, text
@@ -18,7 +19,7 @@ _TOLD = (
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones", "wants_losses_per_year",
-    "wants_incident_entries_p99", *(f"{name}{end}" for name in years.FIGURES for end in years.ENDS),
+    "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "cause",
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.cluster.allowed import known as on_clusters
+from quorisk.analysis.cluster.figures import COLUMNS, ENDS
 from quorisk.analysis.cluster.joined import worst_clusters
 from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
@@ -15,7 +16,6 @@ from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
-from quorisk.analysis.decision.years import ENDS, FIGURES
 from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import known as by_rates
@@ -148,7 +148,7 @@ def _losses(design: Design) -> dict[str, Any]:
     figures = {key: worst[key] for key in keys}
     if not design.is_clustered:
         return {"losses_per_year" if "parts" in worst else "p_loss": figures}
-    ends = {what: {key: worst[f"{what}{end}"] for key, end in zip(keys, ENDS, strict=True)} for what in FIGURES[1:]}
+    ends = {what: {key: worst[f"{what}{end}"] for key, end in zip(keys, ENDS, strict=True)} for what in COLUMNS[1:]}
     return {
         "p_any_loss_per_year": figures,
         "incidents_per_year": ends["incidents"],

@@ -6,13 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from quorisk.analysis.cluster.figures import ENDS
 from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
 SUMMED = ("p", "low", "high")
-ENDS = ("", "_low", "_high")
-FIGURES = ("any_loss", "incidents", "entries")
-"""What is known of a cluster, in columns with these ENDS: P(any loss in a year), incidents and entries lost a year."""
 _ALMOST = 1.0 - 1e-16
 
 
