@@ -12,8 +12,8 @@ import numpy as np
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, ranked
-from quorisk.analysis.rates.allowed import Allowed, Figure
-from quorisk.analysis.rates.allowed import Design as Known
+from quorisk.analysis.statistics.allowed import Allowed, Figure
+from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import Z
 from quorisk.say import numbers
 

@@ -7,7 +7,7 @@ both are known is `error_factor`, and widens what is said.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
-from quorisk.analysis.rates.draws import PER_YEAR, Draws, Unknown, draw, rows, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
 from quorisk.analysis.rates.power_law import log_variance_shares
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
+from quorisk.analysis.statistics.allowed import Allowed, Design, Draws, Figure, Unknown
 from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.states.moves import lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
@@ -36,53 +37,6 @@ _NUM_CHECKED = 8
 """Draws that are solved again in any case."""
 _WEIGHTLESS = 1e-4
 """A scenario with this part of a design's losses keeps its probability, whatever the rates."""
-
-
-class Figure(NamedTuple):
-    """A figure that is not known exactly."""
-
-    known: Known
-    value: float
-    """What answers are computed with, in the unit of the model."""
-    often: float
-    """What is expected of it in a year, or in a trial."""
-    per: str
-    """`year`, `trial`, or `unit of time` if the file has no physical times."""
-
-
-class Design(NamedTuple):
-    """What a design loses, in a year or in a run, by what is known."""
-
-    values: np.ndarray
-    """float64 by draw."""
-    median: float
-    low: float
-    """The ends of 90 %, widened by `error_factor`."""
-    high: float
-    error_factor: float
-    """By which factor computing may be off at some draw."""
-    num_solved: int
-    """Draws at which it was solved anew; at the others it follows from elasticities."""
-    powers: dict[str, float]
-    """By figure, the elasticity of the losses at the values that answers are computed with."""
-    shares: dict[str, float]
-    """By figure, the part of the log-variance that it has in a product of these powers."""
-    bent: float
-    """The part of the log-variance that such a product does not explain."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns what `json.dumps` takes."""
-        return {name: value for name, value in self._asdict().items() if name != "values"}
-
-
-class Allowed(NamedTuple):
-    """What is known of the designs of an experiment."""
-
-    draws: Draws
-    of: dict[str, Figure]
-    """The figures by name."""
-    designs: list[Design | None]
-    """In the order of `by_design`; None where losses are counted, or are proved to be impossible."""
 
 
 class _Part(NamedTuple):

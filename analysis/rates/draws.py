@@ -11,12 +11,11 @@ So designs are compared under the same figures, also where their grid lists othe
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from quorisk.analysis.experiment.config import Experiment, GridPoint
-from quorisk.analysis.statistics.known import Known
+from quorisk.analysis.statistics.allowed import Draws, Unknown
 from quorisk.kernels.engines.points import Point, may_happen
 from quorisk.kernels.model import Model
 from quorisk.kernels.rule import loss_names
@@ -24,26 +23,6 @@ from quorisk.kernels.rule import loss_names
 PER_YEAR = "per_year"
 """The key of how often a point's scenario happens, which no run depends on."""
 SEED = 1
-
-
-class Unknown(NamedTuple):
-    """A figure of a point that is not known exactly."""
-
-    name: str
-    """Points whose figures have the same name share one unknown."""
-    known: Known
-
-
-class Draws(NamedTuple):
-    """Levels of unknowns."""
-
-    names: tuple[str, ...]
-    levels: np.ndarray
-    """float64[draws, names], each between 0 and 1: low-discrepancy points, so that means of draws converge fast."""
-
-    def values(self, unknown: Mapping[str, Unknown]) -> dict[str, np.ndarray]:
-        """Returns the drawn values of a point's unknowns (`unknowns`), by key: float64[draws] each."""
-        return {key: each.known.quantile(self.levels[:, self.names.index(each.name)]) for key, each in unknown.items()}
 
 
 def unknowns(experiment: Experiment, each: GridPoint) -> dict[str, Unknown]:

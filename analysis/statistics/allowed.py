@@ -1,0 +1,75 @@
+"""What designs may lose by what is known of the rates: values at common draws, and what they come to."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.analysis.statistics.known import Known
+
+
+class Unknown(NamedTuple):
+    """A figure of a point that is not known exactly."""
+
+    name: str
+    """Points whose figures have the same name share one unknown."""
+    known: Known
+
+
+class Draws(NamedTuple):
+    """Levels of unknowns."""
+
+    names: tuple[str, ...]
+    levels: np.ndarray
+    """float64[draws, names], each between 0 and 1: low-discrepancy points, so that means of draws converge fast."""
+
+    def values(self, unknown: Mapping[str, Unknown]) -> dict[str, np.ndarray]:
+        """Returns the drawn values of a point's unknowns (`unknowns`), by key: float64[draws] each."""
+        return {key: each.known.quantile(self.levels[:, self.names.index(each.name)]) for key, each in unknown.items()}
+
+
+class Figure(NamedTuple):
+    """A figure that is not known exactly."""
+
+    known: Known
+    value: float
+    """What answers are computed with, in the unit of the model."""
+    often: float
+    """What is expected of it in a year, or in a trial."""
+    per: str
+    """`year`, `trial`, or `unit of time` if the file has no physical times."""
+
+
+class Design(NamedTuple):
+    """What a design loses, in a year or in a run, by what is known."""
+
+    values: np.ndarray
+    """float64 by draw."""
+    median: float
+    low: float
+    """The ends of 90 %, widened by `error_factor`."""
+    high: float
+    error_factor: float
+    """By which factor computing may be off at some draw."""
+    num_solved: int
+    """Draws at which it was solved anew; at the others it follows from elasticities."""
+    powers: dict[str, float]
+    """By figure, the elasticity of the losses at the values that answers are computed with."""
+    shares: dict[str, float]
+    """By figure, the part of the log-variance that it has in a product of these powers."""
+    bent: float
+    """The part of the log-variance that such a product does not explain."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `json.dumps` takes."""
+        return {name: value for name, value in self._asdict().items() if name != "values"}
+
+
+class Allowed(NamedTuple):
+    """What is known of the designs of an experiment."""
+
+    draws: Draws
+    of: dict[str, Figure]
+    """The figures by name."""
+    designs: list[Design | None]
+    """In the order of `by_design`; None where losses are counted, or are proved to be impossible."""
