@@ -1,0 +1,69 @@
+"""How sure a choice is: shares of draws, what is learned next, and how many events decide it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from quorisk.analysis.decision.designs import Design
+from quorisk.analysis.decision.doubt import SURE, doubt, sentences
+from quorisk.analysis.rates.draws import draw_named
+from quorisk.analysis.statistics.allowed import Allowed, Figure
+from quorisk.analysis.statistics.allowed import Design as Known
+from quorisk.analysis.statistics.known import LogNormal, Z
+
+OUTAGES = LogNormal(0.5, 3.0)
+NOTHING = {"losses": 1, "messages": 0, "steps": 1, "completed": 1, "horizon": 0, "stuck": 0, "runs": 1, "point_id": ""}
+
+
+def design(number: int, p: float, stored: int) -> Design:
+    worst = {**NOTHING, "p": p, "low": p, "high": p, "stored": stored, "copies": stored, "point_id": str(number)}
+    return Design(f"copies {stored}", [worst], worst)
+
+
+def known(*powers: float) -> Allowed:
+    """Designs that lose 1e-3 x (outages / 0.5)^power, and what else is not known does not matter."""
+    draws = draw_named(("scenarios.outage.per_year", "rates.other"), 512)
+    outages = OUTAGES.quantile(draws.levels[:, 0]) / OUTAGES.median
+    found = []
+    for power in powers:
+        values = 1e-3 * outages**power
+        ends = [float(each) for each in np.quantile(values, [0.5, 0.05, 0.95])]
+        shares = {draws.names[0]: 1.0, draws.names[1]: 0.0}
+        found.append(Known(values, *ends, 1.0, 512, {draws.names[0]: power}, shares, 0.0))
+    figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, "year")
+    return Allowed(draws, {draws.names[0]: figure, draws.names[1]: figure}, list(found))
+
+
+def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
+    """The cheap design meets the target up to twice as many outages; beyond that the dear one is the choice."""
+    found = [design(0, 1e-3, 2), design(1, 1e-3, 3)]
+    sure = doubt(found, 2e-3, known(1.0, 0.0), {"0": 0, "1": 1})
+    assert sure is not None
+    part = float(ndtr(math.log(2.0) / OUTAGES.log_sigma))
+    assert sure.choice == {"copies 2": pytest.approx(part, abs=0.01), "copies 3": pytest.approx(1 - part, abs=0.01)}
+    assert sure.less["copies 3"] == pytest.approx(0.5, abs=0.01)
+    assert sure.learn is not None
+    assert (sure.learn.name, sure.learn.per) == ("scenarios.outage.per_year", "year")
+    assert sure.learn.at == pytest.approx(1.0, rel=0.05)
+    assert sure.learn.gain == pytest.approx(1 - part, abs=0.03)
+    assert sure.learn.events == pytest.approx((Z / math.log(2.0)) ** 2, rel=0.2)
+    assert sure.learn.exposure == pytest.approx(sure.learn.events / 0.5)
+    said = " ".join(sentences(sure, "copies 2", "losses a year"))
+    assert "It is the choice in 85.2% of what the rates allow, and copies 3 in 14.8%." in said
+    assert "Learn scenarios.outage.per_year next: about 6 events" in said
+
+
+def test_a_choice_that_no_rate_changes_leaves_nothing_to_learn():
+    sure = doubt([design(0, 1e-3, 2), design(1, 1e-3, 3)], 1.0, known(1.0, 0.0), {"0": 0, "1": 1})
+    assert sure is not None
+    assert sure.choice["copies 2"] > SURE
+    assert sure.learn is None
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    found = [design(0, 1e-3, 2)]
+    assert doubt(found, 1.0, None, {"0": 0}) is None
+    counted = known(1.0)._replace(designs=[None])
+    assert doubt(found, 1.0, counted, {"0": 0}) is None
