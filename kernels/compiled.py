@@ -8,6 +8,7 @@ protocols.
 
 import hashlib
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from quorisk.kernels import declared
+from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import cache_folder, kept
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.packing import fields_of
@@ -107,13 +110,47 @@ def load_words(typing_context, like, words, first):
     return like(like, words, types.intp), generate
 
 
+def refuse(context: Any, builder: Any, condition: Any, why: str) -> None:
+    """Emits that the function ends with ModelError where the condition holds, which is hardly ever."""
+    with builder.if_then(condition, likely=False):
+        context.call_conv.return_user_exc(builder, ModelError, (why,))
+
+
 @cache
-def packing(widths: Any) -> tuple[Any, Any]:
+def refusal(why: str) -> Any:
+    """Compiled code's `refuse(condition)`: raises ModelError where the condition holds."""
+
+    @intrinsic
+    def refuse_if(typing_context, condition):
+        def generate(context, builder, call, args):
+            refuse(context, builder, context.cast(builder, args[0], call.args[0], types.boolean), why)
+            return context.get_dummy_value()
+
+        return types.void(condition), generate
+
+    return refuse_if
+
+
+def too_wide(builder: Any, values: Iterable[tuple[Any, int]]) -> Any:
+    """Emits whether any of these 64-bit values, each with the bits that it may take, takes more."""
+    together: dict[int, Any] = {}  # by width, so that a state takes about one operation for each of its values
+    for value, width in values:
+        together[width] = builder.or_(together[width], value) if width in together else value
+    beyond = ir.Constant(ir.IntType(64), 0)
+    for width, value in together.items():
+        beyond = builder.or_(beyond, builder.lshr(value, ir.Constant(value.type, width)))
+    return builder.icmp_unsigned("!=", beyond, ir.Constant(beyond.type, 0))
+
+
+@cache
+def packing(widths: Any, name: str) -> tuple[Any, Any]:
     """Compiled code's `pack(state, wide, base, fixed)` and `unpack(like, wide)` for states of these widths.
 
-    `pack` writes the wide row, and returns the bits of `fixed` in which it differs from `base`, of all words or-ed.
+    `pack` writes the wide row, and returns the bits of `fixed` in which it differs from `base`, of all words or-ed. It
+    raises ModelError, which names the protocol `name`, if the state does not fit.
     """
     fields, word_type = fields_of(widths), ir.IntType(64)
+    why = declared.unfit(name, "widths", "a state has a value that does not fit its field")
 
     def number(value):
         return ir.Constant(word_type, value)
@@ -124,9 +161,11 @@ def packing(widths: Any) -> tuple[Any, Any]:
 
         def generate(context, builder, call, args):
             words = [number(0)] * (fields[-1].word + 1)
-            for field, path in zip(fields, leaf_paths(state), strict=True):
-                value = builder.shl(builder.extract_value(args[0], path), number(field.shift))
-                words[field.word] = builder.or_(words[field.word], value)
+            values = [builder.extract_value(args[0], path) for path in leaf_paths(state)]
+            fitting = ((value, field.width) for value, field in zip(values, fields, strict=True))
+            refuse(context, builder, too_wide(builder, fitting), why)
+            for field, value in zip(fields, values, strict=True):
+                words[field.word] = builder.or_(words[field.word], builder.shl(value, number(field.shift)))
             other = number(0)
             for i, word in enumerate(words):
                 there = [element(context, builder, *row, number(i)) for row in zip(rows, args[1:], strict=True)]

@@ -20,6 +20,13 @@ class ConfigError(QuoriskError, ValueError):
         self.argument, self.text = argument, text
 
 
+class ModelError(QuoriskError, ValueError):
+    """A protocol's package does not keep to what it declares, so no number of it can be trusted; the text is one line
+    that names the protocol and what it declares."""
+
+    exit_code = 2
+
+
 class RunError(QuoriskError, RuntimeError):
     """A computation that cannot go on; the text is one line naming what failed. What it had computed before is kept."""
 

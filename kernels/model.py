@@ -14,6 +14,9 @@ OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
 EXPOSURE, AVAILABILITY = "exposure", "availability"
 """What a breach may be about, if it is no error; see `Invariant.about`."""
+ABOUT = ("", EXPOSURE, AVAILABILITY)
+TABLES = ("model", "variant", "faults")
+"""Of an experiment file, that a model's parameters may be in."""
 LOST_MESSAGE = "lost message"
 """The kind of fault that is no action's."""
 MESSAGE_LOSS = "message_loss"

@@ -36,10 +36,12 @@ def fields_of(widths: Any) -> list[Field]:
 
 
 def wide_row(state: Any, widths: Any) -> np.ndarray:
-    """A state's wide row (uint64), for plain Python."""
+    """A state's wide row (uint64), for plain Python. Raises OverflowError if the state does not fit."""
     fields = fields_of(widths)
     row = np.zeros(fields[-1].word + 1, np.uint64)
     for field, value in zip(fields, leaves(state), strict=True):
+        if value >> field.width:
+            raise OverflowError(f"{value} does not fit {field.width} bits")
         row[field.word] |= np.uint64(value << field.shift)
     return row
 

@@ -15,8 +15,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from quorisk.kernels import rule
-from quorisk.kernels.compiled import element, leaf_paths
+from quorisk.kernels import declared, rule
+from quorisk.kernels.compiled import element, leaf_paths, refuse, too_wide
 from quorisk.kernels.machine_code import HAS_PDEP
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.packing import fields_of
@@ -110,6 +110,9 @@ class _Emit:
         self.state_type = numba.typeof(model.initial(smallest_params(model), 0))
         self.paths = leaf_paths(self.state_type)
         self.fields = fields_of(model.widths)
+        self.name, self.max_sends = model.name, model.max_sends
+        self.action_names = [action.name for action in model.actions]
+        self.within_widths = general(model, within_widths=True)
 
     def values(
         self, builder: Any, outputs: Iterable[Any], state: Any, params: Any, others: Mapping[str, Any]
@@ -141,6 +144,23 @@ class _Emit:
         for path, value in zip(self.paths, leaves, strict=True):
             state = builder.insert_value(state, value, path)
         return state
+
+    def subset(self, context: Any, builder: Any, action: int, value: Callable[[Any], Any]) -> Any:
+        """What an action may lose. Refused if that is more than `Model.max_sends`, where that is not plain to see."""
+        sent = value(self.model.sends[action])
+        if bits(self.within_widths.sends[action])[1] >> self.max_sends:
+            why = f"{self.action_names[action]} sends more than {self.max_sends} messages, or others"
+            beyond = too_wide(builder, [(sent, self.max_sends)])
+            refuse(context, builder, beyond, declared.unfit(self.name, "max_sends", why))
+        return sent
+
+    def fit(self, context: Any, builder: Any, action: int, after: Mapping[int, Any]) -> None:
+        """Refuses leaves after an action that do not fit `Model.widths`, where that they do is not plain to see."""
+        made = self.within_widths.after[action]
+        unseen = [(after[i], self.fields[i].width) for i in after if bits(made[i])[1] >> self.fields[i].width]
+        if unseen:
+            why = f"{self.action_names[action]} makes a value that does not fit its field"
+            refuse(context, builder, too_wide(builder, unseen), declared.unfit(self.name, "widths", why))
 
     def changed(self, action: int) -> dict[int, Any]:
         """The leaves that an action changes, by their places."""
@@ -241,9 +261,8 @@ def _sends_of(emit: _Emit) -> Any:
                 for i, sent in enumerate(emit.model.sends):
                     if not same(sent, 0):
                         switch.case(i)
-                        builder.store(
-                            emit.values(builder, [sent], state.leaf, args[1], {INSTANCE: args[3]})(sent), result
-                        )
+                        value = emit.values(builder, [sent], state.leaf, args[1], {INSTANCE: args[3]})
+                        builder.store(emit.subset(context, builder, i, value), result)
             return builder.load(result)
 
         return types.int64(wide, params, types.int64, types.int64), generate
@@ -282,7 +301,9 @@ def _change(emit: _Emit) -> Any:
                     switch.case(i)
                     changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
                     value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-                    differs = state.differing({leaf: value(after) for leaf, after in changed.items()})
+                    leaves = {leaf: value(after) for leaf, after in changed.items()}
+                    emit.fit(context, builder, i, leaves)
+                    differs = state.differing(leaves)
                     beyond = constant(I64, 0)
                     for word, bits_of_it in differs.items():
                         piece = [
@@ -349,10 +370,11 @@ def _take(emit: _Emit) -> Any:
                     changed, given = emit.changed(i), {INSTANCE: args[3], FATES: args[4]}
                     value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
                     if not same(sent, 0):
+                        subset = emit.subset(context, builder, i, value)
                         given[LOST] = value(lost)
                     if not same(sent, 0) and emit.loses_messages[i]:
                         builder.store(given[LOST], all_lost)
-                        builder.store(Value(builder, value(sent)).popcount().value, num_sent)
+                        builder.store(Value(builder, subset).popcount().value, num_sent)
                     for place, after in changed.items():
                         builder.store(value(after), leaves[place])
             after = emit.state_of(context, builder, map(builder.load, leaves))

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate.method import counts, is_rare, most_transitions
+from quorisk.analysis.estimate.rare import contradiction
 from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.results import heads, schema
@@ -101,8 +102,10 @@ class _Point:
 class Ledger:
     """The state of all points of an experiment."""
 
-    def __init__(self, run: RunSettings, num_points: int, pilots: Sequence[int] = ()) -> None:
-        """`pilots`: by point, after how many runs it is seen whether it is too rare to count (`method.pilot_runs`)."""
+    def __init__(self, run: RunSettings, num_points: int, pilots: Sequence[int] = (), protocol: str = "") -> None:
+        """`pilots`: by point, after how many runs it is seen whether it is too rare to count (`method.pilot_runs`);
+        `protocol` is whose runs they are, for an error."""
+        self._protocol = protocol
         self._run = run
         self._pilots = pilots or [0] * num_points
         self._rule = rule_of(run)
@@ -155,6 +158,17 @@ class Ledger:
         elif runs == self._run.runs and not here.waits:
             here.why = SPENT if self._rule else schema.BY_RUNS
         self.num_stopped += here.why != ""
+        if here.head and here.why:
+            self._hold_against(here, here.head)
+
+    def _hold_against(self, here: _Point, head: Mapping[str, Any]) -> None:
+        """Raises ModelError where a point's pilot contradicts its head, and the runs from its exits."""
+        name, pilot, tail = self._run.precision_of, here.counted.sums, here.tail.sums
+        known = heads.part(head, name)
+        of_exits = tail.losses, tail.num_runs, tail.hidden
+        if pilot.num_runs and not known.agrees(pilot.losses, pilot.num_runs, pilot.hidden, of_exits):
+            low = known.inside
+            raise contradiction(self._protocol, name, pilot.losses, pilot.num_runs, low, min(1.0, low + known.leaves))
 
     def stops(self) -> list[Stop]:
         """Returns where each point stopped, or how far it has come."""

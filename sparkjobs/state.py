@@ -29,7 +29,7 @@ class State:
         """Takes up what the folder holds. Raises ConfigError and RunError."""
         self.identities = identities(experiment)
         pilots = [pilot_runs(each.point, experiment.run) for each in experiment.points]
-        self.ledger = Ledger(experiment.run, len(self.identities), pilots)
+        self.ledger = Ledger(experiment.run, len(self.identities), pilots, experiment.protocol)
         self._experiment, self._out = experiment, out
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()

@@ -109,7 +109,7 @@ def run(
 @cache
 def compiled_effect(model: Model) -> Any:
     """`effect(state, params, action, instance, lost)`: the next state, as the search computes it."""
-    pack, effect_of = packing(model.widths)[0], stepper(model).effect_of
+    pack, effect_of = packing(model.widths, model.name)[0], stepper(model).effect_of
     num_words = fields_of(model.widths)[-1].word + 1
 
     @njit

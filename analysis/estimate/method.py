@@ -21,6 +21,8 @@ from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.engines.tally import Tally, num_columns, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states import lumped
 from quorisk.kernels.states.exits import Exits, exits_of
 from quorisk.kernels.states.head import Head, Solved
 
@@ -167,7 +169,8 @@ def known(
     """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
     A function of these alone: whoever solves it gets the same. `progress` is told of the head's transitions, and how
-    many there may be.
+    many there may be. Raises ModelError where a protocol that is not Quorisk's own has a head keep states in the place
+    of others that do not go on alike (`kernels.states.lumped`).
     """
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
@@ -176,6 +179,8 @@ def known(
     if found is None or (run.method == "exact" and not found[1].complete):
         return None
     head, solved = found
+    if model.name in registry.foreign():
+        lumped.check(model, point)
     if solved.leaves <= certain * solved.lost:
         return Known(solved, None)
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > LITTLE_KNOWN:
@@ -205,13 +210,29 @@ def solve(
     found = known(where.model, point, run, most, memory_bytes, progress)
     if found is None:
         return None
+    parts = rare.parts(where.model, *found)
+    nothing = read(where.model, [0] * num_columns(where.model))
+    _hold_against(where.model, run, parts, pilot, nothing)
     if found.exits is None:
-        return Rare(found, read(where.model, [0] * num_columns(where.model)), "certain")
-    part = rare.parts(where.model, *found)[run.precision_of]
+        return Rare(found, nothing, "certain")
+    part = parts[run.precision_of]
     where = where._replace(points=from_exits(where.points, found.exits))
     run = run._replace(first_run=TAIL + run.first_run)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
-    return Rare(found, read(where.model, made.sums), made.stopped)
+    tail = read(where.model, made.sums)
+    _hold_against(where.model, run, parts, pilot, tail)
+    return Rare(found, tail, made.stopped)
+
+
+def _hold_against(model: Model, run: RunSettings, parts: Mapping[str, rare.Part], pilot: Tally, tail: Tally) -> None:
+    """Raises ModelError where the pilot's runs cannot be, if a head and the runs from its exits are right."""
+    for name, part in parts.items():
+        asked = run._replace(precision_of=name)
+        losses, hidden = judged(pilot.outcomes, pilot.broken, asked)
+        after, unknown = judged(tail.outcomes, tail.broken, asked)
+        if not part.agrees(losses, pilot.runs, hidden, (after, tail.runs, unknown)):
+            low = part.inside
+            raise rare.contradiction(model.name, name, losses, pilot.runs, low, min(1.0, low + part.leaves))
 
 
 def answer(
@@ -224,7 +245,7 @@ def answer(
     """Returns the runs of a point from the beginning, and what is known besides if losses are too rare for them.
 
     `solving` is told of the head's transitions, and how many there may be. Raises ConfigError if `run.method` cannot be
-    used.
+    used, and ModelError if what the model declares is wrong.
     """
     run = experiment.run
     if not (pilot := pilot_runs(point, run)):

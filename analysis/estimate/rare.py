@@ -14,8 +14,10 @@ from quorisk.analysis.estimate.stopping import estimator_of, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
+from quorisk.kernels import declared
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.starts import UNIT
+from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.exits import Exits
 from quorisk.kernels.states.head import NEVER, Head, Solved
@@ -27,6 +29,8 @@ PRECISION = 4e-10
 FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
 STEPS_A_TRANSITION = 32
 """Steps of runs that take as long as one transition of a head; a head may take as long as all of the runs."""
+SURE = 1.0 - 1e-10
+"""The confidence of what no honest model is thought to contradict."""
 SMALL = 1 << 14
 """Transitions up to which a head grows on at next to no cost, though it is certain enough."""
 GROWTH = 1.5
@@ -99,6 +103,17 @@ class Part(NamedTuple):
             low, high = least, most
         return min(max(losses / runs, low), high), low, high
 
+    def agrees(self, losses: int, runs: int, hidden: int, tail: tuple[int, int, int] = (0, 0, 0)) -> bool:
+        """Whether so many of `runs` runs from the beginning may have been lost, and `hidden` more.
+
+        `tail` is the same of the runs from the exits. False is wrong once in ten thousand million times.
+        """
+        sure = Estimator(SURE, 1, False)
+        low, high = sure.interval(losses, runs, hidden)
+        known = self if tail[1] else self._replace(is_sampled=False)
+        least, most = known.interval(sure, *tail)
+        return low <= most and least <= high
+
     @property
     def slack(self) -> float:
         """How far the difference of two that share L, F and exits may be off from F times that of their q."""
@@ -123,6 +138,14 @@ def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
         inside, leaves = solved.broken[invariant.name]
         found[invariant.name] = _part(inside, leaves, exits if invariant.data_loss else None)
     return found
+
+
+def contradiction(protocol: str, name: str, losses: int, runs: int, low: float, high: float) -> ModelError:
+    """Returns what to raise where runs contradict a head, by which P(`name` is broken) is from `low` to `high`."""
+    what = "lost data" if name == DATA_LOSS else f"broke {name}"
+    solved = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+    why = f"{losses:,} of {runs:,} runs {what}, and by the solved paths the probability is {solved}"
+    return ModelError(declared.unfit(protocol, "forget, alike or widths", why))
 
 
 def _part(inside: float, leaves: float, exits: Exits | None) -> Part:

@@ -14,6 +14,7 @@ from quorisk.analysis.experiment.keys import Key, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
+from quorisk.kernels import declared
 from quorisk.kernels.engines.points import Point, RateError, rates_in_force, scale_rates
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
@@ -152,7 +153,8 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
 
 
 def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
-    """Returns the experiment of a parsed file; `path` is what errors call it. Raises ConfigError, as `load`."""
+    """Returns the experiment of a parsed file; `path` is what errors call it. Raises ConfigError, as `load`, and
+    ModelError if a protocol from outside is not what it declares."""
     try:
         return _build(document, path, overrides, one)
     except ConfigError as error:
@@ -210,6 +212,9 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         clusters=placed,
     )
     tables.check(experiment)
+    if model.name in registry.foreign():
+        for at in (points[0], points[-1]):
+            declared.check_walks(model, model.make_params(at.point.values))
     return experiment
 
 

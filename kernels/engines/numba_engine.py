@@ -40,7 +40,7 @@ from quorisk.kernels.model import (
     smallest_params,
 )
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
-from quorisk.kernels.packing import spread, wide_row
+from quorisk.kernels.packing import fields_of, spread
 from quorisk.kernels.rule import group_words, losses
 from quorisk.kernels.stepper import may_send_more_than, stepper
 
@@ -177,7 +177,7 @@ def engine(model: Model) -> Any:
     """The compiled batch function of a model."""
     steps = stepper(model)
     sizes: dict[str, Any] = {"num_words": len(group_words(model)), "num_invariants": len(model.invariants)}
-    sizes["num_wide"] = len(wide_row(model.initial(smallest_params(model), 0), model.widths))
+    sizes["num_wide"] = fields_of(model.widths)[-1].word + 1
     sizes["exposed_places"] = np.array(exposures(model), np.int64)
     one = bind(
         _run,
@@ -202,7 +202,7 @@ def engine(model: Model) -> Any:
             initial=steps.initial,
             initial_choices=steps.initial_choices,
             spread=spread,
-            unpack=packing(model.widths)[1],
+            unpack=packing(model.widths, model.name)[1],
         ),
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),

@@ -16,6 +16,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, cast
 
+from quorisk.kernels import declared
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
@@ -50,13 +51,16 @@ def names() -> list[str]:
 def load(name: object) -> Model:
     """The model of a protocol; imports that protocol alone.
 
-    Raises ConfigError if there is no such protocol, or if another distribution has it and it cannot be imported.
+    Raises ConfigError if there is no such protocol, or if another distribution has it and it cannot be imported, and
+    ModelError if that contradicts itself.
     """
     if not isinstance(name, str) or (name not in own() and name not in foreign()):
         raise ConfigError(f"protocol = {reprlib.repr(name)}: one of {', '.join(names())}")
     model = _part(name, "MODEL")
     if not isinstance(model, Model) or model.name != name:
         raise ConfigError(f"protocol = {name!r}: MODEL in {_package(name)} is not a model of that name")
+    if name in foreign():
+        declared.check(model)
     return model
 
 

@@ -13,10 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from quorisk.kernels import declared
+from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import UNFINISHED
 from quorisk.kernels.states.chain import Chain
 
+CERTAIN = 1e-6
+"""How far the ends' probabilities may be from 1 together: much more than what rounding does to them."""
 MAX_COMPONENT = 2000
 """States of a component that is eliminated: time grows with the third power, memory with the second (32 MB)."""
 
@@ -47,6 +51,15 @@ def visits(chain: Chain, parts: Components, stop: np.ndarray | None = None) -> n
     """
     stops = (chain.ends != UNFINISHED) if stop is None else (chain.ends != UNFINISHED) | stop
     return _visits(chain.first, chain.target, chain.p, chain.initial, stops, *parts)
+
+
+def check(chain: Chain, visits: np.ndarray, name: str) -> None:
+    """Raises ModelError, which names the protocol, unless runs end for certain: the odds of a state's steps then do not
+    add up to 1. Nothing is known of runs that may go on for ever."""
+    ended = float(visits[chain.ends != UNFINISHED].sum())
+    if np.isfinite(visits).all() and not abs(ended - 1.0) < CERTAIN:
+        why = f"runs end with probability {ended:.6g}, not 1"
+        raise ModelError(declared.unfit(name, "max_sends, or the odds of steps", why))
 
 
 def hits(chain: Chain, parts: Components, goal: np.ndarray) -> np.ndarray:

@@ -156,7 +156,8 @@ class Head:
         if parts.largest > MOST_CYCLE:
             return None
         visits = absorption.visits(chain, parts)
-        inside, ends = visits[:-1], chain.ends[:-1]
+        absorption.check(chain, visits, self.model.name)
+        inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self._count]
         names = [invariant.name for invariant in self.model.invariants]
         return Solved(
             cost=self.cost,
@@ -166,7 +167,7 @@ class Head:
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
             broken={name: self._broken(i, chain, parts, visits) for i, name in enumerate(names)},
-            flows=np.where(ends[:-1] == UNFINISHED, inside[:-1], 0.0) * self.arrays.leaves[: self._count],
+            flows=np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves,
         )
 
     def _broken(

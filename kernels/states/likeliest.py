@@ -5,7 +5,6 @@ all those that do the same to things that are alike: their probabilities are add
 again in the model's own states.
 """
 
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,13 +12,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.moves import Moves
 from quorisk.kernels.states.paths import Path, Step
-from quorisk.kernels.states.representatives import representative_function, room_for
+from quorisk.kernels.states.representatives import room_for, stand_in_function
 
 
 class Likeliest(NamedTuple):
@@ -37,7 +35,7 @@ def likeliest(head: Head, moves: Moves) -> Likeliest | None:
         return None
     states, p = found
     model, odds, number = head.model, head.odds, moves.chain.first
-    stand_in, room = _stand_in_function(model), np.empty(room_for(model), np.int64)
+    stand_in, room = stand_in_function(model), np.empty(room_for(model), np.int64)
     choices = range(model.initial_choices(odds.params))
     first = head.state(states[0])
     choice = next(choice for choice in choices if model.initial(odds.params, choice) == first)
@@ -88,18 +86,3 @@ def _steps(model: Model, state: Any, params: Any, action: int, num_lost: int) ->
         for lost in paths.subsets(mask)
         if lost.bit_count() == num_lost
     ]
-
-
-@cache
-def _stand_in_function(model: Model) -> Any:
-    """Compiled `representative`, as Python may call it."""
-    return bind(_stand_in, model.name, cached=True, representative=representative_function(model))
-
-
-# A template, with the name that is bound by `_stand_in_function`
-
-representative = LATE
-
-
-def _stand_in(state, params, number, room):
-    return representative(state, params, number, room)

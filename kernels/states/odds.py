@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE, bind, refusal
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import EVERYTHING, Model, instance_words
 from quorisk.kernels.ops import jitable, lowest_bit, popcount
@@ -119,9 +119,10 @@ def step_functions(model: Model) -> StepFunctions:
         end=np.searchsorted(action, action, "right"),
     )
     given: dict[str, Any] = {"num_words": len(action), "words": words}
+    too_many = f"protocol = {model.name!r}: a state has more than {MOST_SUCCESSORS:,} steps"
     return StepFunctions(
         **given,
-        listed=bind(_listed, model.name, sends_of=stepper(model).sends_of, **given),
+        listed=bind(_listed, model.name, sends_of=stepper(model).sends_of, refuse=refusal(too_many), **given),
         enabled=bind(_enabled, model.name, **given),
         weigh=bind(_weigh, model.name, words=words),
         cost=bind(_cost, model.name),
@@ -130,7 +131,7 @@ def step_functions(model: Model) -> StepFunctions:
 
 # Templates, with the names that are bound by `step_functions`
 
-num_words = sends_of = words = LATE
+num_words = refuse = sends_of = words = LATE
 
 
 def _listed(here, params, masks, steps):
@@ -142,6 +143,7 @@ def _listed(here, params, masks, steps):
             mask &= mask - 1
             sent = sends_of(here, params, words.action[word], instance)
             size, lost = popcount(sent), sent
+            refuse(num + (1 << size) > MOST_SUCCESSORS)
             while True:
                 steps.word[num] = word
                 steps.instance[num] = instance

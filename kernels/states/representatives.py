@@ -49,14 +49,24 @@ def representative_function(model: Model) -> Any:
     )
 
 
+@cache
+def stand_in_function(model: Model) -> Any:
+    """Compiled `representative`, as Python may call it."""
+    return bind(_stand_in, model.name, cached=True, representative=representative_function(model))
+
+
 def room_for(model: Model) -> int:
     """The size of `representative`'s room: the state's integers, and by thing its hash and its place."""
     return len(leaves(model.widths)) + 2 * model.alike.most if model.alike else 0
 
 
-# Templates, with the names that are bound by `representative_function`
+# Templates, with the names that are bound above
 
-about = bits = first = forget = like = most = num_leaves = LATE
+about = bits = first = forget = like = most = num_leaves = representative = LATE
+
+
+def _stand_in(state, params, number, room):
+    return representative(state, params, number, room)
 
 
 def _without_things(state, params, number, room):

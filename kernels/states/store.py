@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quorisk.kernels import declared
 from quorisk.kernels.compiled import LATE, bind, packing, prefetch
+from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.ops import jitable
 from quorisk.kernels.packing import (
@@ -74,7 +76,7 @@ class StoreFunctions(NamedTuple):
 def store_functions(model: Model) -> StoreFunctions:
     """The functions that keep the states of a model."""
     like = model.initial(smallest_params(model), 0)
-    pack, unpack = packing(model.widths)
+    pack, unpack = packing(model.widths, model.name)
     return StoreFunctions(
         keep=bind(_keep, model.name, pack=pack),
         state=bind(_state, model.name, unpack=unpack, like=like),
@@ -94,7 +96,7 @@ class Store:
         self._other_bytes = other_bytes + TABLE_BYTES
         self._flat = np.empty(memory_bytes // 8, np.uint64)  # only what is written takes memory
         table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
-        wide = wide_row(model.initial(params, 0), model.widths)
+        wide = _first_row(model, params)
         layout = narrowest(wide)
         self.kept = Kept(self._rows(layout), table, wide, wide.copy(), layout, layout.by_source())
 
@@ -139,6 +141,14 @@ class Store:
     def _fill(self, table: np.ndarray, count: int) -> None:
         self.kept = self.kept._replace(table=table)
         _rehash(self.kept.rows, count, table)
+
+
+def _first_row(model: Model, params: Any) -> np.ndarray:
+    """The wide row of the first initial state. Raises ModelError if it does not fit."""
+    try:
+        return wide_row(model.initial(params, 0), model.widths)
+    except OverflowError as error:
+        raise ModelError(declared.unfit(model.name, "widths", f"the initial state: {error}")) from None
 
 
 # Templates, with the names that are bound by `store_functions`

@@ -5,7 +5,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from quorisk.kernels import rule
-from quorisk.kernels.model import INSTANCE_BITS, Model, leaves, num_words, smallest_params
+from quorisk.kernels.errors import ModelError
+from quorisk.kernels.model import COMPLETED, INSTANCE_BITS, STUCK, Model, leaves, num_words, smallest_params
 from quorisk.kernels.tracing.expressions import HIGHEST, bits
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 
@@ -51,7 +52,8 @@ class GeneralModel(NamedTuple):
 def general(model: Model, within_widths: bool = False) -> GeneralModel:
     """The model traced; `within_widths`: what it says of a state whose leaves need not fit `Model.widths` is left out.
 
-    Raises TypeError if the protocol's functions do with a traced value what cannot be followed.
+    Raises TypeError if the protocol's functions do with a traced value what cannot be followed, and ModelError if
+    states within their widths may end as neither COMPLETED nor STUCK.
     """
     graph = new_graph()
     like_params, like_state = smallest_params(model), model.initial(smallest_params(model), 0)
@@ -76,6 +78,9 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
     broken: Any = 0
     for i, invariant in enumerate(model.invariants):
         broken = make("or", broken, choose(negation(condition(invariant.holds(state, params))), 1 << i, 0))
+    outcome = integer(model.outcome(state, params))
+    if within_widths and bits(outcome)[1] & ~(COMPLETED | STUCK):
+        raise ModelError(f"protocol = {model.name!r}: outcome: where(condition, COMPLETED, STUCK), or the like of it")
     return GeneralModel(
         initial_choices=integer(model.initial_choices(params)),
         initial=_integers(model.initial(params, graph.leaf(CHOICE, HIGHEST))),
@@ -88,7 +93,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         after=tuple(after),
         forgotten=_integers(model.forget(state, params)) if model.forget else state_leaves,
         broken=broken,
-        outcome=integer(model.outcome(state, params)),
+        outcome=outcome,
     )
 
 

@@ -27,7 +27,7 @@ _PATIENCE = 1 << 6
 
 
 def observe(model: Model, params: Any, weights: Sequence[int], losses: Sequence[float]) -> Bounds:
-    """The bounds of some runs with these rates and probabilities of `rule.loss_names`. Raises TypeError as `trace`."""
+    """The bounds of some runs with these rates and probabilities of `rule.loss_names`. Raises as `trace` does."""
     traced = trace(model, params, weights, widest(model))
     return _Watch(model, traced, losses).bounds()
 
@@ -120,10 +120,11 @@ class _Watch:
         return Bounds(self._bits(), *words, frozenset(self.broken), shares, mean_steps)
 
     def _bits(self) -> tuple[int, ...]:
-        """Those that each leaf was seen to have; any where nothing depends on a leaf, of which there are no values."""
+        """Those that each leaf was seen to have, of those that it may have; any where nothing depends on a leaf, of
+        which there are no values."""
         leaves, wide = self.traced.state, self.traced.bounds.state
         found = zip(self.seen, leaves, wide, strict=True)
-        return tuple(int(seen) if isinstance(leaf, Node) else may for seen, leaf, may in found)
+        return tuple(int(seen) & may if isinstance(leaf, Node) else may for seen, leaf, may in found)
 
     def _first(self, num: int) -> np.ndarray:
         self.runs += num

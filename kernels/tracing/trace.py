@@ -123,7 +123,8 @@ def mask_leaf(place: int) -> tuple[str, int]:
 def trace(model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> TracedModel:
     """The model with these parameters; `weights` are the rates of its words of groups, as in `points.Points`.
 
-    Raises TypeError if the protocol's functions do with a traced value what cannot be followed.
+    Raises TypeError if the protocol's functions do with a traced value what cannot be followed, and ValueError if what
+    an action sends is not plain to fit `Model.max_sends`.
     """
     return _Tracer(model, params, weights, bounds).trace()
 
@@ -269,6 +270,8 @@ class _Tracer:
         if action.shared > 1:
             instance = integer(rule.member(action, self._enabled(action, whole), group, self.picked))
         subset = integer(action.sends(whole, self.params, instance))
+        if bits(subset)[1] >> self.model.max_sends:
+            raise ValueError(f"{action.name} may send more than {self.model.max_sends} messages")
         after = action.apply(whole, self.params, instance, make("deposit", losses, subset))
         return subset, tuple(map(integer, leaves(after)))
 

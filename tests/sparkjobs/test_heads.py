@@ -11,9 +11,10 @@ from rich.console import Console
 from quorisk.analysis.estimate import estimate, method, rare
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads, schema, sweeps
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.kernels.errors import ConfigError, ModelError, ResultError
 from quorisk.sparkjobs import folder, plan
 from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
 from quorisk.sparkjobs.run import Piece, run_piece
@@ -203,7 +204,8 @@ def test_a_chain_that_is_too_large_is_not_to_be_resumed(load, tmp_path):
 def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     run = load("run.method=auto", "run.runs=1_000_000").run
     no_more = heads.record(load().model, None, rare.FEWEST_TRANSITIONS)
-    head = no_more | {"digest": "d"}
+    lost = {"name": DATA_LOSS, "inside": 2e-5, "leaves": 0.0, "sampled": False, "broken": 0}
+    head = no_more | {"digest": "d", "invariants": [lost]}
     ledger = Ledger(run, 3, [method.PILOT_RUNS] * 3)
     assert [job.num_runs for job in ledger.wanted()] == [method.PILOT_RUNS] * 3
     for point, losses in enumerate((method.ENOUGH_LOSSES, 3, 3)):
@@ -219,6 +221,10 @@ def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     again.solve(0, head)  # as rows come from disk, in any order
     again.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
     assert again.stops() == ledger.stops()[1:2]
+    contradicted = Ledger(run, 1, [method.PILOT_RUNS], "outside")
+    contradicted.solve(0, head | {"invariants": [lost | {"inside": 1e-3}]})
+    with pytest.raises(ModelError, match=r"'outside': forget, .*: 0 of 131,072 runs lost data, .* is 0.001"):
+        contradicted.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
 
 
 def test_where_many_runs_are_cut_off_auto_counts(load):

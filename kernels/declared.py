@@ -1,0 +1,219 @@
+"""What a model declares, held against what it does: who believes a wrong declaration prints a wrong number.
+
+Compiled code checks as it runs that states fit `Model.widths` and that subsets fit `Model.max_sends`, where their
+expressions alone do not show it. Here are the checks that need no compiler: of a model as it is, and of its states and
+steps one by one, in plain Python, which say where it is wrong.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from quorisk.kernels.errors import ModelError
+from quorisk.kernels.model import (
+    ABOUT,
+    COMPLETED,
+    EVERYTHING,
+    MESSAGE_LOSS,
+    STUCK,
+    TABLES,
+    Model,
+    leaves,
+    num_words,
+    smallest_params,
+)
+from quorisk.kernels.ops import bits
+
+MOST_WIDTH = 63
+MOST_STEPS = 400
+"""Of a walk."""
+FEW_STEPS = 500
+"""Of walks, before anything is asked of a model from outside."""
+
+
+def unfit(name: str, declared: str, why: str) -> str:
+    """The text of a ModelError about what a protocol declares, for whom code finds it that cannot say where."""
+    return f"protocol = {name!r}: {declared}: {why}; `quorisk check-protocol {name}` says where"
+
+
+def check(model: Model) -> None:
+    """Raises ModelError if a model contradicts itself, before anything is asked of it."""
+    for wrong in _contradictions(model):
+        raise ModelError(f"protocol = {model.name!r}: {wrong}")
+
+
+def _contradictions(model: Model) -> Iterator[str]:
+    for kind, names in {
+        "parameters": [each.name for each in model.parameters],
+        "actions": [each.name for each in model.actions],
+        "invariants": [each.name for each in model.invariants],
+        "probabilities": [MESSAGE_LOSS, *(each.name for each in model.probabilities)],
+    }.items():
+        yield from (f"{kind}: {name!r} is there twice" for name, times in Counter(names).items() if times > 1)
+    if not any(invariant.data_loss for invariant in model.invariants):
+        yield "invariants: none has data_loss=True, so nothing could be lost"
+    known = {MESSAGE_LOSS, *(each.name for each in model.probabilities)}
+    of_model = {each.name for each in model.parameters}
+    for parameter in model.parameters:
+        if parameter.table not in TABLES:
+            yield f"parameter {parameter.name}: table = {parameter.table!r}: one of {', '.join(TABLES)}"
+        if parameter.follows and parameter.follows not in of_model:
+            yield f"parameter {parameter.name}: follows = {parameter.follows!r}: there is no such parameter"
+    for invariant in model.invariants:
+        if invariant.about not in ABOUT:
+            yield f"invariant {invariant.name}: about = {invariant.about!r}: one of {', '.join(map(repr, ABOUT))}"
+    for action in model.actions:
+        if action.lost_with not in known:
+            yield f"action {action.name}: lost_with = {action.lost_with!r}: one of {', '.join(sorted(known))}"
+        if not 1 <= action.shared <= EVERYTHING:
+            yield f"action {action.name}: shared = {action.shared}: 1 to {EVERYTHING}, which is EVERYTHING"
+        for name in sorted({*action.needs} - of_model):
+            yield f"action {action.name}: needs = {name!r}: there is no such parameter"
+    if not 0 <= model.max_sends <= MOST_WIDTH:
+        yield f"max_sends = {model.max_sends}: 0 to {MOST_WIDTH}"
+    yield from _misshapen(model)
+
+
+def _misshapen(model: Model) -> Iterator[str]:
+    """How what is declared of states does not have their shape."""
+    params = smallest_params(model)
+    if (choices := model.initial_choices(params)) < 1:
+        yield f"initial_choices: {choices} of {_told(params)}: at least 1"
+        return
+    shape = _shape(model.initial(params, 0))
+    if _shape(model.widths) != shape:
+        yield "widths: not the same fields as those of the initial state"
+        return
+    names = field_names(model.widths)
+    for name, width in zip(names, leaves(model.widths), strict=True):
+        if not 1 <= width <= MOST_WIDTH:
+            yield f"widths: {name} = {width}: 1 to {MOST_WIDTH} bits"
+    if model.alike is None:
+        return
+    if _shape(model.alike.bits) != shape:
+        yield "alike.bits: not the same fields as those of the initial state"
+        return
+    for name, width, each in zip(names, leaves(model.widths), leaves(model.alike.bits), strict=True):
+        if each and width % (each * model.alike.most):
+            yield f"alike.bits: {name} = {each}: {model.alike.most} things of so many bits do not fill its {width} bits"
+
+
+def _shape(value: Any) -> Any:
+    return tuple(map(_shape, value)) if isinstance(value, tuple) else None
+
+
+def field_names(state: Any, prefix: str = "") -> list[str]:
+    """The names of a state's integers, those of nested tuples with a dot."""
+    if not isinstance(state, tuple):
+        return [prefix]
+    names = getattr(state, "_fields", tuple(map(str, range(len(state)))))
+    dotted = f"{prefix}." if prefix else ""
+    return [each for name, part in zip(names, state, strict=True) for each in field_names(part, dotted + name)]
+
+
+class Walk(NamedTuple):
+    """A step that was taken and checked."""
+
+    state: Any
+    action: int
+    instance: int
+    lost: int
+    after: Any
+
+
+def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
+    """Random walks by plain Python, every state and step of which is checked. An action is the likelier the less it was
+    taken so far. Raises ModelError, which says what is wrong where."""
+    chance = random.Random(seed)
+    taken: Counter[int] = Counter()
+    choices = _asked(model, "initial_choices", params, model.initial_choices, params)
+    if choices < 1:
+        raise ModelError(f"protocol = {model.name!r}: initial_choices: {choices} of {_told(params)}: at least 1")
+    for _ in range(num):
+        choice = chance.randrange(choices)
+        state = _asked(model, "initial", params, model.initial, params, choice)
+        _check_state(model, params, state, f"initial, choice {choice},")
+        for _ in range(MOST_STEPS):
+            enabled = _enabled(model, params, state)
+            if not enabled:
+                break
+            places = sorted({place for place, _ in enabled})
+            (place,) = chance.choices(places, [1 / (1 + taken[each]) for each in places])
+            taken[place] += 1
+            instance = chance.choice([each for at, each in enabled if at == place])
+            lost, after = _taken(model, params, state, place, instance, chance)
+            yield Walk(state, place, instance, lost, after)
+            state = after
+
+
+@cache
+def check_walks(model: Model, params: Any) -> None:
+    """Raises ModelError if one of a few hundred steps is not what the model declares: a tenth of a second that finds
+    what compiled code cannot name, and what GPUs do not look at."""
+    for _ in islice(walks(model, params, FEW_STEPS, seed=1), FEW_STEPS):
+        pass
+
+
+def _enabled(model: Model, params: Any, state: Any) -> list[tuple[int, int]]:
+    """(place of the action, instance) of all that are enabled."""
+    found = []
+    all_words = _asked(model, "the guards of the smallest sizes", params, num_words, model)
+    for place, (action, words) in enumerate(zip(model.actions, all_words, strict=True)):
+        where = f"the guard of {action.name}"
+        masks = _asked(model, where, state, action.enabled, state, params)
+        if not isinstance(masks, tuple) or len(masks) != words:
+            raise ModelError(f"protocol = {model.name!r}: {where} gives {masks!r}: a tuple of {words} masks, always")
+        found += [(place, 64 * word + bit) for word, mask in enumerate(masks) for bit in bits(int(mask) & _WORD)]
+    return found
+
+
+def _taken(model: Model, params: Any, state: Any, place: int, instance: int, chance: random.Random) -> tuple[int, Any]:
+    """What an instance loses, by chance, and the state after it."""
+    action = model.actions[place]
+    where = f"{action.name}, instance {instance},"
+    sent = int(_asked(model, f"sends of {where}", state, action.sends, state, params, instance))
+    if sent >> model.max_sends:
+        raise ModelError(
+            f"protocol = {model.name!r}: max_sends = {model.max_sends}: {where} sends {sent:#b} in {_told(state)}, but "
+            f"may only have bits 0 to {model.max_sends - 1}"
+        )
+    lost = sum(1 << bit for bit in bits(sent) if chance.random() < 0.3)
+    after = _asked(model, f"apply of {where}", state, action.apply, state, params, instance, lost)
+    _check_state(model, params, after, where)
+    return lost, after
+
+
+def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
+    if _shape(state) != _shape(model.widths):
+        raise ModelError(f"protocol = {model.name!r}: {where} makes {_told(state)}: not the fields of `widths`")
+    for name, value, width in zip(field_names(model.widths), leaves(state), leaves(model.widths), strict=True):
+        if int(value) >> width:
+            raise ModelError(
+                f"protocol = {model.name!r}: widths: {name} = {width}: {where} makes it {value}, of {_told(params)}; 0 "
+                f"to {(1 << width) - 1}"
+            )
+    for invariant in model.invariants:
+        _asked(model, f"invariant {invariant.name}", state, invariant.holds, state, params)
+    ended = _asked(model, "outcome", state, model.outcome, state, params)
+    if ended not in (COMPLETED, STUCK):
+        raise ModelError(f"protocol = {model.name!r}: outcome: {ended} of {_told(state)}: COMPLETED or STUCK")
+
+
+def _asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
+    """What a protocol's function says. Raises ModelError, which tells of `about`, if that is an error."""
+    try:
+        return function(*given)
+    except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ModelError(f"protocol = {model.name!r}: {where}: {said}, of {_told(about)}") from error
+
+
+def _told(value: Any) -> str:
+    names, numbers = field_names(value), leaves(value)
+    return ", ".join(f"{name}={number}" for name, number in zip(names, numbers, strict=True))
+
+
+_WORD = (1 << 64) - 1

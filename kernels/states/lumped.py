@@ -1,0 +1,128 @@
+"""Whether a head may keep one state for those that it does: `Model.forget` and `Model.alike`, held to their word.
+
+States may be put together if, from each of them, the rate at which runs come to every other lot is the same: then the
+chain of the lots is a Markov chain (Kemeny and Snell, Finite Markov Chains, 1960, section 6.3). So a state and the one
+that stands for it are asked for all their steps, in plain Python, and the rates are added up by what stands for the
+state after each. Steps to a state of the same lot play no part. Whether it holds in all states no sample can tell, but
+a declaration that is wrong is wrong in most.
+"""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quorisk.kernels import declared
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.errors import ModelError
+from quorisk.kernels.model import EVERYTHING, Model, data_loss_mask
+from quorisk.kernels.states import paths
+from quorisk.kernels.states.odds import Odds, odds_of
+from quorisk.kernels.states.paths import Step
+from quorisk.kernels.states.representatives import room_for, stand_in_function
+
+STATES = 160
+"""That are compared with what stands for them."""
+STEPS = 2000
+"""Of random walks, among which these are."""
+CLOSE = 1e-9
+"""How far rates that should be equal may be apart, relative to them."""
+
+
+class Pair(NamedTuple):
+    """A state, and one that is kept in its place."""
+
+    state: Any
+    kept: Any
+    declared: str
+    """What says so: `forget` or `alike`."""
+
+
+def check(model: Model, point: Point, num_steps: int = STEPS, num_states: int = STATES) -> int:
+    """Compares states of a point's random walks with what stands for them; returns how many there were.
+
+    Raises ModelError if what can happen differs, or if a step is not what the model declares (`declared.walks`).
+    """
+    if model.forget is None and model.alike is None:
+        return 0
+    odds, standing, room = odds_of(model, point), stand_in_function(model), np.empty(room_for(model), np.int64)
+
+    def stand_in(state: Any) -> Any:
+        return standing(state, odds.params, odds.alike, room)
+
+    steps = islice(declared.walks(model, odds.params, num_steps, seed=1), num_steps)
+    states = list(dict.fromkeys(step.after for step in steps))
+    chosen = random.Random(1).sample(states, min(num_states, len(states)))
+    pairs = [pair for state in chosen for pair in _pairs(model, odds, state, stand_in)]
+    for pair in pairs:
+        if said := _difference(model, odds, pair, stand_in):
+            raise ModelError(f"protocol = {model.name!r}: `{pair.declared}`: {said}; see docs/adding-a-protocol.md")
+    return len(pairs)
+
+
+def _pairs(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any]) -> Iterator[Pair]:
+    known, kept = model.forget(state, odds.params) if model.forget else state, stand_in(state)
+    if known != state:
+        yield Pair(state, known, "forget")
+    if kept != known:
+        yield Pair(known, kept, "alike")
+
+
+def _difference(model: Model, odds: Odds, pair: Pair, stand_in: Callable[[Any], Any]) -> str:
+    """What differs between a state and the one that stands for it; empty if nothing that matters does."""
+    broken = [paths.broken(model, state, odds.params) for state in (pair.state, pair.kept)]
+    told = f"in place of {pair.state} a head would keep {pair.kept}"
+    if broken[0] != broken[1]:
+        return f"{told}, which breaks other invariants"
+    if broken[0] & data_loss_mask(model):
+        return ""
+    before, after = (_rates(model, odds, state, stand_in) for state in (pair.state, pair.kept))
+    ends = [model.outcome(state, odds.params) for state in (pair.state, pair.kept)]
+    if not before and not after and ends[0] != ends[1]:
+        return f"{told}, which ends otherwise"
+    for there in sorted(before.keys() | after.keys()):
+        (mine, name), (other, its) = before.get(there, (0.0, "")), after.get(there, (0.0, ""))
+        if not math.isclose(mine, other, rel_tol=CLOSE):
+            return f"{told}, from which {name or its} goes at the rate {other:.6g}, not {mine:.6g}"
+    return ""
+
+
+def _rates(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any]) -> dict[Any, tuple[float, str]]:
+    """By what stands for the next state, and what that breaks: the rate, and an action that goes there. Steps that
+    change neither are left out."""
+
+    def lot(there: Any) -> Any:
+        return stand_in(there), paths.broken(model, there, odds.params)
+
+    here, rates, names = lot(state), defaultdict[Any, float](float), dict[Any, str]()
+    for step, weight in _steps(model, odds, state):
+        there = lot(paths.after(model, state, odds.params, step)) if weight else here
+        if there != here:
+            rates[there] += weight
+            names[there] = model.actions[step.action].name
+    return {there: (rate, names[there]) for there, rate in rates.items()}
+
+
+def _steps(model: Model, odds: Odds, state: Any) -> Iterator[tuple[Step, float]]:
+    """All steps from a state, each with its rate."""
+    enabled = list(paths.instances(model, state, odds.params))
+    members: dict[Any, int] = defaultdict(int)
+    for action, instance in enabled:
+        members[_group(model, action, instance)] += 1
+    for action, instance in enabled:
+        rate = float(odds.rates[action]) / members[_group(model, action, instance)]
+        sent = paths.sends(model, state, odds.params, Step(action, instance, 0))
+        for lost in paths.subsets(sent):
+            yield Step(action, instance, lost), rate * odds.fates[action, sent.bit_count(), lost.bit_count()]
+
+
+def _group(model: Model, action: int, instance: int) -> tuple[int, int]:
+    """What shares a rate (`kernels.rule`): the action, and where its group begins."""
+    shared = model.actions[action].shared
+    if shared == EVERYTHING:
+        return action, 0
+    return action, instance - (instance & 63) % shared
