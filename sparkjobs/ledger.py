@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate.method import counts, is_rare, most_transitions
-from quorisk.analysis.estimate.rare import contradiction
+from quorisk.analysis.estimate.rare import MOST_TRANSITIONS, contradiction
 from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.results import heads, schema
@@ -102,10 +102,17 @@ class _Point:
 class Ledger:
     """The state of all points of an experiment."""
 
-    def __init__(self, run: RunSettings, num_points: int, pilots: Sequence[int] = (), protocol: str = "") -> None:
+    def __init__(
+        self,
+        run: RunSettings,
+        num_points: int,
+        pilots: Sequence[int] = (),
+        protocol: str = "",
+        largest_head: int = MOST_TRANSITIONS,
+    ) -> None:
         """`pilots`: by point, after how many runs it is seen whether it is too rare to count (`method.pilot_runs`);
-        `protocol` is whose runs they are, for an error."""
-        self._protocol = protocol
+        `protocol` is whose runs they are, for an error; `largest_head`: the most transitions of a head."""
+        self._protocol, self._largest_head = protocol, largest_head
         self._run = run
         self._pilots = pilots or [0] * num_points
         self._rule = rule_of(run)
@@ -198,7 +205,7 @@ class Ledger:
 
     def _most_transitions(self, here: _Point) -> int:
         pilot = here.counted.sums
-        return most_transitions(self._run, pilot.steps, pilot.num_runs)
+        return min(self._largest_head, most_transitions(self._run, pilot.steps, pilot.num_runs))
 
     def _next(self, here: _Point, pilot: int) -> int:
         """How far a point goes in the next round."""

@@ -1,10 +1,13 @@
 """Where a sweep stands: what is on disk, what waits to be written, and what is wanted."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.estimate.method import counts, judged, pilot_runs
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import canonical_parameters
@@ -16,6 +19,8 @@ from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
 from quorisk.sparkjobs.run import Done
 
+HEADS_PART = 0.25
+"""Of a budget, what the heads of all points may take together if each needs one."""
 OUT_OF_TIME = "time"
 """In the column `stopped` of results: the time was spent before the runs were done."""
 COMMIT_S, COMMIT_PART = 1.0, 1e-3
@@ -25,11 +30,13 @@ COMMIT_S, COMMIT_PART = 1.0, 1e-3
 class State:
     """The state of a sweep whose folder this process has to itself."""
 
-    def __init__(self, experiment: Experiment, out: Path) -> None:
-        """Takes up what the folder holds. Raises ConfigError and RunError."""
+    def __init__(self, experiment: Experiment, out: Path, budget_s: float = math.inf) -> None:
+        """Takes up what the folder holds; HEADS_PART of a budget may go to heads. Raises ConfigError and RunError."""
         self.identities = identities(experiment)
         pilots = [pilot_runs(each.point, experiment.run) for each in experiment.points]
-        self.ledger = Ledger(experiment.run, len(self.identities), pilots, experiment.protocol)
+        core_s = HEADS_PART * budget_s * num_cores() / len(self.identities)
+        largest = rare.affordable(core_s) if core_s < math.inf else rare.MOST_TRANSITIONS
+        self.ledger = Ledger(experiment.run, len(self.identities), pilots, experiment.protocol, largest)
         self._experiment, self._out = experiment, out
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()

@@ -92,7 +92,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             folder.keep(out, experiment, folder.as_run(experiment))
-            state = State(experiment, out)
+            state = State(experiment, out, options.budget_s)
             if any(state.ledger.left()) or not state.is_written():
                 spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))
                 _compute(state, experiment, spark, pool, out, deadline, console)

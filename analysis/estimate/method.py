@@ -32,8 +32,6 @@ ENOUGH_LOSSES = 30
 """Among the pilot's runs: then losses are not rare, and counting them is best."""
 MOST_CUT_OFF = PILOT_RUNS // 1000
 """Of the pilot's runs may be cut off by `run.max_steps` where losses are rare: if more are, they decide, not losses."""
-LITTLE_KNOWN = 0.5
-"""With no loss in the head, and more than so many of the runs leaving it, `auto` counts: it knows no more."""
 TAIL = 1 << 41
 """Added to the numbers of runs from exits: they share no random numbers with any run from the beginning."""
 HEAD_BYTES = 1 << 30
@@ -174,7 +172,7 @@ def known(
     """
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
-    told = (lambda _, transitions: progress(transitions, most)) if progress else None
+    told = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
     found = rare.solve(model, point, memory_bytes // 2, most, told, certain)
     if found is None or (run.method == "exact" and not found[1].complete):
         return None
@@ -183,9 +181,14 @@ def known(
         lumped.check(model, point)
     if solved.leaves <= certain * solved.lost:
         return Known(solved, None)
-    if run.method == "auto" and solved.lost == 0.0 and solved.leaves > LITTLE_KNOWN:
+    if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
     exits = exits_of(head, solved, memory_bytes // 2)
+    if rare.is_too_wide(solved, exits, most):
+        smaller = rare.solve(model, point, memory_bytes // 2, most, told, certain, is_patient=False)
+        assert smaller, "a larger one was solved"
+        head, solved = smaller
+        exits = exits_of(head, solved, memory_bytes // 2)
     return Known(solved, exits if len(exits.flows) else None)
 
 

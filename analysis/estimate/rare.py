@@ -20,13 +20,22 @@ from quorisk.kernels.engines.starts import UNIT
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.exits import Exits
-from quorisk.kernels.states.head import NEVER, Head, Solved
+from quorisk.kernels.states.head import NEVER, STOPPED_BY_SIZE, Head, Solved
 
 CERTAIN = 0.02
 """F by L at which nothing is sampled."""
 PRECISION = 4e-10
 """How far L, F and the flows of exits may be off, relative to them, all together."""
 FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
+PATIENT_TRANSITIONS, PATIENCE = 1 << 22, 8
+"""Where only a bound would come out, a head goes on to so many transitions, which take some ten seconds, or to so many
+times as many as it should have."""
+SOLVED_A_S = 250_000
+"""Transitions that a core solves in a second, at least."""
+LITTLE_KNOWN = 0.5
+"""With no loss in the head, and more than so many of the runs leaving it, `auto` counts: it knows no more."""
+NONE_LOST = 3.7
+"""Of n runs of which none is lost, P(loss) is below this / n, at 95 %."""
 STEPS_A_TRANSITION = 32
 """Steps of runs that take as long as one transition of a head; a head may take as long as all of the runs."""
 SURE = 1.0 - 1e-10
@@ -62,6 +71,9 @@ class HeadPart(NamedTuple):
     """The runs that were made from the exits."""
     losses: int
     """How many of these runs were lost."""
+    stopped_by: str
+    """Why no more was solved exactly: `memory`, `size` (it would have taken too long), or empty if nothing stood in the
+    way."""
     needed_runs: int | None
     """About how many runs from the exits an interval of ±10 % takes; None if that many were made, or none was lost."""
 
@@ -175,21 +187,28 @@ def solve(
     progress: Callable[[int, int], None] | None = None,
     certain: float = CERTAIN,
     enough: float = 0.0,
+    is_patient: bool = True,
 ) -> tuple[Head, Solved] | None:
     """Returns the head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L, or
     at most `enough`.
 
-    None if not even the likeliest paths can be solved: runs move to and fro among too many states.
+    Where that would leave only a bound, and one above `enough`, it may have more if `is_patient`, up to
+    `patience(most)`. None if not even the likeliest paths can be solved: runs move to and fro among too many states.
     """
-    head = Head(model, point, memory_bytes)
+    head, allowed, limits = Head(model, point, memory_bytes), most, list[int]()
     best: Solved | None = None
-    while head.grow(most, progress) or head.is_full:
+    while head.grow(allowed, progress) or head.is_full:
+        limits.append(allowed)
         if best and head.transitions < GROWTH * best.transitions and head.next_cost < NEVER and not head.is_full:
             continue
         solved = head.solve()
         if solved is None:
             break
         best = solved
+        may_go_on = is_patient and solved.stopped_by == STOPPED_BY_SIZE and head.transitions < patience(most)
+        if may_go_on and only_bounds(solved, most) and _none_lost(solved, most) > enough:
+            allowed = 2 * head.transitions
+            continue
         is_small = head.transitions < SMALL and solved.leaves > PRECISION * solved.lost
         if head.is_full or (solved.leaves <= max(certain * solved.lost, enough) and not is_small):
             return head, solved
@@ -198,9 +217,41 @@ def solve(
     if best.complete:
         return head, best
     head = Head(model, point, memory_bytes)  # grown beyond what can be solved: as far as it could be, once more
-    while head.cost < best.cost:
-        head.grow(most, progress)
+    for limit in limits:
+        if head.transitions == best.transitions:
+            break
+        head.grow(limit, progress)
     return head, best
+
+
+def patience(most: int) -> int:
+    """Returns the size up to which a head that should have `most` transitions may go on for more than a bound."""
+    return max(most, min(PATIENT_TRANSITIONS, PATIENCE * most))
+
+
+def only_bounds(solved: Solved, most: int) -> bool:
+    """Whether L and F leave only a bound, unless runs from the exits are lost: there are about as many of these as
+    `most`, the transitions that take as long. Where it is LITTLE_KNOWN, going on is no use."""
+    high = solved.lost + _none_lost(solved, most)
+    return solved.leaves <= LITTLE_KNOWN and Estimator.far_apart(solved.lost, high)
+
+
+def is_too_wide(solved: Solved, exits: Exits, most: int) -> bool:
+    """Whether the exits for which there was no room say more of the bound than all others, and a head of `most`
+    transitions may say more."""
+    return solved.transitions > 2 * most and exits.left_out > solved.lost + _none_lost(solved, most)
+
+
+def _none_lost(solved: Solved, most: int) -> float:
+    """What may be lost behind the exits if none of the runs from there is."""
+    return solved.leaves * NONE_LOST / most
+
+
+def affordable(core_s: float) -> int:
+    """Returns the `most` transitions of a head that is solved, with all its patience, within so many seconds."""
+    transitions = SOLVED_A_S * core_s
+    most = transitions if transitions >= PATIENT_TRANSITIONS else transitions / PATIENCE
+    return max(SMALL, min(MOST_TRANSITIONS, 1 << int(math.log2(max(1.0, most)))))
 
 
 def named(leaves: float, is_sampled: bool, estimator: Estimator) -> str:
@@ -232,6 +283,7 @@ def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confi
         left_out=exits.left_out if exits else 0.0,
         runs=runs,
         losses=losses,
+        stopped_by=solved.stopped_by,
         needed_runs=_needed_runs(solved, losses, runs, confidence) if losses else None,
     )
 

@@ -46,6 +46,8 @@ STATE_BYTES, TRANSITION_BYTES = 116, 28
 NEVER = 1 << 14
 """The cost of what cannot happen."""
 MOST_CYCLE = absorption.MAX_COMPONENT
+STOPPED_BY_MEMORY, STOPPED_BY_SIZE = "memory", "size"
+"""Why a head grows no further."""
 
 
 class Arrays(NamedTuple):
@@ -81,6 +83,8 @@ class Solved(NamedTuple):
     """By invariant, L and F as if runs ended where it is broken: P(broken) lies between L and L + F."""
     flows: np.ndarray
     """float64 by state, the probability that a run leaves the head from it."""
+    stopped_by: str
+    """Why it grows no further: STOPPED_BY_MEMORY, STOPPED_BY_SIZE, or empty if it may."""
 
 
 class Head:
@@ -92,7 +96,7 @@ class Head:
         params = self.odds.params
         self._store = Store(model, params, memory_bytes, STATE_BYTES)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
-        self._count, self._transitions, self.is_full = 0, 0, False
+        self._count, self._transitions, self.stopped_by = 0, 0, ""
         start, choices = start_function(model), model.initial_choices(params)
         choice, status = 0, ENDED
         while choice < choices and status != FULL:
@@ -111,6 +115,16 @@ class Head:
         return self._store.kept
 
     @property
+    def num_states(self) -> int:
+        """How many there are."""
+        return self._count
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has stopped growing, though there are more paths."""
+        return self.stopped_by != ""
+
+    @property
     def transitions(self) -> int:
         """How many there are, those to the same state in different levels counted apart."""
         return self._transitions
@@ -127,13 +141,16 @@ class Head:
     def grow(self, most_transitions: int, progress: Callable[[int, int], None] | None = None) -> bool:
         """Follows all paths of the next cost. False if there are none, or no room: `is_full` then.
 
-        Stops at `most_transitions` as where memory ends. `progress(states, transitions)` is called now and then.
+        Stops at `most_transitions` as where memory ends; it goes on from there if called with more.
+        `progress(states, transitions)` is called now and then.
         """
         expand = _expand_function(self.model)
         level = self.next_cost
+        if self.stopped_by == STOPPED_BY_SIZE and self._transitions <= most_transitions:
+            self.stopped_by = ""
         if level == NEVER or self.is_full:
             return False
-        place, status = 0, ENDED
+        place, status, stopped_by = 0, ENDED, STOPPED_BY_MEMORY
         while place < self._count and status != FULL:
             stop = min(self._count, place + SLICE)
             status, place, self._count, self._transitions = expand(
@@ -141,11 +158,13 @@ class Head:
             )
             status = self._store.make_room(status, self._count)
             used = self._count * self._store.state_bytes + self._transitions * TRANSITION_BYTES
+            if used <= self._memory_bytes and self._transitions > most_transitions:
+                stopped_by = STOPPED_BY_SIZE
             if used > self._memory_bytes or self._transitions > most_transitions:
                 status = FULL
             if progress:
                 progress(self._count, self._transitions)
-        self.is_full = status == FULL and self.next_cost != NEVER
+        self.stopped_by = stopped_by if status == FULL and self.next_cost != NEVER else ""
         self.cost = level - 1 if self.is_full else level
         return not self.is_full
 
@@ -167,6 +186,7 @@ class Head:
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
             broken={name: self._broken(i, chain, parts, visits) for i, name in enumerate(names)},
+            stopped_by=self.stopped_by,
             flows=np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves,
         )
 

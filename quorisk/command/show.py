@@ -21,6 +21,7 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.explore import NOTE
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import Comparison
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import Search
 from quorisk.say import numbers
 from quorisk.say.quantities import say_time
@@ -119,6 +120,8 @@ def estimate(result: Estimate, out: Console) -> None:
     out.print(table)
     if result.head:
         _head(result.method, result.head, out)
+        if result.data_loss.bounds:
+            out.print(_what_would_help(result, result.head), soft_wrap=True)
         if result.head.leaves and len(marked) < len(rows):
             first = f"the first {numbers.counted(result.runs, 'run')}"
             out.print(f"What is not data loss is counted in {first}, within the bounds of this head.", soft_wrap=True)
@@ -189,6 +192,23 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
         out.print(sampled, soft_wrap=True)
     if head.needed_runs:
         out.print(f"an interval of ±10 % would take about {head.needed_runs:.2g} such runs", soft_wrap=True)
+
+
+def _what_would_help(result: Estimate, head: HeadPart) -> str:
+    """What to change where there are only bounds."""
+    runs = f"run.runs={numbers.plain(100.0 * max(head.runs, result.runs), 2)}"
+    more = {
+        "memory": "`quorisk estimate --memory` allows a larger head",
+        "size": f"more runs allow a larger head: --set {runs}",
+    }
+    ways = [
+        more.get(head.stopped_by, f"more runs: --set {runs}"),
+        "`quorisk exact` answers if the whole chain fits into memory",
+        "smaller sizes in [model] that can lose data in the same way",
+    ]
+    if registry.load(result.protocol).alike is None:
+        ways.append("`alike` in the model, if some of its things are (docs/adding-a-protocol.md)")
+    return f"only bounds are known; what would help: {'; '.join(ways)}"
 
 
 def probability(risk: Risk) -> str:

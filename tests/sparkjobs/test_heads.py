@@ -211,6 +211,10 @@ def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     for point, losses in enumerate((method.ENOUGH_LOSSES, 3, 3)):
         ledger.add(point, 0, Counts(method.PILOT_RUNS, losses, 0))
     assert ledger.unsolved() == dict.fromkeys([1, 2], rare.FEWEST_TRANSITIONS)
+    hurried = Ledger(run, 1, [method.PILOT_RUNS], largest_head=rare.affordable(1.0))
+    hurried.add(0, 0, Counts(method.PILOT_RUNS, 3, 0))
+    assert hurried.unsolved() == {0: rare.affordable(1.0)}
+    assert rare.affordable(1.0) < rare.FEWEST_TRANSITIONS
     assert [(job.point, job.first_run) for job in ledger.wanted()] == [(0, method.PILOT_RUNS)]
     ledger.solve(1, head)
     ledger.solve(2, no_more)

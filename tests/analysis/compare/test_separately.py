@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from quorisk.analysis.compare import compare
-from quorisk.analysis.estimate import method, rare
+from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.method import PILOT_RUNS
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
@@ -71,7 +71,7 @@ def test_counting_alone_finds_nothing_rare():
 def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits(monkeypatch):
     monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", 24)
     monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
-    monkeypatch.setattr(method, "LITTLE_KNOWN", 2.0)
+    monkeypatch.setattr(rare, "LITTLE_KNOWN", 2.0)
     experiment = topic(1e-5).changed(f"{SWITCH}=false", "runs=1_000_000")
     key = "variant.retain_null_key"
     result = compare.compare(compare.vary(experiment.changed, [f"{key}=true,false", f"{SWITCH}=false"]), 2)

@@ -16,7 +16,7 @@ from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST
 from quorisk.kernels.states.exits import exits_of
-from quorisk.kernels.states.head import Head
+from quorisk.kernels.states.head import STOPPED_BY_SIZE, Head
 from tests.support import ROOT
 
 MEMORY = 1 << 28
@@ -118,6 +118,47 @@ def shallow(given):
     )
 
 
+MOST = 1500
+
+
+def test_a_head_goes_on_where_only_a_bound_would_come_out():
+    """One of MOST transitions has seen no loss by then. What comes out depends on nothing but that number."""
+    given = experiment(broker_crash=1e-3)
+    point, truth = given.points[0].point, probability(given)
+    found = [rare.solve(given.model, point, MEMORY, MOST, is_patient=patient) for patient in (False, True, True)]
+    (_, short), (head, solved), (_, again) = filter(None, found)
+    assert short.stopped_by == STOPPED_BY_SIZE
+    assert rare.only_bounds(short, MOST)
+    assert not rare.only_bounds(solved, MOST)
+    assert MOST < short.transitions < solved.transitions <= 2 * rare.patience(MOST)
+    assert solved.lost * (1 - 1e-9) <= truth <= (solved.lost + solved.leaves) * (1 + 1e-9)
+    assert rare.digest(solved, None) == rare.digest(again, None)
+    assert len(solved.flows) == head.num_states
+
+
+def test_a_head_that_cannot_be_solved_any_more_is_the_last_that_could(monkeypatch):
+    given = experiment(broker_crash=1e-3)
+    point, solve, calls = given.points[0].point, Head.solve, []
+
+    def once(head):
+        calls.append(head.transitions)
+        return solve(head) if len(calls) < 2 else None
+
+    monkeypatch.setattr(Head, "solve", once)
+    found = rare.solve(given.model, point, MEMORY, MOST)
+    assert found is not None
+    assert len(calls) == 2
+    assert found[0].transitions == found[1].transitions == calls[0] < calls[1]
+
+
+def test_what_time_allows_is_known_before():
+    assert rare.affordable(0.0) == rare.SMALL
+    assert rare.affordable(1e9) == rare.MOST_TRANSITIONS
+    for core_s in (1.0, 10.0, 60.0):
+        allowed = rare.patience(rare.affordable(core_s)) / rare.SOLVED_A_S
+        assert allowed <= core_s or rare.affordable(core_s) == rare.SMALL
+
+
 def test_intervals_cover_as_often_as_they_say():
     given = experiment(broker_crash=1e-6)
     solved, exits, points = shallow(given)
@@ -198,8 +239,9 @@ def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_qu
 
 
 @pytest.mark.parametrize(("quorums", "most"), [((2, 1), 4.5e-12), ((4, 2), 1e-8), ((5, 3), 1e-7)])
-def test_failovers_have_a_number_or_a_bracket_that_says_more_than_counting(quorums, most):
+def test_failovers_have_a_number_or_a_bracket_that_says_more_than_counting(quorums, most, monkeypatch):
     """Their chains do not fit: without one state for all that go on alike, the larger ones were only counted."""
+    monkeypatch.setattr(rare, "PATIENCE", 1)  # more would take longer, and they are bounds all the same
     found = estimate.estimate(YEAR_CELLS["failover", *quorums], 2, memory_bytes=MEMORY)
     assert found.head
     assert 0.0 <= found.data_loss.low < found.data_loss.high < most
