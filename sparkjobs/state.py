@@ -48,7 +48,8 @@ class State:
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
                     raise ConfigError(
-                        f" {out}: holds results of another version of this model; choose another folder", "out"
+                        f" {out}: holds results of another version of this model, or of other source; choose another folder",
+                        "out",
                     )
                 if row["seed"] != experiment.run.seed:
                     said = f" {out}: holds runs of another seed, {row['seed']}; choose another folder"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, SMALL_FILE
 
 PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
 FILES = dict(re.findall(r"^`(\S+\.py)`:\n\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -125,6 +125,28 @@ def test_a_change_of_the_package_changes_where_its_machine_code_is_kept(installe
     assert in_folder(installed, sys.executable, "-c", program) != before
     file.write_text(text)
     assert in_folder(installed, sys.executable, "-c", program) == before
+
+
+IDENTITY = """
+import quorisk
+for file in ("primary_backup.toml", "compaction.toml"):
+    print(quorisk.load_experiment(file).points[0].point_id)
+"""
+
+
+def test_the_source_is_part_of_what_a_result_is(installed):
+    """After an edited guard old runs and new ones are not those of one point; words change nothing."""
+    (installed / "compaction.toml").write_text(SMALL_FILE)
+    before, own = in_folder(installed, sys.executable, "-c", IDENTITY).split()
+    found = {}
+    for name in ("story.py", "__init__.py"):
+        file = installed / "primary_backup" / name
+        text = file.read_text()
+        file.write_text(text + "\n")
+        found[name], unchanged = in_folder(installed, sys.executable, "-c", IDENTITY).split()
+        file.write_text(text)
+        assert unchanged == own
+    assert found["story.py"] == before != found["__init__.py"]
 
 
 def test_a_protocol_that_cannot_be_imported_is_a_line(installed, tmp_path):

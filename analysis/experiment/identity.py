@@ -7,7 +7,11 @@ from typing import Any
 
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
+
+SOURCE = "protocol.source"
+"""Among the parameters of a row: `registry.source`, of protocols that are not Quorisk's own."""
 
 
 def dotted_values(model: Model, point: Point) -> dict[str, Any]:
@@ -39,9 +43,13 @@ def later_defaults(model: Model) -> dict[str, Any]:
 
 
 def identity_values(model: Model, point: Point) -> dict[str, Any]:
-    """Returns `dotted_values` without those of `later_defaults` that the point has: what its identity is made of."""
-    later = later_defaults(model)
-    return {key: value for key, value in dotted_values(model, point).items() if later.get(key, ...) != value}
+    """Returns `dotted_values` without those of `later_defaults` that the point has: what its identity is made of.
+
+    A protocol that is not Quorisk's own is known by its source, too: nobody would see that its version had to change.
+    """
+    later, source = later_defaults(model), registry.source(model.name) if model.name in registry.foreign() else ""
+    values = {key: value for key, value in dotted_values(model, point).items() if later.get(key, ...) != value}
+    return values | ({SOURCE: source} if source else {})
 
 
 def _finite(time: float) -> float | None:

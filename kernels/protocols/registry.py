@@ -6,6 +6,7 @@ the module `cases` what to try it on. It may have modules `settings`, `promises`
 docs/adding-a-protocol.md).
 """
 
+import hashlib
 import reprlib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -25,6 +26,8 @@ from quorisk.kernels.protocols.promises import FewCopies, Promises
 from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
+TOLD = ("story", "cases", "settings", "promises", "few_copies", "evidence")
+"""Modules of a protocol's package that say what it is, and no run depends on."""
 GROUP = "quorisk.protocols"
 """Entry points of this group are packages of protocols, by the protocols' names."""
 
@@ -108,6 +111,24 @@ def foreign_roots() -> list[Path]:
     """
     specs = [find_spec(package.partition(".")[0]) for package in foreign().values()]
     return sorted({Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()})
+
+
+@cache
+def source(name: str) -> str:
+    """What tells the sources of a protocol of another distribution from those that they were: 16 hex digits of a hash
+    of all Python files of its top-level package but those that no run depends on (TOLD), by their paths in it; empty
+    for one of Quorisk's own, which have their `Model.version`."""
+    if name in own():
+        return ""
+    digest, package = hashlib.sha256(), _package(name)
+    told = {f"{package.replace('.', '/')}/{module}.py" for module in TOLD}
+    spec = find_spec(package.partition(".")[0])
+    for folder in sorted(map(Path, (spec.submodule_search_locations or ()) if spec else ())):
+        for path in sorted(folder.rglob("*.py")):
+            place = f"{folder.name}/{path.relative_to(folder).as_posix()}"
+            if place not in told:
+                digest.update(place.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def _package(name: str) -> str:

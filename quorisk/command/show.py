@@ -121,7 +121,7 @@ def estimate(result: Estimate, out: Console) -> None:
     if result.head:
         _head(result.method, result.head, out)
         if result.data_loss.bounds:
-            out.print(_what_would_help(result, result.head), soft_wrap=True)
+            out.print(_what_would_help(result, result.head), soft_wrap=True, markup=False)
         if result.head.leaves and len(marked) < len(rows):
             first = f"the first {numbers.counted(result.runs, 'run')}"
             out.print(f"What is not data loss is counted in {first}, within the bounds of this head.", soft_wrap=True)
@@ -196,7 +196,7 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
 
 def _what_would_help(result: Estimate, head: HeadPart) -> str:
     """What to change where there are only bounds."""
-    runs = f"run.runs={numbers.plain(100.0 * max(head.runs, result.runs), 2)}"
+    runs = f"run.runs={10 * max(head.runs, result.runs):.0e}".replace("e+0", "e")
     more = {
         "memory": "`quorisk estimate --memory` allows a larger head",
         "size": f"more runs allow a larger head: --set {runs}",
