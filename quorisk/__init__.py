@@ -7,7 +7,9 @@ In Python and notebooks, you can ask the same questions as on the command line, 
     experiment = quorisk.load_experiment("configs/defect1.toml")
     quorisk.estimate(experiment)                              # by random runs
     quorisk.exact(experiment)                                 # by the whole Markov chain
-    quorisk.year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)  # losses a year
+    quorisk.runs(experiment, {"run.runs": 10_000})            # those runs one by one, for a statistic of your own
+    quorisk.year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3})  # losses a year
+    quorisk.recommend("configs/pulsar.toml")                  # which design to run
     quorisk.cluster("configs/cluster.toml")                   # P(any loss in a year) of a cluster, and what it loses
     quorisk.sensitivity(experiment)                           # what losses depend on
     quorisk.explore(experiment)                               # every reachable state
@@ -32,16 +34,19 @@ if TYPE_CHECKING:
         load,
         load_experiment,
         rates,
+        recommend,
+        runs,
         sensitivity,
         sweep,
         trace,
         year,
     )
-    from quorisk.kernels.errors import ConfigError, EngineError, QuoriskError, ResultError, RunError
+    from quorisk.kernels.errors import ConfigError, EngineError, ModelError, QuoriskError, ResultError, RunError
 
 __all__ = [
     "ConfigError",
     "EngineError",
+    "ModelError",
     "QuoriskError",
     "ResultError",
     "RunError",
@@ -53,6 +58,8 @@ __all__ = [
     "load",
     "load_experiment",
     "rates",
+    "recommend",
+    "runs",
     "sensitivity",
     "sweep",
     "trace",

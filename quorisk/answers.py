@@ -12,11 +12,14 @@ from rich.console import Console
 from quorisk.analysis import explore as exploring
 from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
+from quorisk.analysis.decision import recommend as recommending
+from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.estimate import year
-from quorisk.analysis.estimate.estimate import Estimate
+from quorisk.analysis.estimate.estimate import Estimate, only_point
 from quorisk.analysis.estimate.year import Year
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import answer, profile
 from quorisk.analysis.rates import sensitivity as sensing
@@ -27,7 +30,8 @@ from quorisk.analysis.results.sweeps import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.command import show, show_cluster, show_rates, show_sensitivity, show_year
+from quorisk.command import show, show_cluster, show_decision, show_rates, show_sensitivity, show_year
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states.search import Search
 
 if TYPE_CHECKING:
@@ -41,11 +45,12 @@ class Estimated(Estimate):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """Returns one row for any data loss and one for each invariant: `losses`, `p`, `low`, `high`, `runs` and
-        `method`."""
+        """Returns one row for any data loss and one for each invariant: `losses`, `p` (missing where only an upper
+        bound is known), `low`, `high`, `runs` and `method`, and all parameters by dotted key."""
         risks = {DATA_LOSS: self.data_loss, **self.invariants}
         rows = [{"invariant": name, **risk._asdict()} for name, risk in risks.items()]
-        return _frame(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
+        found = _frame(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
+        return _without_bounds(found).assign(**self.parameters)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk estimate --json` prints."""
@@ -62,9 +67,10 @@ class Solved(ExactResult):
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for any data loss and one for each invariant: `p`, and `proved_zero`, whether it is proved to
-        be 0."""
+        be 0, and all parameters by dotted key."""
         found = {DATA_LOSS: self.data_loss, **self.invariants}
-        return _frame([{"invariant": name, **certain._asdict()} for name, certain in found.items()])
+        rows = [{"invariant": name, **certain._asdict()} for name, certain in found.items()]
+        return _frame(rows).assign(**self.parameters)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk exact --json` prints."""
@@ -80,20 +86,24 @@ class Yearly(Year[Any]):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """Returns one row for each scenario: `per_year`, the probability `p` of a loss each time, `losses_per_year`,
-        and its `share` of all losses."""
-        return _frame(
-            [
-                {
-                    "scenario": name,
-                    "per_year": self.per_year[name],
-                    "p": result.data_loss.p,
-                    "losses_per_year": self.per_year[name] * result.data_loss.p,
-                    "share": self.share(name),
-                }
-                for name, result in self.scenarios.items()
-            ]
-        )
+        """Returns one row for each scenario: `per_year`, the probability `p` of a loss each time and `losses_per_year`
+        (missing where only an upper bound is known), with `high`, its `share` of all losses, and all parameters by
+        dotted key."""
+        found = [
+            {
+                "scenario": name,
+                "per_year": self.per_year[name],
+                "p": result.data_loss.p,
+                "low": getattr(result.data_loss, "low", result.data_loss.p),
+                "high": getattr(result.data_loss, "high", result.data_loss.p),
+                "share": self.share(name),
+                **result.parameters,
+            }
+            for name, result in self.scenarios.items()
+        ]
+        frame = _without_bounds(_frame(found))
+        frame.insert(3, "losses_per_year", frame["per_year"] * frame["p"])
+        return frame
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk estimate --json` and `quorisk exact --json` print for a file with scenarios."""
@@ -143,11 +153,11 @@ class Explored(NamedTuple):
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each invariant: `breaking_states`, `first_broken` (the states that break it but none of
-        the invariants before it) and `first_depth`."""
+        the invariants before it) and `first_depth`, and all parameters by dotted key."""
         columns = ("breaking_states", "first_broken", "first_depth")
         names = self.found.breaking_states
         rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
-        return _frame(rows)
+        return _frame(rows).assign(**dotted_values(self.experiment.model, only_point(self.experiment).point))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.found.distinct_states:,} states, depth {self.found.depth}>"
@@ -159,6 +169,40 @@ class Explored(NamedTuple):
     def _repr_html_(self) -> str:
         left_out = exploring.left_out(self.experiment)
         return _html(lambda console: show.explore(self.found, self.seconds, left_out, console))
+
+
+class Recommended(NamedTuple):
+    """Which design to run, and why."""
+
+    experiment: Experiment
+    found: Advice
+    """Its designs by rank, those to choose from, and the words, such as `result.found.words.headline`."""
+
+    def frame(self) -> "pd.DataFrame":
+        """Returns one row for each design, by rank: what its grid varies, `p`, `low` and `high` of what it loses (in a
+        year, on its cluster or in a run, as `of` says), `copies`, `survives`, `write_p99_ms`, and whether it `meets`
+        the targets and is `chosen`. `p` is missing where only an upper bound is known."""
+        return _without_bounds(_frame([_design(each) for each in self.as_json()["designs"]]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what `quorisk recommend --json` prints."""
+        return dict(plain(recommending.as_json(self.found)))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.found.words.headline}>"
+
+    def _repr_html_(self) -> str:
+        return _html(lambda console: show_decision.recommend(self.found, self.experiment, console))
+
+
+def _design(design: dict[str, Any]) -> dict[str, Any]:
+    """A row of a design: its numbers alone, those of what it loses under names of their own."""
+    figures = {of: value for of, value in design.items() if isinstance(value, dict) and {"low", "high"} <= value.keys()}
+    (of, losses), *_ = figures.items()
+    first = {"design": design["design"], "rank": design["rank"], "of": of}
+    lost = {"p": losses.get("p", losses.get("value")), "low": losses["low"], "high": losses["high"]}
+    others = {key: value for key, value in design.items() if not isinstance(value, dict | list) and key not in first}
+    return first | lost | others
 
 
 class Incidents(NamedTuple):
@@ -200,7 +244,7 @@ class Comparison(comparing.Result):
         """Draws how far each variant is from its baseline, into `ax` or the current axes, and returns them."""
         from quorisk.plots.forest import forest
 
-        return forest(self.frame(), invariant, ax)
+        return forest(_about(self.frame(), invariant), invariant, ax)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk compare --json` prints."""
@@ -279,12 +323,12 @@ class Sweep(NamedTuple):
     tables: Tables
 
     def frame(self) -> "pd.DataFrame":
-        """Returns one row for each configuration and invariant: parameters by dotted key, `losses`, `p`, `low`, `high`
-        and more.
+        """Returns one row for each configuration and invariant: parameters by dotted key, `losses`, `p` (missing where
+        only an upper bound is known), `low`, `high` and more.
 
-        `quorisk.analysis.frame.frame` explains all columns.
+        `quorisk.analysis.results.frame.frame` explains all columns.
         """
-        return self.tables.frame
+        return _without_bounds(self.tables.frame)
 
     def histograms(self) -> "pd.DataFrame":
         """Returns the runs by steps and by model time to loss, with one row for each configuration and bin."""
@@ -302,45 +346,57 @@ class Sweep(NamedTuple):
         """
         from quorisk.plots.loss import loss
 
-        return loss(self.frame(), invariant, ax)
+        return loss(_about(self.tables.frame, invariant), invariant, ax)
 
     def heat_map(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws the probability that an invariant breaks as a heat map over two parameters of the grid."""
         from quorisk.plots.heat_map import heat_map
 
-        return heat_map(self.frame(), invariant, ax)
+        return heat_map(_about(self.tables.frame, invariant), invariant, ax)
 
     def cost(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws what safety costs, with a mark for each configuration."""
         from quorisk.plots.cost import cost
 
-        return cost(self.frame(), invariant, ax=ax)
+        return cost(_about(self.tables.frame, invariant), invariant, ax=ax)
 
     def outcomes(self, ax: "Axes | None" = None) -> "Axes":
         """Draws how runs end."""
         from quorisk.plots.outcomes import outcomes
 
-        return outcomes(self.frame(), ax)
+        return outcomes(self.tables.frame, ax)
 
     def distribution(self, ax: "Axes | None" = None) -> "Axes":
         """Draws how many steps runs take."""
         from quorisk.plots.distribution import distribution
 
-        return distribution(self.frame(), self.histograms(), ax=ax)
+        return distribution(self.tables.frame, self.histograms(), ax=ax)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.frame()['point_id'].nunique():,} configurations in {self.path}>"
+        return f"<{type(self).__name__}: {self.tables.frame['point_id'].nunique():,} configurations in {self.path}>"
 
     def _repr_html_(self) -> str:
         from quorisk.sparkjobs.screen import summary
 
-        return _html(lambda console: console.print(summary(self.frame(), console.width)))
+        return _html(lambda console: console.print(summary(self.tables.frame, console.width)))
 
 
 def _frame(rows: list[dict[str, Any]]) -> "pd.DataFrame":
     import pandas as pd  # here, since it takes its time to load
 
     return pd.DataFrame(rows)
+
+
+def _without_bounds(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The frame with no `p` where only an upper bound is known of it."""
+    return frame.assign(p=frame["p"].astype(float).mask((frame["low"] == 0.0) & (frame["high"] > 0.0)))
+
+
+def _about(frame: "pd.DataFrame", invariant: str) -> "pd.DataFrame":
+    """The frame, which has rows of this invariant. Raises ConfigError if it has none."""
+    if invariant not in (known := frame["invariant"].unique()):
+        raise ConfigError(f" {invariant!r}: one of {', '.join(known)}", "invariant")
+    return frame
 
 
 def _html(draw: Callable[[Console], None]) -> str:

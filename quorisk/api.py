@@ -5,7 +5,9 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from quorisk.analysis import explore as exploring
 from quorisk.analysis.cluster import answer as clusters
@@ -27,12 +29,16 @@ from quorisk.answers import (
     Explored,
     Incidents,
     Rates,
+    Recommended,
     Solved,
     Sweep,
     Yearly,
 )
 from quorisk.command import show
 from quorisk.kernels.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Source = Experiment | str | Path | Mapping[str, Any]
 """An experiment: one that `load_experiment` returned, a file, or a dictionary of the tables that a file would have."""
@@ -57,7 +63,7 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
     if isinstance(source, Experiment):
         experiment = source.changed(*changes)
     elif isinstance(source, Mapping):
-        experiment = config.build(source, "experiment", changes)
+        experiment = config.build(_plain(source), "experiment", changes)
     else:
         experiment = config.load(Path(source), changes)
     for note in experiment.notes:
@@ -79,8 +85,48 @@ def estimate(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with show.estimate_bar(experiment.run.runs) as (progress, solving):
-        threads = threads or estimating.num_cores()
-        return Estimated(*estimating.estimate(experiment, threads, progress, most, solving))
+        return Estimated(*estimating.estimate(experiment, _threads(threads), progress, most, solving))
+
+
+def runs(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> "pd.DataFrame":
+    """Makes the runs of an experiment's one configuration from the beginning, for a statistic of one's own: a frame
+    with a row for each of its run.runs runs, 64 bytes each, numbered as `run` from run.first_run on.
+
+    Columns: `outcome`, how it ended (a category); `steps`; `messages`, those that were sent; `time`, when it ended, in
+    seconds if the experiment's rates have units, else in units of model time; for each invariant, under its name,
+    whether the run broke it; and `met NAME` for each kind of faults, whether it met one. The runs are those of
+    `estimate`, and `trace(..., run=(seed, run))` tells one of them. Raises ConfigError as `estimate` does.
+
+    Example: `runs("configs/defect1.toml", {"run.runs": 100_000}).groupby("outcome")["time"].quantile(0.99)`
+    """
+    from quorisk.analysis.estimate import records
+
+    return records.records(load_experiment(source, overrides), _threads(threads))
+
+
+def recommend(
+    source: Source,
+    overrides: Overrides = (),
+    *,
+    break_even: Sequence[str] | None = (),
+    memory: str | int = "128MiB",
+    threads: int | None = None,
+) -> Recommended:
+    """Says which design of an experiment's grid to run, and why.
+
+    Every design is weighed over all scenarios: exactly if its chain fits in `memory` (bytes, or a text such as
+    "512MiB"), else by random runs. `break_even` has the keys of the figures that are scaled until the choice changes,
+    all that the experiment sets if None. Raises ConfigError if the experiment cannot be used.
+
+    Example: `recommend("configs/pulsar.toml", {"run.runs": 131_072}).frame()`
+    """
+    from quorisk.analysis.decision import recommend as recommending
+    from quorisk.analysis.decision.weigh import Weigher
+
+    experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
+    with show.status() as tell:
+        weigher = Weigher(most, _threads(threads), tell)
+        return Recommended(experiment, recommending.advise(experiment, weigher, break_even))
 
 
 def exact(
@@ -120,14 +166,14 @@ def year(
     such as "512MiB"). Raises ConfigError if there are several designs or no scenarios, or if a chain does not fit in
     `memory`.
 
-    Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}, solve=True)`
+    Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3, "run.runs": 131_072})`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     if solve:
         with show.search_line("transitions") as progress:
             return Yearly(*years.exact_year(experiment, most, progress))
     with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
-        return Yearly(*years.estimate_year(experiment, threads or estimating.num_cores(), progress))
+        return Yearly(*years.estimate_year(experiment, _threads(threads), progress))
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
@@ -140,7 +186,7 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
     """
     experiment = load_experiment(source, overrides)
     designs = clusters.designs(experiment)
-    effort = clusters.effort_of(experiment, threads or estimating.num_cores())
+    effort = clusters.effort_of(experiment, _threads(threads))
     with show.run_bar(len(designs) * effort.years, "years") as progress:
         return Incidents(clusters.answers(designs, effort, progress), effort.confidence)
 
@@ -192,7 +238,7 @@ def compare(
     options = [f"{key}={','.join(map(_as_toml, values))}" for key, values in (vary or {}).items()]
     plan = comparing.vary(changed, options, all_pairs) if options else comparing.ablation(changed)
     with show.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
-        return Comparison(*comparing.compare(plan, threads or estimating.num_cores(), progress))
+        return Comparison(*comparing.compare(plan, _threads(threads), progress))
 
 
 def trace(
@@ -296,14 +342,30 @@ def load(path: str | Path) -> Sweep:
     return Sweep(Path(path), sweeps.load(path))
 
 
+def _threads(threads: int | None) -> int:
+    if threads is not None and threads < 1:
+        raise ConfigError(f" {threads}: a whole number from 1 up, or None for all cores", "threads")
+    return threads or estimating.num_cores()
+
+
 def _as_settings(overrides: Overrides) -> list[str]:
     if isinstance(overrides, Mapping):
         return [f"{key}={_as_toml(value)}" for key, value in overrides.items()]
     return list(overrides)
 
 
+def _plain(value: Any) -> Any:
+    """NumPy's scalars and arrays as Python's numbers and lists, tables and lists of them included."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
 def _as_toml(value: Any) -> str:
     """A value as TOML spells it."""
+    value = _plain(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

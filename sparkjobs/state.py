@@ -47,10 +47,8 @@ class State:
         for batch in told.to_batches(max_chunksize=4096):
             for row in batch.to_pylist():
                 if row["point_id"] not in index:
-                    raise ConfigError(
-                        f" {out}: holds results of another version of this model, or of other source; choose another folder",
-                        "out",
-                    )
+                    said = "holds results of another version of this model, or of its source; choose another folder"
+                    raise ConfigError(f" {out}: {said}", "out")
                 if row["seed"] != experiment.run.seed:
                     said = f" {out}: holds runs of another seed, {row['seed']}; choose another folder"
                     raise ConfigError(said, "out")

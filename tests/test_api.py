@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
@@ -17,7 +18,7 @@ from quorisk.kernels.errors import ConfigError
 from scripts.notebook import NOTEBOOK
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.rates.stats import row, write
-from tests.support import ROOT, SMALL_FILE
+from tests.support import FLIPPING_FILE, ROOT, SMALL_FILE
 
 TIMES = ("seconds", "compile_s", "steps_per_s", "runs_per_s", "build_s", "solve_s", "threads")
 
@@ -58,6 +59,63 @@ def test_functions_answer_what_the_verbs_answer(quorisk, file):
         html = found._repr_html_()
         assert html.startswith(("<pre", "<svg", "<?xml"))
         assert len(html) > 500
+
+
+def test_numbers_of_numpy_are_numbers(file):
+    whole = {"protocol": "compaction", "model": {"messages": np.int64(2), "compactions": np.int32(2)}}
+    whole["grid"] = {"max_crashes": np.arange(2)}
+    given = q.load_experiment(whole, {"keys": np.int64(1), "values": 1, "rates.broker_crash": np.float64(0.5)})
+    assert [each.point.values["max_crashes"] for each in given.points] == [0, 1]
+    assert given.points[0].point.rates["broker_crash"] == 0.5
+    told = q.load_experiment(file, {"run.seed": np.uint16(4), "grid.messages": np.array([2, 3])})
+    assert (told.run.seed, len(told.points)) == (4, 2)
+
+
+def test_runs_one_by_one_add_up_to_the_estimate(file):
+    asked = {"run.first_run": 70, "variant.publish_context_before_horizon": False}
+    frame, found = q.runs(file, asked), q.estimate(file, asked)
+    assert found.data_loss.losses > 10
+    assert frame["run"].tolist() == list(range(70, 70 + 3000))
+    assert frame["outcome"].value_counts().to_dict() == found.outcomes
+    assert frame["steps"].sum() == found.steps
+    for name, risk in found.invariants.items():
+        assert frame[name].sum() == risk.losses
+    lost = frame[frame["outcome"] == "lost"]
+    assert lost["time"].mean() == pytest.approx(found.mean_time_to_loss)
+    with pytest.raises(ConfigError, match="records of each run"):
+        q.runs(file, {"run.runs": 10**9})
+
+
+def test_a_bound_is_no_probability_and_frames_say_of_what_they_are(file):
+    frame = q.estimate(file, {"variant.persist_cursor_before_delete": True}).frame()
+    bounded = frame["losses"] == 0
+    assert bounded.any()
+    assert (frame["p"].isna() == bounded).all()
+    assert (frame["model.messages"] == 3).all()
+    assert (q.exact(file).frame()["rates.broker_crash"] == 1.0).all()
+    assert (q.explore(file, memory="64MiB").frame()["model.keys"] == 1).all()
+
+
+def test_recommend_answers_what_the_verb_answers(quorisk, tmp_path):
+    path = tmp_path / "designs.toml"
+    path.write_text(FLIPPING_FILE)
+    code, out, err = quorisk("recommend", str(path), "--break-even", "none", "--json")
+    assert (code, err) == (0, "")
+    found = q.recommend(path)
+    assert found.as_json() == json.loads(out)
+    assert found.frame()["design"].tolist() == [each["design"] for each in json.loads(out)["designs"]]
+    assert found.frame()["chosen"].sum() == 1
+    assert "Run AQ 2." in found._repr_html_()
+
+
+def test_what_is_asked_wrongly_is_a_line(file):
+    compared = q.compare(file, overrides={"run.runs": 1000})
+    for ask, said in {
+        "forest": (lambda: compared.forest("Nope"), "invariant 'Nope': one of data loss, "),
+        "threads": (lambda: q.estimate(file, threads=-3), "threads -3: a whole number from 1 up"),
+    }.values():
+        with pytest.raises(ConfigError, match=said):
+            ask()
 
 
 def test_an_experiment_may_be_a_dictionary(file):

@@ -87,7 +87,13 @@ def exact_year(
     `progress` is called with the numbers of states and transitions found. Raises ConfigError.
     """
     alone = one_by_one(experiment, experiment.run.confidence)
-    return _year(experiment, {name: exact(each, memory_bytes, progress=progress) for name, each in alone.items()})
+    results = {}
+    for name, each in alone.items():
+        try:
+            results[name] = exact(each, memory_bytes, progress=progress)
+        except ConfigError as error:
+            raise ConfigError(f"{error.text} (scenario {name})", error.argument) from None
+    return _year(experiment, results)
 
 
 def one_by_one(experiment: Experiment, confidence: float) -> dict[str, Experiment]:

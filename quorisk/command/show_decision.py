@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -22,9 +23,9 @@ _NARROWEST = 14
 """Characters of a line that designs have at least, if they are as long."""
 
 
-def recommend(advice: Advice, experiment: Experiment) -> None:
+def recommend(advice: Advice, experiment: Experiment, out: Console | None = None) -> None:
     """Prints the designs by rank, what to choose and why, and what would change that."""
-    out = console()
+    out = out or console()
     out.print(advice.words.headline, style="bold", soft_wrap=True)
     for sentence in advice.words.sentences:
         out.print(f"- {sentence}", soft_wrap=True, markup=False)

@@ -1,0 +1,49 @@
+"""The runs of a configuration one by one, for a statistic of one's own."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quorisk.analysis.estimate.estimate import only_point
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.engines import registry
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.tally import TIME_TICK, ticks
+from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.model import OUTCOMES, fault_kinds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_RUNS = 20_000_000
+"""Whose records fit into memory."""
+_TOGETHER = 1 << 16
+"""Runs of a job."""
+
+
+def records(experiment: Experiment, threads: int) -> "pd.DataFrame":
+    """Returns a row for each run of an experiment's one point, as `quorisk.runs` says. Raises ConfigError."""
+    import pandas as pd
+
+    model, run, point = experiment.model, experiment.run, only_point(experiment).point
+    if run.runs > MOST_RUNS:
+        raise ConfigError(f"{experiment.path}: run.runs = {run.runs:,}: at most {MOST_RUNS:,} for records of each run")
+    points, engine, end = pack(model, [point]), registry.choose(run.engine), run.first_run + run.runs
+    jobs = [Job(0, first, min(_TOGETHER, end - first)) for first in range(run.first_run, end, _TOGETHER)]
+    with ThreadPoolExecutor(threads) as pool:
+        rows = np.concatenate(list(pool.map(lambda job: engine.record(model, points, job, run.seed), jobs)))
+    column = dict(zip(RECORD, rows.T, strict=True))
+    time = np.array([ticks(*both) * TIME_TICK for both in zip(column["time_high"], column["time_low"], strict=True)])
+    return pd.DataFrame(
+        {
+            "run": np.arange(run.first_run, end),
+            "outcome": pd.Categorical.from_codes(column["outcome"], categories=list(OUTCOMES)),
+            "steps": column["steps"],
+            "messages": column["messages"],
+            "time": time,
+            **{each.name: column["broken_mask"] >> i & 1 == 1 for i, each in enumerate(model.invariants)},
+            **{f"met {kind}": column["met_mask"] >> k & 1 == 1 for k, kind in enumerate(fault_kinds(model))},
+        }
+    )
