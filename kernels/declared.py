@@ -129,12 +129,12 @@ def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
     taken so far. Raises ModelError, which says what is wrong where."""
     chance = random.Random(seed)
     taken: Counter[int] = Counter()
-    choices = _asked(model, "initial_choices", params, model.initial_choices, params)
+    choices = asked(model, "initial_choices", params, model.initial_choices, params)
     if choices < 1:
         raise ModelError(f"protocol = {model.name!r}: initial_choices: {choices} of {_told(params)}: at least 1")
     for _ in range(num):
         choice = chance.randrange(choices)
-        state = _asked(model, "initial", params, model.initial, params, choice)
+        state = asked(model, "initial", params, model.initial, params, choice)
         _check_state(model, params, state, f"initial, choice {choice},")
         for _ in range(MOST_STEPS):
             enabled = _enabled(model, params, state)
@@ -160,10 +160,10 @@ def check_walks(model: Model, params: Any) -> None:
 def _enabled(model: Model, params: Any, state: Any) -> list[tuple[int, int]]:
     """(place of the action, instance) of all that are enabled."""
     found = []
-    all_words = _asked(model, "the guards of the smallest sizes", params, num_words, model)
+    all_words = asked(model, "the guards of the smallest sizes", params, num_words, model)
     for place, (action, words) in enumerate(zip(model.actions, all_words, strict=True)):
         where = f"the guard of {action.name}"
-        masks = _asked(model, where, state, action.enabled, state, params)
+        masks = asked(model, where, state, action.enabled, state, params)
         if not isinstance(masks, tuple) or len(masks) != words:
             raise ModelError(f"protocol = {model.name!r}: {where} gives {masks!r}: a tuple of {words} masks, always")
         found += [(place, 64 * word + bit) for word, mask in enumerate(masks) for bit in bits(int(mask) & _WORD)]
@@ -174,21 +174,21 @@ def _taken(model: Model, params: Any, state: Any, place: int, instance: int, cha
     """What an instance loses, by chance, and the state after it."""
     action = model.actions[place]
     where = f"{action.name}, instance {instance},"
-    sent = int(_asked(model, f"sends of {where}", state, action.sends, state, params, instance))
+    sent = int(asked(model, f"sends of {where}", state, action.sends, state, params, instance))
     if sent >> model.max_sends:
         raise ModelError(
             f"protocol = {model.name!r}: max_sends = {model.max_sends}: {where} sends {sent:#b} in {_told(state)}, but "
             f"may only have bits 0 to {model.max_sends - 1}"
         )
     lost = sum(1 << bit for bit in bits(sent) if chance.random() < 0.3)
-    after = _asked(model, f"apply of {where}", state, action.apply, state, params, instance, lost)
+    after = asked(model, f"apply of {where}", state, action.apply, state, params, instance, lost)
     _check_state(model, params, after, where)
     return lost, after
 
 
 def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
     if _shape(state) != _shape(model.widths):
-        raise ModelError(f"protocol = {model.name!r}: {where} makes {_told(state)}: not the fields of `widths`")
+        raise ModelError(f"protocol = {model.name!r}: {where} makes {_told(state)}: not the fields of widths")
     for name, value, width in zip(field_names(model.widths), leaves(state), leaves(model.widths), strict=True):
         if int(value) >> width:
             raise ModelError(
@@ -196,13 +196,13 @@ def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
                 f"to {(1 << width) - 1}"
             )
     for invariant in model.invariants:
-        _asked(model, f"invariant {invariant.name}", state, invariant.holds, state, params)
-    ended = _asked(model, "outcome", state, model.outcome, state, params)
+        asked(model, f"invariant {invariant.name}", state, invariant.holds, state, params)
+    ended = asked(model, "outcome", state, model.outcome, state, params)
     if ended not in (COMPLETED, STUCK):
         raise ModelError(f"protocol = {model.name!r}: outcome: {ended} of {_told(state)}: COMPLETED or STUCK")
 
 
-def _asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
+def asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
     """What a protocol's function says. Raises ModelError, which tells of `about`, if that is an error."""
     try:
         return function(*given)

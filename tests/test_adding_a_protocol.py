@@ -54,7 +54,8 @@ def test_every_command_of_the_page_works(installed):
         few = ("--set", "run.runs=5000") if arguments[0] in ("estimate", "compare", "run") else ()
         assert quorisk(installed, *arguments, *few)
     assert (installed / "results" / "primary_backup" / "report.html").is_file()
-    assert {command.split()[0] for command in COMMANDS} == {"estimate", "exact", "compare", "trace", "run"}
+    verbs = {"check-protocol", "estimate", "exact", "compare", "trace", "run"}
+    assert {command.split()[0] for command in COMMANDS} == verbs
 
 
 ANSWERS = """
@@ -125,6 +126,28 @@ def test_a_change_of_the_package_changes_where_its_machine_code_is_kept(installe
     assert in_folder(installed, sys.executable, "-c", program) != before
     file.write_text(text)
     assert in_folder(installed, sys.executable, "-c", program) == before
+
+
+WRONG = {
+    "widths=State(up=8, primary=8, stored=8, copies=2, acked=1)": "widths: copies = 2: write, instance 0, makes it ",
+    "max_sends=1": "max_sends = 1: write, instance 0, sends 0b",
+    "outcome=lambda state, params: 3": "outcome: 3 of ",
+}
+
+
+def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(installed):
+    file = installed / "primary_backup" / "__init__.py"
+    text = file.read_text()
+    for changed, said in WRONG.items():
+        start = f"    {changed.partition('=')[0]}="
+        lines = [f"    {changed}," if line.startswith(start) else line for line in text.splitlines()]
+        file.write_text("\n".join(lines) + "\n")
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (installed, ROOT)))}
+        command = [sys.executable, "-m", "quorisk", "exact", "primary_backup.toml"]
+        done = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True, check=False)
+        file.write_text(text)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"error: protocol = 'primary_backup': {said}")
 
 
 IDENTITY = """

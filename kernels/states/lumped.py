@@ -60,7 +60,7 @@ def check(model: Model, point: Point, num_steps: int = STEPS, num_states: int = 
     pairs = [pair for state in chosen for pair in _pairs(model, odds, state, stand_in)]
     for pair in pairs:
         if said := _difference(model, odds, pair, stand_in):
-            raise ModelError(f"protocol = {model.name!r}: `{pair.declared}`: {said}; see docs/adding-a-protocol.md")
+            raise ModelError(f"protocol = {model.name!r}: {pair.declared}: {said}; see docs/adding-a-protocol.md")
     return len(pairs)
 
 

@@ -8,6 +8,40 @@ from quorisk.command.app import Json, Threads, app, print_json
 from quorisk.kernels.errors import ConfigError
 
 
+@app.command("check-protocol")
+def check_protocol_verb(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="a protocol, such as one of your own", show_default=False)
+    ],
+    as_json: Json = False,
+) -> None:
+    """Check that a protocol keeps to the contract.
+
+    Is it what it declares, in every step of random walks? Does compiled code do what plain Python does? Are the exact
+    answers those of counted runs, and those with states put together? Ends at the first thing that is wrong, with the
+    state or the run where it is. docs/adding-a-protocol.md has the contract.
+
+    Example: quorisk check-protocol compaction
+    """
+    from quorisk.analysis import protocol_check
+    from quorisk.command import show
+
+    found = []
+    with show.status() as tell:
+        for each in protocol_check.check(name):
+            found.append(each)
+            if tell:
+                tell(f"{each.name}: {each.found}")
+    if as_json:
+        print_json({"protocol": name, "checked": {each.name: each.found for each in found}})
+        return
+    for each in found:
+        typer.echo(f"{each.name}: {each.found}")
+    typer.echo(
+        f"{name} keeps to the contract, as far as this can see. Only its specification says whether it is right."
+    )
+
+
 @app.command("calibrate")
 def calibrate_verb(
     repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="repetitions of every kind of interval")] = 1000,

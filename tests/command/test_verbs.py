@@ -244,6 +244,7 @@ VERBS = [
     "compare",
     "trace",
     "calibrate",
+    "check-protocol",
     "bench",
 ]
 

@@ -64,7 +64,7 @@ IN_PYTHON = {
     "an initial state": ({"widths": State(2, 8, 8, 8, 1)}, "widths: up = 2: initial, choice 0, makes it 15"),
     "other fields": (
         {"actions": action("crash", apply=lambda state, params, instance, lost: state[:4])},
-        "not the fields of `widths`",
+        "not the fields of widths",
     ),
     "messages": ({"max_sends": 3}, "max_sends = 3: write, instance 0, sends 0b1110"),
     "an outcome": ({"outcome": lambda state, params: LOST}, "outcome: 2 of"),
@@ -134,10 +134,10 @@ LUMPS = {
         {"alike": alike(), "forget": lambda state, params: state._replace(copies=state.copies & state.up)},
         None,
     ),
-    "a field left out": ({"alike": alike(ONE_EACH._replace(stored=0))}, "`alike`: .*, not "),
-    "a thing that is not like the others": ({"alike": alike(ONE_EACH._replace(primary=0))}, "`alike`: "),
-    "copies that matter": ({"forget": lambda state, params: state._replace(copies=0)}, "`forget`: .* from which store"),
-    "a promise": ({"forget": lambda state, params: state._replace(acked=0)}, "`forget`: .*which breaks other"),
+    "a field left out": ({"alike": alike(ONE_EACH._replace(stored=0))}, "alike: .*, not "),
+    "a thing that is not like the others": ({"alike": alike(ONE_EACH._replace(primary=0))}, "alike: "),
+    "copies that matter": ({"forget": lambda state, params: state._replace(copies=0)}, "forget: .* from which store"),
+    "a promise": ({"forget": lambda state, params: state._replace(acked=0)}, "forget: .*which breaks other"),
 }
 
 
