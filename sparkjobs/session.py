@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import warnings
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,7 @@ from quorisk.sparkjobs.settings import configuration, is_loopback
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 
-_ENDS_WITHIN_S = 60.0
+_ENDS_WITHIN_S, _ANSWERS_WITHIN_S = 60.0, 5.0
 _PYTHON_ERROR = re.compile(
     r"^(?!java|org|\s)(?:[\w.]+\.)?(\w+(?:Error|Exception|Exit|Interrupt)(?:: .*)?)$", re.MULTILINE
 )
@@ -107,6 +108,7 @@ def _failure(context: SparkContext, error: Exception, log: Path) -> ConfigError 
 
 def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
     interrupt, java = signal.getsignal(signal.SIGINT), None
+    _check(conf)
     try:
         java = _launched(conf, log)
         context = SparkContext(conf=conf, gateway=java)
@@ -125,6 +127,33 @@ def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
     # What is lost with the connection to Java is told in a line where it matters, not by each end of it.
     context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
     return context, java
+
+
+def _check(conf: SparkConf) -> None:
+    """Raises ConfigError for what Spark would need a minute to find, or say in words that nobody understands. Java that
+    `spark-submit` has started listens where it likes, so its web page is left out where only this machine is asked."""
+    home = os.environ.get("SPARK_HOME")
+    if home and not Path(home, "bin", "spark-submit").is_file():
+        raise ConfigError(
+            f"SPARK_HOME = {home}: has no bin/spark-submit; unset it to use the Spark that is installed here"
+        )
+    of_submit = "PYSPARK_GATEWAY_PORT" in os.environ and "SPARK_LOCAL_IP" not in os.environ
+    if of_submit and is_loopback(conf.get("spark.driver.host") or ""):
+        conf.setIfMissing("spark.ui.enabled", "false")
+    master = conf.get("spark.master") or ""
+    places = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
+    if places and not any(map(_answers, places)):
+        raise ConfigError(f"Spark did not start with master {master}: nobody answers there")
+
+
+def _answers(place: str) -> bool:
+    """Whether anybody takes a connection at HOST:PORT."""
+    host, _, port = place.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _launched(conf: SparkConf, log: Path) -> JavaGateway:

@@ -11,6 +11,7 @@
 
 import csv
 import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from quorisk.analysis.decision.latency import (
 from quorisk.analysis.experiment.keys import show, show_key
 from quorisk.kernels.errors import ConfigError
 
+MOST_BYTES = 1 << 26
+"""Of a file of measurements."""
 _DELAYS: Mapping[tuple[str, ...], Callable[..., Delay]] = {
     ("median_ms", "p99_ms"): lognormal,
     ("pareto_share", "pareto_min_ms", "pareto_shape", "exponential_per_ms"): pareto_exponential,
@@ -96,10 +99,17 @@ def files(table: Mapping[str, Any]) -> list[str]:
 
 
 def measurements(path: Path, column: str | None = None) -> Measured:
-    """Returns the round trips in a CSV file with headings, in its only column if none is named. Raises ConfigError."""
+    """Returns the round trips in a CSV file with headings, in its only column if none is named. Raises ConfigError,
+    which quotes nothing of the file: an experiment from elsewhere may name any."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"latency.replica: {path}: not a regular file")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                raise ConfigError(f"latency.replica: {path}: more than {MOST_BYTES >> 20} MiB")
             lines = list(csv.DictReader(file))
+    except ConfigError:
+        raise
     except (OSError, ValueError, csv.Error) as error:  # ValueError: a name with a zero byte, a file that is not UTF-8
         name = str(path) if str(path).isprintable() else show(path.name)
         raise ConfigError(f"latency.replica: {name} cannot be read: {getattr(error, 'strerror', error)}") from None
@@ -107,8 +117,8 @@ def measurements(path: Path, column: str | None = None) -> Measured:
     if column is None and len(names) == 1:
         column = names[0]
     if column not in names:
-        there = ", ".join(map(show_key, names[:20])) or "no measurements"
-        raise ConfigError(f"latency.replica.column = {show(column)}: {path} has {there}")
+        there = f"{len(names)} columns, which its first line names" if names else "no measurements"
+        raise ConfigError(f"latency.replica.column = {show(column)}: none of {path}, which has {there}")
     return Measured(
         np.sort([_measured(line[column], f"{path}, line {number}") for number, line in enumerate(lines, 2)])
     )
@@ -120,7 +130,7 @@ def _measured(given: str | None, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 < value < math.inf:
-        raise ConfigError(f"{where}: {given!r} is not a number of milliseconds above 0")
+        raise ConfigError(f"{where}: not a number of milliseconds above 0")
     return value
 
 

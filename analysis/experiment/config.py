@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
 from quorisk.analysis.experiment.identity import point_id
-from quorisk.analysis.experiment.keys import Key, keys_of, show
+from quorisk.analysis.experiment.keys import Key, as_float, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
@@ -139,8 +139,8 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:  # such as /dev/zero, which never ends
             raise ConfigError(f"{path}: an experiment file has at most {MOST_BYTES:,} bytes")
-        source = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-        document = tomllib.loads(source)
+        source = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        document = tomllib.loads(source, parse_float=as_float)
     except ConfigError:
         raise
     except OSError as error:

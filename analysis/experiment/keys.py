@@ -219,10 +219,20 @@ def show_key(name: str) -> str:
     return name if re.fullmatch(r"[\w.-]{1,80}", name) else show(name)
 
 
+def as_float(text: str) -> float:
+    """Returns the number that TOML spells. Raises ConfigError if it is no 0, but too small to be told from it."""
+    value = float(text)
+    if value == 0.0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise ConfigError(f"{text[:40]}: too small a number; at least 5e-324, or 0")
+    return value
+
+
 def toml_value(text: str) -> Any:
     """Returns the value that a piece of TOML spells. Raises ConfigError."""
     try:
-        document = tomllib.loads(f"value = {text}")
+        document = tomllib.loads(f"value = {text}", parse_float=as_float)
+    except ConfigError:
+        raise
     except (ValueError, RecursionError):  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         document = {}
     if set(document) != {"value"}:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment.characters import check_words
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import as_float, show
 from quorisk.analysis.experiment.known import FIELDS
 from quorisk.kernels.errors import ConfigError
 
@@ -74,7 +74,7 @@ def find(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
         raise ConfigError(f"profile = {show(name)}: one of {', '.join(known)}")
     path = next(path for place in places if (path := place / f"{name}.toml").is_file())
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8"), parse_float=as_float)
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
     try:

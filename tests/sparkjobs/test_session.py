@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError
@@ -62,6 +62,30 @@ def test_spark_that_does_not_start_leaves_no_java(log, monkeypatch):
         pass
     assert started[0].proc.poll() == 0
     assert SparkContext._gateway is None
+
+
+@pytest.mark.parametrize(
+    ("master", "home", "said"),
+    [
+        ("spark://127.0.0.1:9", None, r"did not start with master spark://127\.0\.0\.1:9: nobody answers there"),
+        ("local[1]", "/nonexistent", r"SPARK_HOME = /nonexistent: has no bin/spark-submit; unset it"),
+    ],
+)
+def test_what_spark_would_not_find_is_said_at_once(log, monkeypatch, master, home, said):
+    monkeypatch.setattr(session, "launch_gateway", None)
+    if home:
+        monkeypatch.setenv("SPARK_HOME", home)
+    with pytest.raises(ConfigError, match=said), session.spark(master, {}, log):
+        pass
+
+
+def test_the_page_of_spark_submit_asks_nobody_else(monkeypatch):
+    conf = SparkConf(loadDefaults=False).setMaster("local[1]").set("spark.driver.host", "127.0.0.1")
+    session._check(conf)
+    assert conf.get("spark.ui.enabled") is None
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    session._check(conf)
+    assert conf.get("spark.ui.enabled") == "false"
 
 
 def test_an_interrupt_while_java_starts_leaves_none(log, monkeypatch):

@@ -10,7 +10,7 @@ from quorisk.analysis.experiment.identity import canonical_parameters, point_id
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
-from tests.support import ROOT
+from tests.support import ROOT, SMALL_FILE
 
 CONFIGS = ROOT / "configs"
 
@@ -201,3 +201,13 @@ def test_kafkas_names_are_checked_as_ours_are(read, more, said):
 def test_a_key_may_not_be_given_under_both_names(read):
     with pytest.raises(ConfigError, match=r"min\.insync\.replicas = 2: the same as model\.min_isr"):
         read(KAFKA.replace("values = 1", "values = 1\nmin_isr = 2"))
+
+
+def test_a_number_too_small_is_not_0_and_a_byte_order_mark_is_no_error(tmp_path):
+    path = tmp_path / "topic.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + SMALL_FILE.encode())
+    assert load(path, ["rates.broker_crash=0e-400"]).points[0].point.rates["broker_crash"] == 0.0
+    for text, overrides in ((SMALL_FILE, ["rates.broker_crash=1e-400"]), (SMALL_FILE + "[rates]\nx = 2.5E-999", ())):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=r"(1e-400|2\.5E-999): too small a number; at least 5e-324, or 0"):
+            load(path, overrides)
