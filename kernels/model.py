@@ -53,6 +53,9 @@ class Action(NamedTuple):
     needs: tuple[str, ...] = ()
     """Parameters of which one has to have another value than its default, or it never happens and its rate plays no
     part. For an action that the model got after its version: without them runs and identities are what they were."""
+    bounds: tuple[str, ...] = ()
+    """Parameters that all have to be above the lowest that is allowed, switches on, or it never happens: how often a
+    fault may happen, whether there is a repair, another client."""
     interval_ms: str = ""
     """The setting of a cluster, in milliseconds, that its rate is one over; files may give that instead."""
 
@@ -194,6 +197,16 @@ def smallest_params(model: Model) -> Any:
 def needed(model: Model, action: Action) -> tuple[Parameter, ...]:
     """The parameters of `Action.needs`."""
     return tuple(parameter for parameter in model.parameters if parameter.name in action.needs)
+
+
+def closed_by(model: Model, action: Action, values: Mapping[str, Any]) -> tuple[Parameter, ...]:
+    """The parameters that keep an action from ever happening, with these values of all; none if it may happen."""
+    by_name = {parameter.name: parameter for parameter in model.parameters}
+    bounds = [by_name[name] for name in action.bounds]
+    low = [p for p in bounds if values[p.name] == (p.allowed[0] if p.allowed else False)]
+    wanted = needed(model, action)
+    off = wanted if all(values[p.name] == p.default_value for p in wanted) else ()
+    return tuple(dict.fromkeys((*low, *off)))
 
 
 @cache

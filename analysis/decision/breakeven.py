@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, designs
 from quorisk.analysis.decision.flips import MOST, NARROW, flip
-from quorisk.analysis.decision.levers import PER_YEAR, Lever, scaled
+from quorisk.analysis.decision.levers import PER_YEAR, Lever, is_off, levers, scaled
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import OutOfTime, Weigher
 from quorisk.analysis.experiment.config import Experiment
@@ -57,6 +57,9 @@ class Search(NamedTuple):
     tried: list[Lever]
     untried: list[Lever]
     """As time was up, or rates would get too different to be drawn exactly."""
+    off: list[Lever]
+    """Those that play no part anywhere, since what they are about is switched off: nothing is tried of them."""
+    of_scenarios: bool = False
 
     def told(self) -> list[str]:
         """Returns what was found, in sentences."""
@@ -65,6 +68,9 @@ class Search(NamedTuple):
         sentences = [each.told() for each in self.found]
         if names:
             sentences.append(f"These change nothing if scaled up or down by {MOST:g}: {'; '.join(names)}.")
+        if self.off:
+            where = ", and so never enabled in these scenarios" if self.of_scenarios else ""
+            sentences.append(f"Switched off{where}: {'; '.join(dict.fromkeys(lever.name for lever in self.off))}.")
         untried = [lever.name for lever in self.untried]
         more = [f"and {len(untried) - _MOST_NAMED} more"] if len(untried) > _MOST_NAMED else []
         if untried:
@@ -97,6 +103,10 @@ def search(
     any loss; designs that cannot be chosen whatever they lose are not weighed again.
     """
     target = float(rows["target"].iloc[0])
+    off = [lever for lever in tried if is_off(experiment, lever)]
+    tried = [lever for lever in tried if lever not in off]
+    on = {lever.own[1] for lever in levers(experiment) if not is_off(experiment, lever)}
+    off = [lever for lever in off if lever.own[1] not in on]  # else some scenario has a figure of its own that counts
     weigher.deadline = time.monotonic() + within_s
     weighed = can_be_chosen(designs(rows))
     pace = Pace(1)
@@ -120,7 +130,8 @@ def search(
             with suppress(RateError):
                 found += list(break_even(experiment, lever, choose, NARROW if lever.own[1] == PER_YEAR else narrow))
                 done.append(lever)
-    return Search(chosen, found, done, [each for each in tried if each not in done])
+    untried = [each for each in tried if each not in done]
+    return Search(chosen, found, done, untried, off, bool(experiment.scenarios))
 
 
 def can_be_chosen(found: Sequence[Design]) -> set[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.cluster.joined import is_replaced
-from quorisk.analysis.experiment import settings, units
+from quorisk.analysis.experiment import settings, switches, units
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import point_id
@@ -122,6 +122,14 @@ def levers(experiment: Experiment) -> list[Lever]:
     faults = {LIFETIME, *p_lost, *(f"rates.{action.name}" for action in experiment.model.actions if action.fault)}
     rest.sort(key=lambda lever: (lever.own[1] not in faults, lever.value ** (-1 if lever.own[1] == LIFETIME else 1)))
     return [lever for lever in [*found, *of_cluster] if lever.value > 0] + rest
+
+
+def is_off(experiment: Experiment, lever: Lever) -> bool:
+    """Returns whether a figure plays no part at all, since what it is about is switched off wherever it is used."""
+    scenario, key = lever.own
+    points = [each for each in experiment.points if not is_replaced(experiment, each.scenario)]
+    used = [each.point for each in points if _owner(experiment, each, key) == scenario]
+    return key in switches.switched_off(experiment.model, used)
 
 
 def untold(experiment: Experiment) -> list[Lever]:

@@ -101,6 +101,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "doubt": advice.doubt.as_json() if advice.doubt else None,
         "break_even": [_break_even(each) for each in advice.search.found],
         "scaled": [lever.key for lever in advice.search.tried],
+        "switched_off": [lever.key for lever in advice.search.off],
         "scope": advice.scope.as_json(),
     }
 

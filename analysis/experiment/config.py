@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
 from quorisk.analysis.experiment.identity import point_id
-from quorisk.analysis.experiment.keys import Key, as_float, keys_of, show
+from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
@@ -108,6 +108,8 @@ class Experiment(NamedTuple):
     clusters: tuple[cluster.Placed, ...] = ()
     """The designs on their clusters, in the grid's order; none if the file has no [cluster]. Keys of that table are no
     part of `varied` or of points, whose runs do not depend on them."""
+    own: frozenset[str] = frozenset()
+    """Of `given`, what the file or an override sets outside scenarios: not what only the profile does."""
     source: str = ""
     """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
@@ -210,12 +212,21 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         known_in_grid=read.known_in_grid,
         notes=notes,
         clusters=placed,
+        own=_own([*in_file, *in_place], keys),
     )
     tables.check(experiment)
     if model.name in registry.foreign():
         for at in (points[0], points[-1]):
             declared.check_walks(model, model.make_params(at.point.values))
     return experiment
+
+
+def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
+    """The keys that these names of a file or of overrides stand for, those of scenarios apart."""
+    outside = [
+        name.removeprefix("grid.") for name in names if not name.startswith("scenarios.") and name != "grid.where"
+    ]
+    return frozenset(find(name, keys).name for name in outside)
 
 
 def _has_cluster(document: Mapping[str, Any], overrides: Sequence[str]) -> bool:

@@ -8,7 +8,8 @@ def table(model: Model) -> str:
     lines = ["| `[rates]` | at this rate | |", "|---|---|---|"]
     for action in model.actions:
         names = [f"`{p.name}`{' off' if p.default_value is True else ''}" for p in needed(model, action)]
-        notes = [f"needs {' or '.join(names)}"] if names else []
+        wanted = [*(f"`{name}`" for name in action.bounds), *([" or ".join(names)] if names else [])]
+        notes = [f"needs {' and '.join(wanted)}"] if wanted else []
         if action.lost_with != MESSAGE_LOSS:
             notes.append(f"loses with `{action.lost_with}`")
         lines.append(f"| `{action.name}` | {action.counts} | {', '.join(notes)} |".replace("|  |", "| |"))

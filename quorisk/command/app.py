@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quorisk.kernels.errors import ConfigError
+
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
@@ -43,26 +45,36 @@ Conf = Annotated[
         show_default=False,
     ),
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="refuse a file that sets the rate of a fault that is switched off")
+]
 Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
-def load(file: Path, overrides: Sequence[str]) -> "Experiment":
-    """Returns the experiment that a verb's arguments describe. Raises ConfigError."""
+def load(file: Path, overrides: Sequence[str], strict: bool, one: bool = False) -> "Experiment":
+    """Returns the experiment that a verb's arguments describe, and tells on stderr what of it changes nothing. Raises
+    ConfigError; for verbs that ask about `one` design, if the grid has several.
+    """
     from quorisk.analysis.experiment import config
 
-    experiment = config.load(file, overrides)
+    experiment = config.load(file, overrides, one)
+    tell_idle(experiment, strict)
     tell_notes(experiment)
     return experiment
 
 
-def load_one(file: Path, overrides: Sequence[str]) -> "Experiment":
-    """Does what `load` does, for verbs that ask about one design: it refuses a grid of several. Raises ConfigError."""
-    from quorisk.analysis.experiment import config
+def tell_idle(experiment: "Experiment", strict: bool) -> None:
+    """Prints on stderr, in a line, which rates are set of faults that are switched off. Raises ConfigError if that is
+    not to be.
+    """
+    from quorisk.analysis.experiment import switches
 
-    experiment = config.load(file, overrides, one=True)
-    tell_notes(experiment)
-    return experiment
+    if idle := switches.idle(experiment):
+        line = f"switched off, so that these change nothing: {'; '.join(idle)}"
+        if strict:
+            raise ConfigError(f": {experiment.path}: {line}", "strict")
+        typer.echo(f"note: {experiment.path}: {line}", err=True)
 
 
 def tell_notes(*experiments: "Experiment") -> None:

@@ -10,12 +10,14 @@ from quorisk.command.app import (
     File,
     Json,
     Overrides,
+    Strict,
     Threads,
     app,
     as_text,
     by_option,
-    load_one,
+    load,
     print_json,
+    tell_idle,
     tell_notes,
 )
 from quorisk.kernels.errors import ConfigError
@@ -31,6 +33,7 @@ def estimate_verb(
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for solving the likeliest paths, if losses are rare")] = "1GiB",
     threads: Threads = None,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Estimate the risk of one configuration by random runs.
@@ -42,7 +45,7 @@ def estimate_verb(
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
-    experiment = load_one(file, overrides)
+    experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore
     from quorisk.analysis.estimate import estimate, year
     from quorisk.command import show, show_year
@@ -67,6 +70,7 @@ def explore_verb(
     file: File,
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for states, such as 512MiB")] = "4GiB",
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Search every state of one configuration.
@@ -75,7 +79,7 @@ def explore_verb(
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
-    experiment = load_one(file, overrides)
+    experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore
     from quorisk.command import show
 
@@ -115,6 +119,7 @@ def exact_verb(
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
     ] = None,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Solve one configuration exactly.
@@ -125,7 +130,7 @@ def exact_verb(
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
-    experiment = load_one(file, overrides)
+    experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore
     from quorisk.analysis.estimate import year
     from quorisk.analysis.exact import exact
@@ -172,6 +177,7 @@ def compare_verb(
         Path | None, typer.Option(metavar="FILE", help="write a forest plot (.svg, .png or .pdf)", show_default=False)
     ] = None,
     threads: Threads = None,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Compare variants of one configuration, run by run.
@@ -198,12 +204,14 @@ def compare_verb(
     cores = threads or estimate.num_cores()
     repairs = compare.repairs_on(changed()) if ablation else []
     if plans := by_year.plans(changed, planned, [compare.axis(option)[1] for option in vary]):
+        tell_idle(changed(), strict)
         tell_notes(*(plan.experiment for plan in plans.values()))
         if plot:
             raise ConfigError("--plot: needs one scenario; pick it with --set scenario=NAME")
         _compare_years(plans, changed().run.confidence, cores, as_json)
         return
     plan = planned(changed)
+    tell_idle(plan.experiment, strict)
     tell_notes(plan.experiment)
     with show.estimate_bar(compare.num_runs(plan)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
@@ -254,6 +262,7 @@ def trace_verb(
         Path | None, typer.Option("--replay", metavar="JSON", help="show a trace saved with --json", show_default=False)
     ] = None,
     memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Show how an invariant breaks, step by step.
@@ -266,7 +275,7 @@ def trace_verb(
     """
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
-    experiment = load_one(file, overrides)
+    experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore
     from quorisk.analysis.results import files
     from quorisk.analysis.traces import find, formats, json_file, trace

@@ -1,10 +1,12 @@
 """The verb about incidents: what a cluster loses, how often and how much at once."""
 
-from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
+from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, load, print_json
 
 
 @app.command("cluster")
-def cluster_verb(file: File, overrides: Overrides, threads: Threads = None, as_json: Json = False) -> None:
+def cluster_verb(
+    file: File, overrides: Overrides, threads: Threads = None, strict: Strict = False, as_json: Json = False
+) -> None:
     """Say how likely a cluster is to lose data in a year.
 
     For the cluster of a file's [cluster]: P(any acknowledged entry lost in a year), how often that happens, how much is
@@ -13,7 +15,7 @@ def cluster_verb(file: File, overrides: Overrides, threads: Threads = None, as_j
     \b
     Example: quorisk cluster configs/cluster.toml --set cluster.nodes=100
     """
-    experiment = load(file, overrides)
+    experiment = load(file, overrides, strict)
     from quorisk.analysis.cluster import answer
     from quorisk.analysis.estimate import estimate
     from quorisk.command import show, show_cluster

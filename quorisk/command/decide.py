@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Threads, app, load, print_json
+from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, load, print_json
 from quorisk.kernels.errors import ConfigError
 
 TARGET_MISSED = 3
@@ -73,6 +73,7 @@ def recommend_verb(
     ] = False,
     memory: Annotated[str, typer.Option(help="memory for solving a configuration exactly, such as 128MiB")] = "128MiB",
     threads: Threads = None,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Say which design to run.
@@ -84,7 +85,7 @@ def recommend_verb(
     \b
     Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
     """
-    experiment = load(file, overrides)
+    experiment = load(file, overrides, strict)
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher

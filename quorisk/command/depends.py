@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, app, load_one, print_json
+from quorisk.command.app import File, Json, Overrides, Strict, app, load, print_json
 from quorisk.kernels.errors import ConfigError
 
 
@@ -18,6 +18,7 @@ def sensitivity_verb(
         Path | None,
         typer.Option(metavar="FILE", help="write a tornado figure (.svg, .png or .pdf)", show_default=False),
     ] = None,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Say what the losses of one configuration depend on.
@@ -29,7 +30,7 @@ def sensitivity_verb(
     \b
     Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3
     """
-    experiment = load_one(file, overrides)
+    experiment = load(file, overrides, strict, one=True)
     if plot and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     from quorisk.analysis import explore

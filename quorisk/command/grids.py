@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorisk.command.app import Conf, File, Json, Overrides, app, load, print_json
+from quorisk.command.app import Conf, File, Json, Overrides, Strict, app, load, print_json
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import counted
 
@@ -33,6 +33,7 @@ def run_verb(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="only plan, and say how long the sweep would take")
     ] = False,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Sweep a grid of configurations on Spark.
@@ -41,7 +42,7 @@ def run_verb(
 
     Example: quorisk run configs/demo.toml --out results/demo
     """
-    experiment = load(file, overrides)
+    experiment = load(file, overrides, strict)
     from quorisk.command import show
     from quorisk.sparkjobs import sweep
 

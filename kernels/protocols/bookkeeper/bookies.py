@@ -146,6 +146,7 @@ ACTIONS = (
         sends_one,
         bookie_sends_fencing_read_lac_response,
         counts="Each fencing request on its way to a bookie fences it and is answered.",
+        bounds=("clients",),
     ),
     Action(
         "bookie_sends_read_response",
@@ -153,5 +154,6 @@ ACTIONS = (
         sends_one,
         bookie_sends_read_response,
         counts="Each recovery read on its way to a bookie is answered.",
+        bounds=("clients",),
     ),
 )

@@ -273,6 +273,7 @@ ACTIONS = (
         bookie_restarts_empty,
         _EMPTY,
         counts="Each bookie that is up restarts without its data.",
+        bounds=("max_amnesias",),
     ),
     Action(
         "bookie_is_lost",
@@ -281,6 +282,7 @@ ACTIONS = (
         bookie_is_lost,
         _LOST,
         counts="Each bookie that is up is lost for good.",
+        bounds=("max_lost",),
     ),
     Action(
         "bookie_is_replaced",
@@ -288,6 +290,7 @@ ACTIONS = (
         sends_nothing,
         bookie_is_replaced,
         counts="Each lost bookie that no fragment names is replaced by an empty machine.",
+        bounds=("replacement",),
     ),
     Action(
         "writer_crashes",
@@ -296,6 +299,7 @@ ACTIONS = (
         writer_crashes,
         _CRASH,
         counts="The writer crashes, while it has the ledger open.",
+        bounds=("writer_crash",),
     ),
     Action(
         "auditor_replicates_fragment",
@@ -303,6 +307,7 @@ ACTIONS = (
         sends_nothing,
         auditor_replicates_fragment,
         counts="Each lost bookie of a fragment's ensemble gets a substitute there, with its entries.",
+        bounds=("auto_recovery",),
     ),
     Action(
         "two_bookies_are_lost_together",
@@ -311,6 +316,7 @@ ACTIONS = (
         bookies_are_lost_together,
         _CORRELATED,
         counts="Each pair of bookies that are up is lost for good at one instant.",
+        bounds=("lost_together", "max_lost"),
     ),
     Action(
         "three_bookies_are_lost_together",
@@ -319,6 +325,7 @@ ACTIONS = (
         bookies_are_lost_together,
         _CORRELATED,
         counts="Each set of three bookies that are up is lost for good at one instant.",
+        bounds=("lost_together", "max_lost"),
     ),
     Action(
         "rack_restarts_empty",
@@ -327,6 +334,7 @@ ACTIONS = (
         rack_restarts_empty,
         _CORRELATED,
         counts="Each rack restarts, all of its bookies without their data.",
+        bounds=("racks", "max_amnesias"),
     ),
     Action(
         "cluster_loses_power",

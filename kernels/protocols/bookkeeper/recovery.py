@@ -217,6 +217,7 @@ ACTIONS = (
         client_starts_recovery_sends,
         client_starts_recovery,
         counts="Each client but the writer starts to recover the ledger, once.",
+        bounds=("clients",),
     ),
     Action(
         "client_receives_fencing_read_lac_response",
@@ -224,6 +225,7 @@ ACTIONS = (
         sends_nothing,
         client_receives_fencing_read_lac_response,
         counts="Each answer to a fencing request arrives at the client that recovers.",
+        bounds=("clients",),
     ),
     Action(
         "client_sends_recovery_read_requests",
@@ -231,6 +233,7 @@ ACTIONS = (
         client_sends_recovery_read_requests_sends,
         client_sends_recovery_read_requests,
         counts="Each client that recovers asks for the next entry, with enough bookies fenced and no read under way.",
+        bounds=("clients",),
     ),
     Action(
         "client_receives_recovery_read_response",
@@ -238,6 +241,7 @@ ACTIONS = (
         sends_nothing,
         client_receives_recovery_read_response,
         counts="Each answer to a recovery read arrives at the client that recovers.",
+        bounds=("clients",),
     ),
     Action(
         "client_writes_back_entry",
@@ -245,6 +249,7 @@ ACTIONS = (
         client_writes_back_entry_sends,
         client_writes_back_entry,
         counts="Each client that recovers writes back the next entry that it has read.",
+        bounds=("clients",),
     ),
     Action(
         "recovery_client_receives_add_confirmed_response",
@@ -252,6 +257,7 @@ ACTIONS = (
         sends_nothing,
         recovery_client_receives_add_confirmed_response,
         counts="Each confirmation on its way to a client that recovers arrives.",
+        bounds=("clients",),
     ),
     Action(
         "recovery_client_changes_ensemble",
@@ -259,6 +265,7 @@ ACTIONS = (
         sends_nothing,
         recovery_client_changes_ensemble,
         counts="Each client that recovers replaces the bookies whose requests or answers timed out.",
+        bounds=("clients",),
     ),
     Action(
         "recovery_client_sends_pending_add_op",
@@ -266,6 +273,7 @@ ACTIONS = (
         recovery_client_sends_pending_add_op_sends,
         recovery_client_sends_pending_add_op,
         counts="Each entry of a recovery that is due for a new ensemble is sent to its new bookies.",
+        bounds=("clients",),
     ),
     Action(
         "recovery_client_closes_ledger",
@@ -273,5 +281,6 @@ ACTIONS = (
         sends_nothing,
         recovery_client_closes_ledger,
         counts="Each client that recovers closes the ledger, once all that it read is written back.",
+        bounds=("clients",),
     ),
 )

@@ -201,5 +201,6 @@ ACTIONS = (
         sends_nothing,
         broker_crash,
         counts="The broker in which the compactor runs crashes and is back at once.",
+        bounds=("max_crashes",),
     ),
 )

@@ -376,6 +376,7 @@ FENCE_BROKER = Action(
     "fencing",
     counts="Each broker that the controller takes for up is fenced, whoever leads next.",
     shared=WIDTH,
+    bounds=("max_fencings",),
 )
 UNFENCE_BROKER = Action(
     "unfence_broker",
@@ -393,4 +394,5 @@ PERFORM_PARTITION_REASSIGNMENT = Action(
     "reassignment",
     counts="An operator adds and removes replicas, any set of them alike, whoever leads next.",
     shared=EVERYTHING,
+    bounds=("max_reassignments",),
 )

@@ -190,6 +190,7 @@ LEADER_SHRINK_ISR = Action(
     "ISR shrink",
     counts="Each leader asks the controller to remove members that lag; which ones, any set alike.",
     shared=_SETS_A_LEADER,
+    bounds=("max_isr_shrinks",),
 )
 RECEIVE_ALTER_PARTITION_RESPONSE = Action(
     "receive_alter_partition_response",

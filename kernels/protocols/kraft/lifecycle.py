@@ -254,6 +254,7 @@ DATA_LOSS_SHUTDOWN = Action(
     "lost log",
     counts="Each broker that is up goes down and loses its log, whoever leads next.",
     shared=WIDTH,
+    bounds=("max_lossy_shutdowns",),
 )
 NO_DATA_LOSS_SHUTDOWN = Action(
     "no_data_loss_shutdown",
@@ -263,6 +264,7 @@ NO_DATA_LOSS_SHUTDOWN = Action(
     "clean shutdown",
     counts="Each broker that is up shuts down cleanly, whoever leads next.",
     shared=WIDTH,
+    bounds=("max_clean_shutdowns",),
 )
 NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     "no_data_loss_unclean_shutdown",
@@ -272,6 +274,7 @@ NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
     "crash",
     counts="Each broker that is up crashes without losing anything, whoever leads next.",
     shared=WIDTH,
+    bounds=("max_clean_shutdowns",),
 )
 TAIL_LOSS_SHUTDOWN = Action(
     "tail_loss_shutdown",

@@ -9,7 +9,7 @@ from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.breakeven import break_even, can_be_chosen
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
-from quorisk.analysis.decision.levers import Lever, levers, scaled
+from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scaled
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
@@ -181,6 +181,20 @@ def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, ke
         nearest = min(factor for factor in (missed, apart) if factor > 1)
         above = next(each for each in advice.search.found if each.beyond > 200)
         assert above.before <= 200 * nearest <= above.beyond
+
+
+def test_figures_of_what_is_switched_off_are_named_and_not_scaled(load, weigher):
+    overrides = "rates.writer_crashes=0.5", "scenarios.quiet.rates.bookie_is_lost=2", "p_lost_in_outage=0.1"
+    experiment = load(1000.0, *overrides)
+    off = ["scenarios.quiet.rates.bookie_is_lost", "rates.writer_crashes", "faults.p_lost_in_outage"]
+    search = advise(experiment, weigher, [*off, "scenarios.quiet.per_year"]).search
+    assert {lever.key for lever in search.off} == set(off)
+    assert [lever.key for lever in search.tried] == ["scenarios.quiet.per_year"]
+    [said] = [each for each in search.told() if each.startswith("Switched off")]
+    assert said.startswith("Switched off, and so never enabled in these scenarios: ")
+    assert all(f'"{name}"' in said for name in ("bookie is lost", "writer crashes"))
+    on = experiment.changed("scenarios.failover.max_lost=1", "writer_crash=true")
+    assert {lever.key for lever in picked(on, off) if is_off(on, lever)} == {off[0], off[2]}
 
 
 def test_a_scenario_s_own_figure_is_scaled_for_itself(load):

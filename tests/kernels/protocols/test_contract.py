@@ -13,7 +13,7 @@ from quorisk.analysis.experiment import config
 from quorisk.kernels.compiled import load_words, store_words
 from quorisk.kernels.engines.jax_batch import OPTIONS
 from quorisk.kernels.engines.jax_step import Answers, applied
-from quorisk.kernels.model import leaves, num_words
+from quorisk.kernels.model import closed_by, leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
@@ -59,6 +59,43 @@ def test_every_action_says_what_its_rate_counts(name):
         assert "\n" not in action.counts
     for probability in registry.load(name).probabilities:
         assert probability.doc.startswith("that "), "it ends a sentence: the probability that ..."
+
+
+CLOSING = sorted(
+    {
+        (name, parameter)
+        for name in registry.names()
+        for action in registry.load(name).actions
+        for parameter in (*action.bounds, *action.needs)
+    }
+)
+
+
+@pytest.mark.parametrize(("name", "parameter"), CLOSING)
+def test_what_a_bound_closes_never_happens(name, parameter):
+    """Else a file would be told that a fault is off which is on."""
+    model = registry.load(name)
+    of_model = next(p for p in model.parameters if p.name == parameter)
+    is_bound = any(parameter in action.bounds for action in model.actions)
+    off = of_model.default_value if not is_bound else of_model.allowed[0] if of_model.allowed else False
+    for given in registry.cases(name).walks:
+        values = values_of(model, **{**given, parameter: off})
+        if all(condition.holds(values) for condition in model.conditions):
+            closed = {action.name for action in model.actions if closed_by(model, action, values)}
+            taken = {found.name for _, found, *_ in random_walks(model, model.make_params(values), walks=2, seed=3)}
+            assert closed
+            assert not taken & closed
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_faults_that_are_off_say_by_what(name):
+    """With no fault asked for, none happens; so each has something that switches it on."""
+    model = registry.load(name)
+    faults = {p.name: p.default_value for p in model.parameters if p.table == "faults"}
+    values = values_of(model, **faults)
+    for action in model.actions:
+        if action.fault:
+            assert closed_by(model, action, values), action.name
 
 
 @pytest.mark.parametrize(("name", "number"), WALKS)

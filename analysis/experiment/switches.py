@@ -1,0 +1,67 @@
+"""Figures that play no part: the rates of actions that are switched off, and with which probability these lose what.
+
+A file or a profile that states how often a fault happens, while the bound of that fault is 0, answers for a cluster
+without it, and nothing in the answer shows that.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quorisk.analysis.experiment.keys import show
+from quorisk.kernels.engines.points import Point
+from quorisk.kernels.model import Model, closed_by
+
+if TYPE_CHECKING:
+    from quorisk.analysis.experiment.config import Experiment
+
+
+def switched_off(model: Model, points: Iterable[Point]) -> dict[str, tuple[str, ...]]:
+    """Returns the figures that play no part at any of these points, by key: rates.KEY, faults.p_KEY. With each the keys
+    of one point that switch it off.
+    """
+    bounds = sorted({name for action in model.actions for name in (*action.bounds, *action.needs)})
+    different = {tuple(point.values[name] for name in bounds): point.values for point in points}
+    off: dict[str, tuple[str, ...]] = {}
+    for action in model.actions:
+        by = [closed_by(model, action, values) for values in different.values()]
+        if by and all(by):
+            off[f"rates.{action.name}"] = tuple(f"{p.table}.{p.name}" for p in by[0])
+    for each in model.probabilities:
+        users = [f"rates.{action.name}" for action in model.actions if action.lost_with == each.name]
+        if users and all(user in off for user in users):
+            off[f"faults.{each.name}"] = off[users[0]]
+    return off
+
+
+def idle(experiment: "Experiment") -> list[str]:
+    """Returns what a file sets although it plays no part, each with what switches it off: "rates.writer_crashes
+    (faults.writer_crash = false)". Of its profile, only faults about whose bounds the file says nothing; and nothing
+    that is switched on in some scenario.
+    """
+    model, profile = experiment.model, experiment.profile
+    points = [each.point for each in experiment.points]
+    off = switched_off(model, points)
+    in_scenarios = {key for each in experiment.scenarios.values() for key in each.values}
+    off = {key: by for key, by in off.items() if not in_scenarios.intersection(by)}
+    found = [key for key in off if key in experiment.own and any(_figure(point, key) for point in points)]
+    if profile and not experiment.clusters:  # a cluster has faults of its own
+        faults = {f"rates.{action.name}" for action in model.actions if action.fault}
+        found += [
+            key for key in off if key in profile.figures.keys() & faults and not experiment.own & {key, *off[key]}
+        ]
+    said = [f"{key} ({_reason(off[key], points[0])})" for key in found]
+    for name, scenario in experiment.scenarios.items():
+        of_it = [each.point for each in experiment.points if each.scenario == name]
+        for key, by in switched_off(model, of_it).items() if of_it else ():
+            if key in scenario.values and any(_figure(point, key) for point in of_it):
+                said.append(f"scenarios.{name}.{key} ({_reason(by, of_it[0])})")
+    return said
+
+
+def _reason(keys: Iterable[str], point: Point) -> str:
+    return " and ".join(f"{key} = {show(point.values[key.partition('.')[2]])}" for key in keys)
+
+
+def _figure(point: Point, key: str) -> float:
+    table, name = key.split(".")
+    return point.p_lost(name) if table == "faults" else point.rates[name]

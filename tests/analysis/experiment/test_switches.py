@@ -1,0 +1,91 @@
+"""A file that sets how often a fault happens, while that fault is off, is told so; with --strict it is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.switches import idle
+from tests.support import ROOT
+
+FILE = """
+protocol = "bookkeeper"
+[model]
+bookies = 2
+clients = 1
+write_quorum = 2
+ack_quorum = 2
+entries = 1
+inflight = 1
+[rates]
+bookie_restarts_empty = 1e-3
+bookie_is_lost = 1e-3
+[faults]
+max_lost = 1
+[run]
+runs = 100
+"""
+OFF = "rates.bookie_restarts_empty (faults.max_amnesias = 0)"
+STARTERS = sorted((ROOT / "configs" / "starters").glob("*.toml"))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE, "utf-8")
+    return path
+
+
+def said(file: Path, *overrides: str) -> list[str]:
+    return idle(config.load(file, overrides))
+
+
+def test_a_rate_whose_bound_is_0_is_told(file):
+    assert said(file) == [OFF]
+    assert said(file, "max_amnesias=0") == [OFF]
+    assert said(file, "max_amnesias=1") == []
+    assert said(file, "bookie_restarts_empty=0") == []
+    assert said(file, "grid.max_amnesias=[0, 1]") == [], "a grid that switches it on somewhere"
+    assert said(file, "p_lost_in_outage=0.01") == [OFF, "faults.p_lost_in_outage (faults.max_outages = 0)"]
+    assert said(file, "max_amnesias=1", "client_starts_recovery=2") == [
+        "rates.client_starts_recovery (model.clients = 1)"
+    ]
+    both = said(file, "max_amnesias=1", "rack_restarts_empty=2")
+    assert both == ["rates.rack_restarts_empty (model.racks = 0)"]
+    assert said(file, "max_amnesias=1", "bookie_flushes=2") == [
+        "rates.bookie_flushes (variant.journal_write = true and variant.journal_sync = true)"
+    ]
+
+
+def test_scenarios_are_told_of_their_own_rates(file):
+    calm = "[scenarios.calm]\nper_year = 1\nrates.bookie_is_lost = 0.1\n"
+    file.write_text(f"{FILE}{calm}[scenarios.storm]\nper_year = 2\nrates.writer_crashes = 1\n")
+    storm = "scenarios.storm.rates.writer_crashes (faults.writer_crash = false)"
+    assert said(file) == [OFF, storm]
+    assert said(file, "scenario=calm") == [OFF]
+    assert said(file, "scenarios.storm.faults.writer_crash=true", "scenarios.storm.max_amnesias=1") == []
+
+
+def test_a_profile_s_faults_are_told_unless_the_file_says_that_they_are_off(file):
+    file.write_text(FILE.replace("1e-3", '"1 / year"').replace("[model]", 'profile = "bookkeeper_ssd"\n[model]'))
+    found = said(file, "max_amnesias=1")
+    assert "rates.cluster_loses_power (faults.max_outages = 0)" in found
+    assert not any("client_starts_recovery" in each for each in found), "no fault"
+    assert "rates.cluster_loses_power (faults.max_outages = 0)" not in said(file, "max_outages=0")
+
+
+@pytest.mark.parametrize("path", STARTERS, ids=lambda path: path.stem)
+def test_starters_set_nothing_that_is_off(path):
+    assert said(path) == []
+
+
+def test_verbs_say_it_in_a_line_and_strict_refuses(quorisk, file):
+    line = f"{file}: switched off, so that these change nothing: {OFF}\n"
+    for verb in ("exact", "estimate"):
+        code, out, err = quorisk(verb, str(file), "--json")
+        assert (code, err) == (0, f"note: {line}")
+        assert out.startswith("{")
+        assert quorisk(verb, str(file), "--strict") == (2, "", f"error: --strict: {line}")
+    code, _, err = quorisk("compare", str(file), "--vary", "ack_quorum=1,2", "--strict")
+    assert (code, err) == (2, f"error: --strict: {line}")
+    assert quorisk("exact", str(file), "--strict", "--set", "max_amnesias=1")[0] == 0
