@@ -4,11 +4,12 @@ For each protocol a ladder of configurations, smallest first, is searched exhaus
 invariant is broken or the ladder ends; a variant that breaks nothing is reported with the configurations tried.
 
     python scripts/breaking_table.py bookkeeper
+    python scripts/breaking_table.py kraft --under max_tail_losses=1 --only flush_every_message
 """
 
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -33,15 +34,23 @@ def label(given: dict[str, Any]) -> str:
     return ", ".join(f"{k} {said.get(v, f'= {v}')}" for k, v in given.items()) or "as specified"
 
 
-def main(protocol: str, memory_gib: float = 4.0) -> None:
+def main(
+    protocol: str,
+    memory_gib: float = 4.0,
+    under: Annotated[list[str] | None, typer.Option(help="KEY=NUMBER: a fault that all configurations have")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="a switch; the others are left as they are")] = None,
+) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
-    ladder = registry.cases(protocol).ladder
+    faults = {key: int(value) for key, value in (each.split("=") for each in under or ())}
+    ladder = [{**sizes, **faults} for sizes in registry.cases(protocol).ladder]
     tried = ["/".join(map(str, sizes.values())) for sizes in ladder]
     print(f"Configurations tried ({', '.join(ladder[0])}): {', '.join(tried)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")
     print("|---|---|---|---|---|")
     for given in variants(model):
+        if only and given and not given.keys() & set(only):
+            continue
         found: set[str] = set()
         unfinished = []
         for sizes in ladder:

@@ -16,12 +16,16 @@ def promise(values: Mapping[str, Any]) -> Promise:
     survives = several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
     # a lost bookie is silent; one that restarts empty answers, unless limbo and fencing keep it from doing harm
     guarded = all(values.get(f"variant.{name}_on_unclean_shutdown", True) for name in ("limbo", "fence"))
-    if ack_quorum > 1 and not guarded:
-        survives += ", but no empty restart"
+    # so does one that restarts without what it had not synced, and with journal writes on it does not notice
+    written, synced = (values.get(f"variant.{name}", True) for name in ("journal_write", "journal_sync"))
+    forgets = not (written and synced) and (written or not guarded)
+    harmful = [what for what, harms in (("empty", not guarded), ("unclean", forgets)) if harms]
+    if ack_quorum > 1 and harmful:
+        survives += f", but no {' or '.join(harmful)} restart"
     return Promise(
         copies=ack_quorum,
         stored=write_quorum,
-        on_disk=values.get("faults.max_amnesias", 0) == 0,
+        on_disk=bool(written and synced and values.get("faults.max_amnesias", 0) == 0),
         survives=survives,
         nodes=ack_quorum - 1,
         zones=zones,

@@ -8,12 +8,12 @@ from quorisk.kernels.protocols.promises import Promise, several
 
 def promise(values: Mapping[str, Any]) -> Promise:
     """Returns what a configuration promises, from its parameters by dotted key."""
-    # the in-sync set may shrink to the leader; brokers flush nothing before they acknowledge it
+    # the in-sync set may shrink to the leader
     replicas = values["model.replicas"]
     return Promise(
         copies=1,
         stored=replicas,
-        on_disk=False,
+        on_disk=bool(values.get("variant.flush_every_message", True)),
         survives=several(0, "broker"),
         nodes=0,
         zones=0,

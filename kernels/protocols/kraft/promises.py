@@ -8,7 +8,7 @@ from quorisk.kernels.protocols.promises import Promise, several
 
 def promise(values: Mapping[str, Any]) -> Promise:
     """Returns what a configuration promises, from its parameters by dotted key."""
-    # brokers flush nothing before they acknowledge it; with acks=1 the leader alone does, whatever min_isr is
+    # with acks=1 the leader alone acknowledges a record, whatever min_isr is
     replicas = values["model.replication_factor"]
     least, asked = (1, 1) if values.get("variant.acks") == "1" else (values["model.min_isr"], replicas)
     survives = several(least - 1, "broker")
@@ -17,7 +17,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
     return Promise(
         copies=least,
         stored=replicas,
-        on_disk=False,
+        on_disk=bool(values.get("variant.flush_every_message", True)),
         survives=survives,
         nodes=least - 1,
         zones=0,

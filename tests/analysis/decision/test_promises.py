@@ -29,6 +29,13 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
         ({"variant.fence_on_unclean_shutdown": False}, 2, True, "1 bookie, but no empty restart"),
         ({"variant.fence_on_unclean_shutdown": True}, 2, True, "1 bookie"),
         ({"variant.fence_on_unclean_shutdown": False, "model.ack_quorum": 1}, 1, True, "no bookie"),
+        ({"variant.journal_sync": False}, 2, False, "1 bookie, but no unclean restart"),
+        ({"variant.journal_write": False}, 2, False, "1 bookie"),
+        (
+            {"variant.journal_write": False, "variant.fence_on_unclean_shutdown": False},
+            *(2, False, "1 bookie, but no empty or unclean restart"),
+        ),
+        ({"variant.journal_sync": False, "model.ack_quorum": 1}, 1, False, "no bookie"),
         (RACKS, 2, True, "1 bookie"),
         (RACKS | {"model.ack_quorum": 3}, 3, True, "2 bookies or 1 zone"),
         (RACKS | {"model.ack_quorum": 3, "variant.rack_aware_placement": False}, 3, True, "2 bookies"),
@@ -47,8 +54,9 @@ def test_one_empty_restart_loses_data_where_nothing_guards_against_it():
     finds such losses, 15 steps deep: too many for a test.)"""
     model = {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1}
 
-    def asked(limbo: bool, **faults: int) -> tuple[float, str]:
-        tables = {"model": model, "variant": {"limbo_on_unclean_shutdown": limbo}, "faults": faults}
+    def asked(limbo: bool, journal: tuple[bool, bool] = (True, True), **faults: int) -> tuple[float, str]:
+        switches = dict(zip(("journal_write", "journal_sync"), journal, strict=True))
+        tables = {"model": model, "variant": {"limbo_on_unclean_shutdown": limbo, **switches}, "faults": faults}
         run = {"runs": 100_000, "method": "count", "max_steps": 1000}
         experiment = build({"protocol": "bookkeeper", **tables, "run": run}, "limbo.toml")
         assert BOOKKEEPER
@@ -60,13 +68,21 @@ def test_one_empty_restart_loses_data_where_nothing_guards_against_it():
     assert said == "1 bookie, but no empty restart"
     assert asked(True, max_amnesias=1) == (0.0, "1 bookie")
     assert asked(False, max_lost=1) == (0.0, "1 bookie, but no empty restart")
+    p, said = asked(True, (True, False), max_unclean_restarts=1)  # one that does not notice
+    assert p > 1e-3
+    assert said == "1 bookie, but no unclean restart"
+    assert asked(True, (False, False), max_unclean_restarts=1) == (0.0, "1 bookie")
 
 
 def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
     assert KAFKA
     assert KRAFT
-    assert KAFKA({"model.replicas": 3}) == (1, 3, False, "no broker", 0, 0, 3, 3)
+    not_flushed = {"variant.flush_every_message": False}
+    assert KAFKA({"model.replicas": 3}) == (1, 3, True, "no broker", 0, 0, 3, 3)
+    assert KAFKA({"model.replicas": 3} | not_flushed).on_disk is False
     values = {"model.min_isr": 2, "model.replication_factor": 3, "variant.acks": "all"}
+    assert KRAFT(values) == (2, 3, True, "1 broker, unless another crashed just before", 1, 0, 3, 3)
+    values |= not_flushed
     assert KRAFT(values) == (2, 3, False, "1 broker, unless another crashed just before", 1, 0, 3, 3)
     for other in ({"variant.version": "v3_5"}, {"variant.unclean_leader_election": True}):
         assert KRAFT(values | other) == (2, 3, False, "1 broker, while the others are in sync", 1, 0, 3, 3)
