@@ -37,13 +37,13 @@ def label(given: dict[str, Any]) -> str:
 def main(
     protocol: str,
     memory_gib: float = 4.0,
-    under: Annotated[list[str] | None, typer.Option(help="KEY=NUMBER: a fault that all configurations have")] = None,
+    under: Annotated[list[str] | None, typer.Option(help="KEY=VALUE that all configurations have")] = None,
     only: Annotated[list[str] | None, typer.Option(help="a switch; the others are left as they are")] = None,
 ) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
-    faults = {key: int(value) for key, value in (each.split("=") for each in under or ())}
-    ladder = [{**sizes, **faults} for sizes in registry.cases(protocol).ladder]
+    shared = {key: int(value) if value.isdigit() else value for key, value in (each.split("=") for each in under or ())}
+    ladder = [{**sizes, **shared} for sizes in registry.cases(protocol).ladder]
     tried = ["/".join(map(str, sizes.values())) for sizes in ladder]
     print(f"Configurations tried ({', '.join(ladder[0])}): {', '.join(tried)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")
