@@ -148,7 +148,7 @@ def exact(
     Example: `exact("configs/limbo.toml", by_steps=[14]).p_by_steps[14]`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    with show.search_line("transitions") as progress:
+    with show.chain_line() as progress:
         return Solved(*solving.exact(experiment, most, by_steps, by_time, storm, progress))
 
 
@@ -170,7 +170,7 @@ def year(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     if solve:
-        with show.search_line("transitions") as progress:
+        with show.chain_line() as progress:
             return Yearly(*years.exact_year(experiment, most, progress))
     with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
         return Yearly(*years.estimate_year(experiment, _threads(threads), progress))

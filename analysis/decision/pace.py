@@ -29,12 +29,12 @@ class Pace:
         """Returns how long the rest takes, in words; empty if that is not known."""
         elapsed_s = time.monotonic() - self._start
         if self._done and elapsed_s > _SOON_S:
-            return f"; about {_rounded(min(elapsed_s / self._done * self.left, at_most_s))} left"
-        return f"; at most {_rounded(at_most_s)} left" if math.isfinite(at_most_s) else ""
+            return f"; about {rounded(min(elapsed_s / self._done * self.left, at_most_s))} left"
+        return f"; at most {rounded(at_most_s)} left" if math.isfinite(at_most_s) else ""
 
 
-def _rounded(seconds: float) -> str:
-    """15 s, 3 min, 1.5 h."""
+def rounded(seconds: float) -> str:
+    """Returns a time in few digits: 15 s, 3 min, 1.5 h."""
     if seconds < 90:
         return f"{max(5 * math.ceil(seconds / 5), 5)} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXACT = "exact"
+MOST_TRIES = 2
+"""Variants of one size whose chains did not fit, after which no other is tried: each try takes seconds."""
 OPEN = 0.005
 """The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 FEW_RUNS, MOST_TRANSITIONS = 20_000, 1 << 20
@@ -63,7 +66,9 @@ class Weigher:
         self._enough: dict[str, float] = {}
         """By point of the last frame, the width of an interval that is enough."""
         self._too_large: set[str] = set()
-        """Sizes of chains that did not fit, whatever the rates."""
+        """Parameters of chains that did not fit, whatever the rates."""
+        self._not_fitting: Counter[str] = Counter()
+        """How many of them there are by sizes and faults, whatever the variant: see MOST_TRIES."""
         self.num_solved = self.num_estimated = 0
 
     def say(self, what: str, pace: Pace) -> None:
@@ -148,14 +153,16 @@ class Weigher:
         point = alone.points[0]
         if point.point_id in self._solved:
             return self._solved[point.point_id]
-        sizes = repr(point.point.values)
-        if not rare.applies(point.point, alone.run) or sizes in self._too_large:
+        sizes, values = _sizes(alone), repr(point.point.values)
+        too_large = values in self._too_large or self._not_fitting[sizes] >= MOST_TRIES
+        if too_large or not rare.applies(point.point, alone.run):
             return None
         self._in_time()
         try:
             self._solved[point.point_id] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
-            self._too_large.add(sizes)
+            self._too_large.add(values)
+            self._not_fitting[sizes] += 1
             return None
         self.num_solved += 1
         return self._solved[point.point_id]
@@ -219,6 +226,12 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
         for point in experiment.points
     ]
     return sweeps.described(pd.DataFrame(rows), experiment)
+
+
+def _sizes(experiment: Experiment) -> str:
+    """The parameters of an experiment's first point that are no variant: what mostly decides how large its chain is."""
+    values = experiment.points[0].point.values
+    return repr([(each.name, values[each.name]) for each in experiment.model.parameters if each.table != "variant"])
 
 
 def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from quorisk.analysis.results.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.states.chain import Progress
 from quorisk.say.quantities import YEAR_S
 
 Result = TypeVar("Result", Estimate, ExactResult)
@@ -79,9 +80,7 @@ def estimate_year(
     return _year(experiment, {name: estimate(each, threads, progress, memory_bytes) for name, each in alone.items()})
 
 
-def exact_year(
-    experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None
-) -> Year[ExactResult]:
+def exact_year(experiment: Experiment, memory_bytes: int, progress: Progress | None = None) -> Year[ExactResult]:
     """Solves every scenario of an experiment's one design.
 
     `progress` is called with the numbers of states and transitions found. Raises ConfigError.

@@ -24,7 +24,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
-from quorisk.kernels.states.chain import Chain, ChainError, build
+from quorisk.kernels.states.chain import Chain, ChainError, Progress, build
 
 PRECISION = 1e-10
 SMALLER = "reduce the sizes in [model], or use `quorisk estimate`, which solves the likeliest paths exactly"
@@ -79,14 +79,15 @@ def exact(
     steps: Sequence[int] = (),
     times: Sequence[float] = (),
     ask_storm: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     export_to: Path | None = None,
     data_loss_alone: bool = False,
 ) -> ExactResult:
     """Solves the one point of an experiment, also for data loss within each of `steps` and by each of `times`.
 
-    With `data_loss_alone`, it leaves out the single invariants, which saves time. `progress` is called with the numbers
-    of states and transitions found. The chain, with rates, is written to `export_to`. Raises ConfigError.
+    With `data_loss_alone`, it leaves out the single invariants, which saves time. `progress` is told of states and
+    transitions, and how many states are to be expected. The chain, with rates, is written to `export_to`. Raises
+    ConfigError, as soon as it is likely that the chain takes more memory.
     """
     model, grid_point = experiment.model, only_point(experiment)
     _check_bounds(steps, times)
@@ -137,7 +138,7 @@ def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:
             raise ConfigError(f" {by:g}: a time, 0 or more; at any time is what the data loss itself says", "by_time")
 
 
-def chain_of(experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Chain:
+def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | None = None) -> Chain:
     """Builds the chain of an experiment's one point. Raises ConfigError."""
     point = only_point(experiment).point
     if experiment.run.at_any_time and point.lifetime < math.inf:

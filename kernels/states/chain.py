@@ -17,6 +17,7 @@ import numpy as np
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
+from quorisk.kernels.states import growth
 from quorisk.kernels.states.odds import odds_of, room_for_steps, step_functions
 from quorisk.kernels.states.store import (
     ENDED,
@@ -33,6 +34,9 @@ from quorisk.kernels.stepper import stepper
 
 MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
+LOOK_AT, TOO_MANY = 1 / 8, 4.0
+"""Once this share of the memory is full, a chain is given up of which so many times the states are to be expected that
+the memory has room for: what is to be expected is a guess."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12
 """Of the arrays below, beside the states themselves (`store.Store`)."""
 NOWHERE = -1
@@ -56,10 +60,16 @@ class ChainError(ValueError):
     """A chain that does not fit in the memory allowed."""
 
 
-def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int, int], None] | None = None) -> Chain:
+Progress = Callable[[int, int, float], None]
+"""`progress(states, transitions, expected)`: how many there are so far, and how many states are to be expected in all,
+a guess: see `growth.expected`."""
+
+
+def build(model: Model, point: Point, memory_bytes: int, progress: Progress | None = None) -> Chain:
     """The chain of a point; its `max_steps` and `horizon` play no part.
 
-    `progress(states, transitions)` is called a few times a second. Raises ChainError.
+    `progress` is called a few times a second. Raises ChainError, as soon as it is likely that there is too little
+    memory.
     """
     start, expand = start_function(model), _expand_function(model)
     odds, steps = odds_of(model, point), room_for_steps()
@@ -76,18 +86,33 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Callable[[int
         status, choice, count = start(params, choice, num_initial, store.kept, count, chain.initial)
         status = store.make_room(status, count)
     place, transitions, over = 0, 0, False
+    by_depth, level_end, in_all = [count], count, math.inf
     while place < count and status != FULL and not over:
-        stop = min(count, place + SLICE)
+        if place == level_end:
+            by_depth, level_end = [*by_depth, count - level_end], count
+            in_all = growth.expected(by_depth)
+            _check_room(count, in_all, count * store.state_bytes + transitions * TRANSITION_BYTES, memory_bytes)
+        stop = min(level_end, place + SLICE)
         status, place, count = expand(odds, steps, store.kept, latest, place, stop, count, chain)
         status = store.make_room(status, count)
         transitions = int(chain.first[place])
         over = count * store.state_bytes + transitions * TRANSITION_BYTES > memory_bytes
         if progress:
-            progress(count, transitions)
+            progress(count, transitions, in_all)
     if place < count:
         filled = f"{count:,} states and {transitions:,} transitions"
         raise ChainError(f"the first {filled} fill {memory_bytes >> 20:,} MiB, and there are more")
     return _cut(_with_end(chain, count), count + 1) if point.lifetime < math.inf else _cut(chain, count)
+
+
+def _check_room(count: int, expected: float, used_bytes: int, memory_bytes: int) -> None:
+    """Raises ChainError if so many states will hardly fit, the first `count` of which take so much memory."""
+    if used_bytes > LOOK_AT * memory_bytes and expected > TOO_MANY * count * memory_bytes / used_bytes:
+        guess = f"some {expected:.1g}" if expected < math.inf else "many times more"
+        raise ChainError(
+            f"with {count:,} states so far {used_bytes >> 20:,} of {memory_bytes >> 20:,} MiB are full, and "
+            f"{guess} states are to be expected"
+        )
 
 
 def p_step(chain: Chain) -> np.ndarray:

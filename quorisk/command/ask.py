@@ -142,11 +142,11 @@ def exact_verb(
             raise ConfigError(
                 "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --set scenario=NAME"
             )
-        with show.search_line("transitions") as progress:
+        with show.chain_line() as progress:
             whole = year.exact_year(experiment, memory_bytes, progress)
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
-    with show.search_line("transitions") as progress:
+    with show.chain_line() as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)
     if as_json:
         print_json(result)

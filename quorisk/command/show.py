@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from quorisk.analysis.bench import Speed
 from quorisk.analysis.calibrate import Result as Calibrated
 from quorisk.analysis.compare.compare import Result
+from quorisk.analysis.decision.pace import rounded
 from quorisk.analysis.estimate.estimate import Estimate, MetFaults, Risk
 from quorisk.analysis.estimate.rare import HeadPart
 from quorisk.analysis.exact.exact import ExactResult
@@ -102,12 +104,27 @@ def status() -> Iterator[Callable[[str], None] | None]:
 
 
 @contextmanager
-def search_line(counted: str = "depth") -> Iterator[Callable[[int, int], None] | None]:
-    """As `status`, for searches: yields what to call with the number of states, and of the `counted`."""
+def search_line() -> Iterator[Callable[[int, int], None] | None]:
+    """As `status`, for searches: yields what to call with the number of states, and the depth."""
     with status() as tell:
-        yield (
-            (lambda states, number: tell(f"{numbers.counted(states, 'state')}, {counted} {number:,}")) if tell else None
-        )
+        yield (lambda states, depth: tell(f"{numbers.counted(states, 'state')}, depth {depth:,}")) if tell else None
+
+
+@contextmanager
+def chain_line() -> Iterator[Callable[[int, int, float], None] | None]:
+    """As `status`, for chains: yields what to call with the numbers of states and transitions so far, and of the states
+    that are to be expected in all."""
+    start = time.monotonic()
+
+    def line(states: int, transitions: int, expected: float) -> str:
+        so_far = f"{numbers.counted(states, 'state')} and {transitions:,} transitions so far"
+        if not states < expected < math.inf:
+            return f"{so_far}; no end in sight yet"
+        left_s = (time.monotonic() - start) / states * (expected - states)
+        return f"{so_far}; about {expected:.1g} states are to be expected, in about {rounded(left_s)} more"
+
+    with status() as tell:
+        yield (lambda *found: tell(line(*found))) if tell else None
 
 
 def estimate(result: Estimate, out: Console) -> None:

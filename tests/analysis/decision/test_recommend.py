@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from quorisk.analysis.decision import breakeven, verdict
+from quorisk.analysis.decision import breakeven, verdict, weigh
 from quorisk.analysis.decision.breakeven import break_even, can_be_chosen
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
@@ -14,6 +14,7 @@ from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
+from quorisk.kernels.errors import ConfigError
 
 FILE = """
 protocol = "bookkeeper"
@@ -181,6 +182,19 @@ def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, ke
         nearest = min(factor for factor in (missed, apart) if factor > 1)
         above = next(each for each in advice.search.found if each.beyond > 200)
         assert above.before <= 200 * nearest <= above.beyond
+
+
+def test_chains_are_not_tried_again_and_again_where_two_of_their_size_did_not_fit(load, monkeypatch):
+    tried = []
+
+    def too_large(alone, *_, **__):
+        tried.append(alone.points[0].varied["model.clients"])
+        raise ConfigError("")
+
+    monkeypatch.setattr(weigh, "exact", too_large)
+    switches = "grid.fence_recovery_reads=[true, false]", "grid.recovery_lac_floor=[true, false]"
+    Weigher(1 << 26, 1).frame(load(1000.0, *switches, "run.runs=10"))
+    assert sorted(tried) == [2, 2, 3, 3]
 
 
 def test_figures_of_what_is_switched_off_are_named_and_not_scaled(load, weigher):
