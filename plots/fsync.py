@@ -1,6 +1,7 @@
 """Figure: what a power failure takes of an acknowledged record, by how often brokers flush."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ def losses_by_flush(losses: pd.DataFrame, flushes: Sequence[str], ax: Axes | Non
     for index, what in enumerate(losses["what"].unique()):
         rows = losses[losses["what"] == what]
         look, x = style_of(index, index), rows["flushes"].map(places) + 0.09 * (index - 1)
-        drawn = {"color": look.colour, "marker": look.marker, "markersize": 6}
+        drawn: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 6}
         above = rows["p"] > 0
         names = (what, "") if above.any() else ("", what)
         axes.plot(x[above], rows["p"][above], linestyle=look.dashes, linewidth=1.2, label=names[0], **drawn)
