@@ -29,9 +29,9 @@ def known(*powers: float) -> Allowed:
     found = []
     for power in powers:
         values = 1e-3 * outages**power
-        ends = [float(each) for each in np.quantile(values, [0.5, 0.05, 0.95])]
+        median, low, high = (float(each) for each in np.quantile(values, [0.5, 0.05, 0.95]))
         shares = {draws.names[0]: 1.0, draws.names[1]: 0.0}
-        found.append(Known(values, *ends, 1.0, 512, {draws.names[0]: power}, shares, 0.0))
+        found.append(Known(values, median, low, high, 1.0, 512, {draws.names[0]: power}, shares, 0.0))
     figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, "year")
     return Allowed(draws, {draws.names[0]: figure, draws.names[1]: figure}, list(found))
 
