@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scripts.validation import damage, engines, numbers
+from scripts.validation import clusters, damage, engines, numbers
 from scripts.validation.page import Check, write
 
 
@@ -33,6 +33,7 @@ class Runs(NamedTuple):
 CHECKS = {
     "tlc": Runs(lambda quick, count, seed: numbers.tlc(quick)),
     "published": Runs(lambda quick, count, seed: numbers.published(quick)),
+    "clusters": Runs(lambda quick, count, seed: clusters.clusters(quick)),
     "storm": Runs(lambda quick, count, seed: numbers.by_storm(quick)),
     "latency": Runs(lambda quick, count, seed: numbers.latency(quick)),
     "sampling": Runs(lambda quick, count, seed: numbers.sampling(quick)),

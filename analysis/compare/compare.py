@@ -22,6 +22,7 @@ from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Parameter
+from quorisk.say import text
 
 Changed = Callable[..., Experiment]
 """Gives an experiment under some overrides, such as "run.runs=1000": `Experiment.changed`, for one."""
@@ -154,9 +155,17 @@ def _variant(label: str, point: GridPoint) -> Variant:
 
 
 def _label(keys: Sequence[str], point: GridPoint) -> str:
-    values = [point.varied[key] for key in keys]
-    words = [{True: "on", False: "off"}[value] if isinstance(value, bool) else str(value) for value in values]
+    physical = point.point.time_unit is not None
+    words = [_word(key, point.varied[key], physical) for key in keys]
     return ", ".join(f"{key.rpartition('.')[2]} {word}" for key, word in zip(keys, words, strict=True))
+
+
+def _word(key: str, value: Any, physical: bool) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if physical and (key.startswith("rates.") or key in ("run.lifetime", "run.horizon")):
+        return text.said(key, value, physical)
+    return str(value)
 
 
 def compare(

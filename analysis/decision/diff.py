@@ -5,14 +5,16 @@ of an interval misses with probability (1 - c) / (4 m) at most, so that the diff
 before and high after - low before. That holds whatever the two have in common: seeds, engines, methods.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quorisk.analysis.decision.years import added
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.results import sweeps
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.say import text
 from quorisk.say.text import TIME_UNIT
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class Diff(NamedTuple):
     """The confidence with which all statements about `changes` hold together."""
     physical: bool
     """Whether rates are per second, and times in seconds, in both."""
+    years: list[Change]
+    """What became of a design's losses a year or, on its cluster, of P(any loss in a year); none without scenarios."""
 
 
 def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:
@@ -79,7 +83,26 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
     first, second = (_by(keys, _rows(path, invariant, surer)) for path in (before, after))
     changes = [_change(dict(zip(keys, key, strict=True)), first[key], second[key]) for key in common]
     physical = all(TIME_UNIT in frame for frame in frames)
-    return Diff(changes, settings, len(first) - num, len(second) - num, confidence, physical)
+    years = _years([_rows(path, invariant, surer) for path in (before, after)], keys)
+    return Diff(changes, settings, len(first) - num, len(second) - num, confidence, physical, years)
+
+
+def _years(frames: Sequence["pd.DataFrame"], keys: list[str]) -> list[Change]:
+    """Designs with all of their scenarios in both sweeps."""
+    if any(SCENARIO not in frame or not text.is_yearly(frame) for frame in frames):
+        return []
+    own = [key for key in keys if key != SCENARIO]
+    sides: list[dict[tuple[Any, ...], list[dict[str, Any]]]] = [{}, {}]
+    for side, frame in zip(sides, frames, strict=True):
+        for row in frame.to_dict("records"):
+            side.setdefault(tuple(row[key] for key in own), []).append(row)
+    first, second = sides
+    pairs = {key: (first[key], rows) for key, rows in second.items() if _scenarios(first.get(key)) == _scenarios(rows)}
+    return [_change(dict(zip(own, key, strict=True)), added(one), added(other)) for key, (one, other) in pairs.items()]
+
+
+def _scenarios(rows: list[dict[str, Any]] | None) -> set[str]:
+    return {row[SCENARIO] for row in rows or ()}
 
 
 def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
+from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.explore import too_much
@@ -126,6 +127,23 @@ def exact(
         solve_s=solve_s,
         assumptions=assumptions(model, grid_point.point),
     )
+
+
+def parse_time(experiment: Experiment, given: str) -> float:
+    """Returns a time as the model counts it, from a number or, if the experiment's rates have units, a time such as
+    "1 day". Raises ConfigError.
+    """
+    physical = experiment.points[0].point.time_unit is not None
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    if not physical:
+        raise ConfigError(f" {given}: a number, as the rates have no units", "by_time")
+    try:
+        return float(units.read_time(given))
+    except ConfigError as error:
+        raise ConfigError(f" {given}: {error}", "by_time") from None
 
 
 def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:

@@ -24,6 +24,8 @@ __all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "lo
 
 
 MOST_BYTES = 1 << 24
+UNTIL_PRECISE = 100_000_000
+"""Runs of a point, at most, if a precision is asked for and nobody says how many there may be."""
 MOST_POINTS = 100_000
 """The most points that a grid may have before its conditions leave some out; that many take half a minute to read."""
 
@@ -188,6 +190,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     _check_complete(read, found, keys)
     _check_size(read)
     values = {key.name: key.default for key in keys.values()} | read.values
+    if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
+        values["run.runs"] = UNTIL_PRECISE
     combinations = list(_combinations(values, read, found, keys))
     placed = tuple(_placed(model.name, combinations, time_unit == "s")) if has_cluster else ()
     combinations = list(_without_clusters(combinations))

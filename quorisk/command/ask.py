@@ -106,10 +106,10 @@ def exact_verb(
         ),
     ],
     by_time: Annotated[
-        list[float],
+        list[str],
         typer.Option(
-            min=0.0,
-            help="also print the probability of data loss by this model time",
+            metavar="TIME",
+            help='also print the probability of data loss by this time: "1 day" if rates have units, else a number',
             default_factory=list,
             show_default=False,
         ),
@@ -146,8 +146,9 @@ def exact_verb(
             whole = year.exact_year(experiment, memory_bytes, progress)
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
+    times = [exact.parse_time(experiment, each) for each in by_time]
     with show.chain_line() as progress:
-        result = exact.exact(experiment, memory_bytes, by_steps, by_time, storm, progress, export)
+        result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
     if as_json:
         print_json(result)
     else:

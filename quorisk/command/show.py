@@ -266,12 +266,14 @@ def exact(result: ExactResult, out: Console) -> None:
         table.add_row(name + star, f"{certain.p:.12g}", "proved impossible" if certain.proved_zero else "")
     out.print(table)
     out.print("outcomes: " + ", ".join(f"{name} {p:.10g}" for name, p in result.outcomes.items()), soft_wrap=True)
-    for kind, bounded in (("steps", result.p_by_steps), ("model time", result.p_by_time)):
-        for bound, p in bounded.items():
-            out.print(f"data loss within {bound:g} {kind}: {p:.12g}")
+    physical = "run.time_unit" in result.parameters
+    by = {f"{steps:,} steps": p for steps, p in result.p_by_steps.items()}
+    by |= {_time(time, physical): p for time, p in result.p_by_time.items()}
+    for bound, p in by.items():
+        out.print(f"data loss within {bound}: {p:.12g}")
     expected = "a run may never end"
     if result.expected_steps is not None and result.expected_time is not None:
-        expected = f"{result.expected_steps:.12g} steps and {result.expected_time:.10g} units of model time a run"
+        expected = f"{result.expected_steps:.12g} steps and {_time(result.expected_time, physical)} a run"
     out.print(
         f"{expected}; {result.states:,} states, {result.transitions:,} transitions, built in {result.build_s:.3g} s, "
         f"solved in {result.solve_s:.3g} s",

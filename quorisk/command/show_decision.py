@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from quorisk.analysis.decision.designs import Design
-from quorisk.analysis.decision.diff import NOT_SHOWN, Diff, Side
+from quorisk.analysis.decision.diff import NOT_SHOWN, Change, Diff, Side
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
@@ -125,20 +125,11 @@ def diff(found: Diff, invariant: str) -> None:
     """Prints how two sweeps compare: what differs first, by the size of the difference."""
     out = console()
     changes = sorted(found.changes, key=lambda each: (each.verdict == NOT_SHOWN, -abs(each.difference)))
-    table = Table()
-    table.add_column("configuration", overflow="fold")
-    for heading in ("before", "after", "difference", ""):
-        table.add_column(heading, justify="right", overflow="fold")
-    for each in changes[:MOST_LINES]:
-        span = numbers.span(each.difference_low, each.difference_high, numbers.signed)
-        difference = f"{numbers.signed(each.difference)} {span}"
-        unit = {text.TIME_UNIT: "s"} if found.physical else {}
-        settings = text.settings(each.settings | unit, each.settings) or "the one configuration"
-        table.add_row(settings, _side(each.before), _side(each.after), escape(difference), each.verdict)
+    if found.years:
+        out.print("A design, in a year", soft_wrap=True)
+        _changes(found.years, found.physical, out)
     out.print(f"P(a run {text.event(invariant)})", soft_wrap=True)
-    out.print(table)
-    if len(changes) > MOST_LINES:
-        out.print(f"{len(changes) - MOST_LINES:,} more with --json")
+    _changes(changes, found.physical, out)
     differ = sum(each.verdict != NOT_SHOWN for each in changes)
     verb = "differs" if differ == 1 or len(changes) == 1 else "differ"
     out.print(f"{differ:,} of {numbers.counted(len(changes), 'configuration')} {verb}.", soft_wrap=True)
@@ -150,6 +141,22 @@ def diff(found: Diff, invariant: str) -> None:
     percent = numbers.percent(found.confidence)
     said = f"With {percent} confidence, all differences lie within their brackets. Where none was lost: upper bounds."
     out.print(said, style="dim", soft_wrap=True)
+
+
+def _changes(changes: Sequence[Change], physical: bool, out: Console) -> None:
+    table = Table()
+    table.add_column("configuration", overflow="fold")
+    for heading in ("before", "after", "difference", ""):
+        table.add_column(heading, justify="right", overflow="fold")
+    for each in changes[:MOST_LINES]:
+        span = numbers.span(each.difference_low, each.difference_high, numbers.signed)
+        difference = f"{numbers.signed(each.difference)} {span}"
+        unit = {text.TIME_UNIT: "s"} if physical else {}
+        settings = text.settings(each.settings | unit, each.settings) or "the one configuration"
+        table.add_row(settings, _side(each.before), _side(each.after), escape(difference), each.verdict)
+    out.print(table)
+    if len(changes) > MOST_LINES:
+        out.print(f"{len(changes) - MOST_LINES:,} more with --json")
 
 
 def _side(side: Side) -> str:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from quorisk.analysis.decision import diff
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate import year
@@ -198,3 +199,17 @@ def test_diff_says_what_it_cannot_compare(quorisk, sweeps, tmp_path):
     code, _, err = quorisk("diff", sweeps[0], str(tmp_path / "other.parquet"))
     assert code == 2
     assert err.endswith("they have no configuration in common\n")
+
+
+def test_diff_adds_up_the_year_of_each_design():
+    frames = []
+    for losses in ([0, 30, 5, 5], [0, 300, 5, 5]):
+        rows = tables.frame(losses, model__keys=[1, 2], run__scenario=["calm", "storm"])
+        often = rows["run.scenario"].map({"calm": 10.0, "storm": 2.0})
+        frames.append(rows[rows["invariant"] == "data loss"].assign(per_year=often))
+    one, two = diff._years(frames, ["model.keys", "run.scenario"])
+    assert (one.settings, one.verdict) == ({"model.keys": 1}, "more losses")
+    assert (one.before.p, one.after.p) == (pytest.approx(2 * 0.03), pytest.approx(2 * 0.3))
+    assert one.difference_low < one.difference < one.difference_high
+    assert two.verdict == "no difference shown"
+    assert diff._years([frames[0], frames[1].drop(columns="per_year")], ["model.keys", "run.scenario"]) == []

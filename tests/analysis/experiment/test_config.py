@@ -211,3 +211,12 @@ def test_a_number_too_small_is_not_0_and_a_byte_order_mark_is_no_error(tmp_path)
         path.write_text(text)
         with pytest.raises(ConfigError, match=r"(1e-400|2\.5E-999): too small a number; at least 5e-324, or 0"):
             load(path, overrides)
+
+
+def test_a_precision_that_is_asked_for_is_not_stopped_by_runs_that_nobody_asked_for():
+    def runs(*overrides):
+        return load(CONFIGS / "limbo.toml", overrides).run.runs
+
+    assert runs() == 1_000_000
+    assert runs("relative_precision=0.01") == runs("precision=0.01") == 100_000_000
+    assert runs("relative_precision=0.01", "runs=5000") == 5000
