@@ -86,7 +86,7 @@ def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
         return bool(given[key]) if told is None else settings(given, [key]) not in told
 
     named = [key for key in keys if not is_default(key)]
-    return settings(given, named) or "all mechanisms on" if keys else "the one design"
+    return settings(given, named) or "all mechanisms on" if keys else "this design"
 
 
 def parameters(frame: pd.DataFrame) -> list[str]:

@@ -60,7 +60,8 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     if len(found) == 1:
         headline = f"This design {'meets' if meets else 'is not shown to meet'} the {goal}."
         why.append(f"{_capital(_risk(found[0]))}.")
-        why.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
+        if len(found[0].points) > 1:
+            why.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
     elif picks:
         headline = f"Run {picks[0].settings}."
         why += _why(picks[0], meets, found, goal)

@@ -304,21 +304,21 @@ def test_hidden_runs_are_told_of():
 def test_a_single_design_reads_well():
     headline, said, _ = recommend(frame([0]).assign(target=0.01))
     assert headline.startswith("This design meets the target")
-    assert said == ["P(data loss) < 0.00369, none seen.", "Under its worst faults: the one design: < 0.00369."]
+    assert said == ["P(data loss) < 0.00369, none seen."]
     assert recommend(frame([30]).assign(target=math.inf)).sentences == [
-        "The lowest upper end: the one design: 0.0300, interval 0.0203 to 0.0426."
+        "The lowest upper end: this design: 0.0300, interval 0.0203 to 0.0426."
     ]
     headline, said, _ = recommend(frame([0]).assign(target=1e-6))
     assert headline.startswith("This design is not shown to meet the target")
-    assert said[2].startswith("Undecided at this precision: the one design; about 3.69 × 10⁶ runs")
+    assert said[1].startswith("Undecided at this precision: this design; about 3.69 × 10⁶ runs")
 
 
 def test_where_all_runs_may_hide_a_loss_nothing_is_known():
     for unfinished, horizon in ((RUNS, 0), (0, RUNS)):
         given = frame_of(table([0], unfinished, horizon), 0.95, at_any_time=True)
         _, said, _ = recommend(given.assign(target=0.5))
-        assert said[1] == "Under its worst faults: the one design: at most 1."
-        assert said[2].endswith("an estimate is at the target, or runs that ended early hide it.")
+        assert said[0] == "P(data loss) at most 1, none seen."
+        assert said[1].endswith("an estimate is at the target, or runs that ended early hide it.")
         assert (
             recommend(given.assign(target=math.inf))
             .sentences[0]
