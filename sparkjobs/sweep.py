@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 from rich.console import Console
 
+from quorisk.analysis.cluster.answer import designs
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -86,6 +87,8 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     """
     deadline = time.monotonic() + options.budget_s
     folder.check(out, experiment, options.resume)
+    if experiment.clusters:
+        designs(experiment)  # what cannot be told of a cluster is said before hours of runs
     conf = settings.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         folder.check(out, experiment, options.resume)  # another process may have left results until just now

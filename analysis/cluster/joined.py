@@ -68,11 +68,11 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     """
     if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
-    effort = quick_effort(experiment, precision)
-    told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment, precision).items()}
     design_of = {point.point_id: point.design for point in experiment.points}
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
+    effort = quick_effort(experiment, precision)
+    told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment, precision).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     frame = frame.assign(**{name: [row[name] for row in rows] for name in rows[0]})
     if not experiment.scenarios:

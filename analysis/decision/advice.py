@@ -245,6 +245,13 @@ def _without_target(found: Sequence[Design]) -> tuple[str, list[str], list[str]]
     headline = "No target was set (run.target), so designs are only ranked."
     unseen = [each for each in found if each.is_clean]
     said = []
+    if best.is_clustered:
+        headline = "No target was set in [targets], so designs are only ranked."
+        return (
+            headline,
+            [],
+            [f"{each.settings}: {_lowered(_risk(each))}." for each in ([best] if best is worst else [best, worst])],
+        )
     if unseen:
         most = numbers.number(numbers.above(max(each.worst["high"] for each in unseen)))
         said.append(f"No run of {_names(unseen)} lost data: all that is known is an upper bound of {most}.")
