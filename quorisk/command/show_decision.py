@@ -26,7 +26,7 @@ _NARROWEST = 14
 def recommend(advice: Advice, experiment: Experiment, out: Console | None = None) -> None:
     """Prints the designs by rank, what to choose and why, and what would change that."""
     out = out or console()
-    out.print(advice.words.headline, style="bold", soft_wrap=True)
+    out.print(advice.words.headline, style="bold", soft_wrap=True, markup=False)
     for sentence in advice.words.sentences:
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
     columns = _columns(advice, _losses_heading(advice, experiment))
