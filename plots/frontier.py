@@ -16,8 +16,9 @@ from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
 
 LATENCY, STORED = "write_p99_ms", "stored"
-UPPER_BOUND, PROVED, FRONTIER = "upper bound", "proved", "frontier"
-"""Group ids: of marks of designs that lost nothing in their runs, of those that cannot, and of what no other beats."""
+UPPER_BOUND, PROVED, FRONTIER, ALLOWED = "upper bound", "proved", "frontier", "allowed"
+"""Group ids: of marks of designs that lost nothing in their runs, of those that cannot, of what no other beats, and of
+what the rates allow."""
 _OTHERS = Style("#8a949e", ".")
 _ARROW, _MOST_OTHERS = 0.6, 40
 """An upper bound's arrow goes down to this part of it; so many designs without a name have a mark."""
@@ -73,6 +74,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     if any(each.is_proved for each in found):
         axes.axhspan(floor / 4, 2 * floor, color=FAINT, alpha=0.35, linewidth=0)
     highest = max([_height(each, floor) for each in found] + [target] * math.isfinite(target))
+    highest = max(highest, *(each.worst.get("allowed_high", 0.0) / 3.0 for each in found))
     axes.set_ylim(floor / 4, 4 * highest if text.is_yearly(rows) else min(4 * highest, 1.5))
     log_ticks(axes.yaxis)
     return axes
@@ -98,6 +100,7 @@ def _height(design: Design, floor: float) -> float:
 def _floor(found: Sequence[Design]) -> float:
     """Below all intervals and arrows; what is proved to lose nothing stands there."""
     ends = [each.worst["low"] or _ARROW * each.worst["high"] for each in found]
+    ends += [10.0 * each.worst.get("allowed_low", 0.0) for each in found]
     return min((end for end in ends if end > 0), default=1.0) / 10.0
 
 
@@ -105,6 +108,8 @@ def _mark(
     axes: Axes, design: Design, x: float, floor: float, look: Style, size: float, label: str | None = None
 ) -> None:
     worst = design.worst
+    if (most := worst.get("allowed_high", 0.0)) > 0.0:
+        axes.vlines(x, worst["allowed_low"], most, colors=look.colour, alpha=0.25, linewidth=5.0, gid=ALLOWED)
     drawn: dict[str, Any] = {
         "color": look.colour, "marker": look.marker, "markersize": size, "fillstyle": look.fill,
         "markerfacecoloralt": "white", "linestyle": "none", "label": label,
@@ -143,6 +148,8 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
         "Ringed: no other design is as good in the upper end of the interval, in latency and in storage, and better in "
         "one of them. Dashed lines: targets.",
     ]
+    if any(each.worst.get("allowed_high", 0.0) > 0.0 for each in found):
+        said.append("Wide, pale bars: 90 % of what is known of the rates allows this.")
     if any(each.is_proved for each in found):
         said.append("On grey ground: proved to lose nothing.")
     if len(_named(found)) < len(found):

@@ -12,8 +12,9 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from quorisk.analysis.cluster.curves import at_least, over_nodes
+from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import designs
-from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.doubt import Doubt, tornado
 from quorisk.analysis.decision.recommend import doubted
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
@@ -24,6 +25,7 @@ from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.incidents import nodes_figure, sizes_figure
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
+from quorisk.plots.tornado import tornado_figure
 from quorisk.say import choose, text
 from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
@@ -49,9 +51,10 @@ def draw(
     """
     experiment = experiments[0]
     sweep = sweeps.tidy(table, experiment)
+    sure = _sure(sweep.frame, experiments)
     pictures = []
-    drawn = figures(sweep.frame, sweep.histograms, losses_by_faults=sweep.losses_by_faults)
-    for name, figure in (*_incidents(sweep.frame, experiment), *drawn):
+    drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=sweep.losses_by_faults)
+    for name, figure in (*_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure), *drawn):
         whole = save(figure, "svg")
         files.write(out / folder.FIGURES / f"{name}.svg", whole)
         bare = canvas.without_caption(whole, figure)
@@ -69,7 +72,7 @@ def draw(
     provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment), name)
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(sweep.frame["point_id"]))
-    html = report(sweep.frame, pictures, provenance, shown, without_runs, _sure(sweep.frame, experiments))
+    html = report(sweep.frame, pictures, provenance, shown, without_runs, sure)
     files.write(out / folder.REPORT, html.encode())
     return sweep.frame
 
@@ -87,6 +90,29 @@ def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[st
     ):
         if (figure := make(curves)) is not None:
             yield name, figure
+
+
+def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
+    """The frame with what the rates allow of each design, `allowed_low` and `allowed_high`."""
+    if sure is None:
+        return frame
+    ends = {}
+    for each in designs(choose.of(frame, text.ANY_LOSS)):
+        found = sure.allowed.get(each.settings)
+        for row in each.worst.get("parts", [each.worst]):
+            ends[row["point_id"]] = (found.low, found.high) if found else (0.0, 0.0)
+    low, high = zip(*(ends.get(point_id, (0.0, 0.0)) for point_id in frame["point_id"]), strict=True)
+    return frame.assign(allowed_low=low, allowed_high=high)
+
+
+def _depends(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
+    """What the losses of the design that is chosen depend on, as far as figures are not known exactly."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    chosen = verdict.chosen(designs(rows), float(rows["target"].iloc[0]))
+    shown = tornado(sure, chosen) if sure and chosen in sure.allowed else []
+    figure = tornado_figure(pd.DataFrame(shown), f"Of {chosen}, {text.measure(rows)}.") if shown else None
+    if figure is not None:
+        yield "tornado", figure
 
 
 def _sure(frame: pd.DataFrame, experiments: Sequence[Experiment]) -> Doubt | None:

@@ -15,10 +15,10 @@ from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.rates.allowed import LEVELS, NUM_DRAWS
+from quorisk.analysis.rates.allowed import NUM_DRAWS
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.rates.power_law import log_variance_shares
-from quorisk.analysis.statistics.allowed import Allowed, Design, Figure
+from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure
 from quorisk.analysis.statistics.allowed import Draws as Levels
 from quorisk.analysis.statistics.known import Known
 

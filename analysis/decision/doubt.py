@@ -12,7 +12,7 @@ import numpy as np
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, ranked
-from quorisk.analysis.statistics.allowed import Allowed, Figure
+from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import Z
 from quorisk.say import numbers
@@ -52,6 +52,8 @@ class Doubt(NamedTuple):
     less: dict[str, float]
     """In which part of them the design that is chosen loses less than each of the others."""
     learn: Learn | None
+    figures: Mapping[str, Figure]
+    """By name, those that are not known exactly."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `json.dumps` takes."""
@@ -82,7 +84,19 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
         for name, each in solved.items()
         if now in solved and name != now
     }
-    return Doubt(solved, often, less, _learn(known, np.array(choices), often))
+    return Doubt(solved, often, less, _learn(known, np.array(choices), often), known.of)
+
+
+def tornado(sure: Doubt, settings: str) -> list[dict[str, Any]]:
+    """Returns what a tornado of a design shows: a row for each figure, as `analysis.rates.sensitivity.rows`."""
+    rows = []
+    for name, power in sure.allowed[settings].powers.items():
+        figure = sure.figures[name]
+        low, high = (float(end) / figure.value for end in figure.known.quantile(LEVELS))
+        row = {"key": name, "name": name, "value": figure.value, "elasticity": power, "low": None, "high": None}
+        ends = {"at_low": low**power, "at_high": high**power, "ends": f"× {low:.2g} to × {high:.3g}", "stated": True}
+        rows.append(row | ends)
+    return rows
 
 
 def _id(design: Design) -> str:

@@ -18,14 +18,12 @@ from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
 from quorisk.analysis.rates.power_law import log_variance_shares
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
-from quorisk.analysis.statistics.allowed import Allowed, Design, Draws, Figure, Unknown
+from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Draws, Figure, Unknown
 from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.states.moves import lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
 
 NUM_DRAWS = 256
-LEVELS = 0.05, 0.95
-"""Between which 90 % of what the rates allow lies."""
 MEMORY = 1 << 28
 _CERTAIN = 1e-4
 """F by L at which a head is certain enough."""

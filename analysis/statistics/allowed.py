@@ -7,6 +7,9 @@ import numpy as np
 
 from quorisk.analysis.statistics.known import Known
 
+LEVELS = 0.05, 0.95
+"""Between which 90 % of what the rates allow lies."""
+
 
 class Unknown(NamedTuple):
     """A figure of a point that is not known exactly."""
