@@ -186,7 +186,7 @@ class Weigher:
         point, run = alone.points[0].point, alone.run
         if not enough or not rare.applies(point, run):
             return None
-        found = rare.solve(alone.model, point, self._memory_bytes, MOST_TRANSITIONS, enough=enough)
+        found = rare.solve(alone.model, point, self._memory_bytes, MOST_TRANSITIONS, enough=enough, is_patient=False)
         if found is None or found[1].leaves > enough:
             return None
         lost, leaves = found[1].lost, found[1].leaves

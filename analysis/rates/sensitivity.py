@@ -113,7 +113,7 @@ def weigh(
     most = memory_bytes // 2 // (MOVES_A_TRANSITION * MOVE_BYTES)
     told = (lambda _, transitions: solving(transitions, most)) if solving else None
     try:
-        found = rare.solve(model, point, memory_bytes // 2, most, told, certain)
+        found = rare.solve(model, point, memory_bytes // 2, most, told, certain, is_patient=False)
     except MemoryError:
         return None
     return Weighed(*found, moves_of(found[0], found[1].states)) if found else None

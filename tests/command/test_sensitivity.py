@@ -105,7 +105,7 @@ def test_too_few_losses_are_not_known(ask, monkeypatch):
 
 
 def test_without_a_loss_there_is_nothing_to_depend_on(ask):
-    assert "No run can lose data" in ask(PAIR, "--set", "faults.max_lost=0")
+    assert "No run can lose data" in ask(PAIR, "--set", "faults.max_lost=0", "--set", "rates.bookie_is_lost=0")
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,7 @@ YEAR = config.load(ROOT / "configs" / "pulsar.toml", ("run.runs=131_072",))
 YEAR_CELLS = {
     (each.scenario, each.varied["model.write_quorum"], each.varied["model.ack_quorum"]): YEAR._replace(points=(each,))
     for each in YEAR.points
+    if each.varied["model.ensemble_size"] == each.varied["model.write_quorum"]
 }
 
 
