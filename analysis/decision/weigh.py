@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXACT = "exact"
 MOST_TRIES = 2
 """Variants of one size whose chains did not fit, after which no other is tried: each try takes seconds."""
-OPEN = 0.005
+OPEN = 0.01
 """The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 FEW_RUNS, MOST_TRANSITIONS = 20_000, 1 << 20
 """Runs that tell outcomes and steps, and how far the likeliest paths are followed, where that may be enough."""
@@ -173,13 +173,13 @@ class Weigher:
             if found := self._bracketed(alone, enough):
                 return found
             if alone.run.runs > PILOT_RUNS:
-                found = self._estimate(alone._replace(run=alone.run._replace(runs=PILOT_RUNS)))
+                found = self._estimate(alone._replace(run=alone.run._replace(runs=PILOT_RUNS)), enough)
                 if found["high"] - found["low"] <= enough:
                     return found
-        return self._estimate(alone)
+        return self._estimate(alone, enough)
 
-    def _estimate(self, alone: Experiment) -> dict[str, Any]:
-        return _estimated(estimate(alone, self._threads), unknown_outcomes(alone.run))
+    def _estimate(self, alone: Experiment, enough: float = 0.0) -> dict[str, Any]:
+        return _estimated(estimate(alone, self._threads, enough=enough), unknown_outcomes(alone.run))
 
     def _bracketed(self, alone: Experiment, enough: float) -> dict[str, Any] | None:
         """What the likeliest paths say, if that is enough; few runs tell outcomes and steps. Else None."""

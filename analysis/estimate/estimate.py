@@ -129,12 +129,14 @@ def estimate(
     progress: Callable[[int], None] | None = None,
     memory_bytes: int = method.HEAD_BYTES,
     solving: Callable[[int, int], None] | None = None,
+    enough: float = 0.0,
 ) -> Estimate:
     """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
     `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
     `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
-    `solving` is called with their transitions so far, and how many there may be. Raises ConfigError if there are
+    `solving` is called with their transitions so far, and how many there may be; an interval as narrow as `enough` ends
+    that. Raises ConfigError if there are
     several points, or if `run.method` cannot be used.
     """
     point_id, point = only_point(experiment).point_id, only_point(experiment).point
@@ -144,7 +146,7 @@ def estimate(
     engine = registry.choose(run.engine)
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
     compiled = time.perf_counter()
-    where = Where(engine, model, points, threads, progress)
+    where = Where(engine, model, points, threads, progress, enough)
     made, found = method.answer(experiment, where, point, memory_bytes, solving)
     seconds = time.perf_counter() - compiled
     counted = read(model, made.sums)

@@ -48,6 +48,8 @@ class Where(NamedTuple):
     threads: int
     progress: Callable[[int], None] | None
     """Called with the number of runs that ended since its last call."""
+    enough: float = 0.0
+    """The width of an interval of any data loss for which no head need go on."""
 
 
 class Made(NamedTuple):
@@ -163,6 +165,7 @@ def known(
     most: int,
     memory_bytes: int = HEAD_BYTES,
     progress: Callable[[int, int], None] | None = None,
+    enough: float = 0.0,
 ) -> Known | None:
     """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
@@ -173,13 +176,13 @@ def known(
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
     told = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
-    found = rare.solve(model, point, memory_bytes // 2, most, told, certain)
+    found = rare.solve(model, point, memory_bytes // 2, most, told, certain, enough)
     if found is None or (run.method == "exact" and not found[1].complete):
         return None
     head, solved = found
     if model.name in registry.foreign():
         lumped.check(model, point)
-    if solved.leaves <= certain * solved.lost:
+    if solved.leaves <= max(certain * solved.lost, enough):
         return Known(solved, None)
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
@@ -210,7 +213,7 @@ def solve(
     `pilot` says how long its runs are. `progress` is as for `known`.
     """
     most = most_transitions(run, pilot.steps, pilot.runs)
-    found = known(where.model, point, run, most, memory_bytes, progress)
+    found = known(where.model, point, run, most, memory_bytes, progress, where.enough)
     if found is None:
         return None
     parts = rare.parts(where.model, *found)
