@@ -49,8 +49,8 @@ class Doubt(NamedTuple):
     """What each of them loses, by what is known; those whose losses are solved."""
     choice: dict[str, float]
     """In which part of the draws each one is the choice, the most often first; of none the settings are empty."""
-    less: dict[str, float]
-    """In which part of them the design that is chosen loses less than each of the others."""
+    less: dict[str, dict[str, float]]
+    """In which part of them each design loses less than each of the others."""
     learn: Learn | None
     figures: Mapping[str, Figure]
     """By name, those that are not known exactly."""
@@ -75,14 +75,12 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
     solved = {name: each for name, each in mine.items() if each is not None}
     if not solved:
         return None
-    now = verdict.chosen(list(found), target)
     kept = [each for each in found if not each.is_changed][:_MOST_DESIGNS]
     choices = [_chosen_at(kept, target, solved, i) for i in range(len(known.draws.levels))]
     often = {name: times / len(choices) for name, times in Counter(choices).most_common()}
     less = {
-        name: float((solved[now].values < each.values).mean())
+        name: {other: float((each.values < its.values).mean()) for other, its in solved.items() if other != name}
         for name, each in solved.items()
-        if now in solved and name != now
     }
     return Doubt(solved, often, less, _learn(known, np.array(choices), often), known.of)
 

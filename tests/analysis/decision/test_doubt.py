@@ -43,7 +43,7 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert sure is not None
     part = float(ndtr(math.log(2.0) / OUTAGES.log_sigma))
     assert sure.choice == {"copies 2": pytest.approx(part, abs=0.01), "copies 3": pytest.approx(1 - part, abs=0.01)}
-    assert sure.less["copies 3"] == pytest.approx(0.5, abs=0.01)
+    assert sure.less["copies 2"]["copies 3"] == pytest.approx(0.5, abs=0.01)
     assert sure.learn is not None
     assert (sure.learn.name, sure.learn.per) == ("scenarios.outage.per_year", "year")
     assert sure.learn.at == pytest.approx(1.0, rel=0.05)
