@@ -22,7 +22,7 @@ from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Parameter
-from quorisk.say import text
+from quorisk.say.quantities import say_rate, say_time
 
 Changed = Callable[..., Experiment]
 """Gives an experiment under some overrides, such as "run.runs=1000": `Experiment.changed`, for one."""
@@ -163,9 +163,9 @@ def _label(keys: Sequence[str], point: GridPoint) -> str:
 def _word(key: str, value: Any, physical: bool) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if physical and (key.startswith("rates.") or key in ("run.lifetime", "run.horizon")):
-        return text.said(key, value, physical)
-    return str(value)
+    if physical and key.startswith("rates."):
+        return say_rate(value)
+    return say_time(value) if physical and key in ("run.lifetime", "run.horizon") and value < math.inf else str(value)
 
 
 def compare(
