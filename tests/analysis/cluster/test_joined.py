@@ -106,6 +106,7 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
     assert design is not None
     assert design.powers["cluster.outages"] == pytest.approx(1.0, abs=0.02)
     assert design.powers["cluster.p_lost_in_outage"] == pytest.approx(2.0, abs=0.25)  # few ledgers: of two copies both
+    assert 1.0 < design.error_factor < 1.3
     factors = {
         name: found.of[name].known.quantile(found.draws.levels[:, i]) for i, name in enumerate(found.draws.names)
     }
