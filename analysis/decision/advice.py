@@ -136,7 +136,6 @@ def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: 
     """Why a design is the choice: its risk, and what sets it apart from the others that meet the targets."""
     given = f" All designs have {first.worst['given']}." if first.worst.get("given") else ""
     said = [f"{_capital(_risk(first))}. {_promised(first)}{given}".strip()]
-    many = numbers.counted(len(meets), "design")
     others = [each for each in meets if each is not first and not each.is_changed]
     stored = first.worst.get("stored", 0)
     if len(meets) == 1:
@@ -147,7 +146,7 @@ def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: 
         best = "it loses least"
     else:
         best = "none stores less, or loses less for as much"
-    return [*said, f"Of {many} (of {len(found)}) that meet the {goal}, {best}."]
+    return [*said, f"{len(meets)} of {len(found)} designs meet the {goal}. Of these, {best}."]
 
 
 def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[Design]) -> list[str]:

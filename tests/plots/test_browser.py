@@ -7,16 +7,19 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.plots import canvas
 from quorisk.plots.figures import figures
 from quorisk.plots.report import Counterexample, Picture, Provenance, report
 from quorisk.plots.style import save
-from quorisk.say import choose
+from quorisk.say import choose, numbers
 from tests.plots.tables import HOSTILE, sweep
 
 GRID = {"model__keys": [10, 9], "variant__retain_null_key": [True, False], "faults__message_loss": [0.1, 0.2]}
@@ -301,3 +304,37 @@ def test_what_was_dragged_is_printed(decision):
     assert not decision.locator("#controls input[name=target]").is_visible()
     decision.set_viewport_size({"width": 688, "height": 1000})  # A4
     assert decision.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")
+
+
+def test_where_no_scenario_is_ticked_nothing_is_said(decision):
+    for name in ("entry", "failover"):
+        decision.locator(f"#controls input[value={name}]").uncheck()
+    assert decision.locator("#chosen").inner_text() == "No scenario is ticked: there is nothing to say."
+    assert not decision.locator("#designs").is_visible()
+    decision.locator("#controls input[value=entry]").check()
+    assert decision.locator("#designs").is_visible()
+
+
+def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(browser, tmp_path):
+    rows = year().assign(incident=lambda given: given["run.scenario"] == "failover", cluster_at="", cause="outages")
+    figures = {"any_loss": 0.02, "entries": 50.0, "incidents": 0.02}
+    ends = {f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")}
+    rows = rows.assign(incident_p50=3.0, incident_p99=9.0, incident_p99_high=9.0, **ends)
+    found = designs(choose.of(rows, "data loss"))
+    known = Known(np.ones(1), 1.0, 0.5, 2.0, 1.0, 1, {"cluster.outages": 2.0}, {"cluster.outages": 1.0}, 0.0)
+    sure = Doubt({each.settings: known for each in found}, {}, {}, None, {})
+    path = tmp_path / "cluster.html"
+    path.write_text(report(rows, [], Provenance("", "", []), sure=sure), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    assert page.locator("#controls input[type=checkbox]").count() == 1
+
+    def told() -> list[str]:
+        return [text.split("\n")[0] for text in page.locator("#designs [data-cell=losses]").all_inner_texts()]
+
+    assert told() == [numbers.number(each.worst["p"]) for each in found]
+    page.locator("#controls input[data-figure]").evaluate(DRAG, math.log10(2))  # four times the cluster's hazard
+    added = [sum(part["per_year"] * part["p"] for part in each.worst["parts"] if part["incident"]) for each in found]
+    hazards = [-4.0 * math.log1p(-0.02) + each for each in added]
+    assert sorted(told()) == sorted(numbers.number(-math.expm1(-each)) for each in hazards)
+    page.close()

@@ -307,7 +307,7 @@ def test_the_verb_says_what_to_choose_and_fails_if_asked_to(quorisk, load):
     code, out, _ = quorisk("recommend", path, "--fail-on-target", "--break-even", "scenarios.quiet.per_year")
     assert code == 0
     assert out.startswith("Run clients")
-    assert "Of 2 designs (of 2) that meet the target: at most 1000 losses a year" in out
+    assert "2 of 2 designs meet the target: at most 1000 losses a year. Of these," in out
     assert "PBS" in out
     code, out, _ = quorisk("recommend", load(1e-9).path, "--break-even", "none", "--fail-on-target", "--json")
     assert code == 3
