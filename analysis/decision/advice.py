@@ -231,7 +231,7 @@ def _promised(design: Design) -> str:
     if "write_p99_ms" in promised:
         said.append(f"p99 of a write {numbers.number(promised['write_p99_ms'])} ms")
     if "stored_bytes" in promised:
-        said.append(f"stores {numbers.size(promised['stored_bytes'])} of each entry")
+        said.append(f"stores {numbers.size(promised['stored_bytes'])}")
     return f"{'; '.join(said)}." if said else ""
 
 
@@ -278,6 +278,8 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
             f"Each interval on its own holds with {confidence} confidence: about {wrong:.2g} of {len(rows):,} "
             "intervals may miss. With run.simultaneous = true, all hold together."
         )
+    if text.is_yearly(rows) and not found[0].is_clustered:
+        said.append("A loss is one entry's, not a bad day's: [cluster] in the file asks for incidents and their size.")
     if hidden := int(rows["hidden"].sum()):
         said.append(f"{numbers.counted(hidden, 'run')} ended before it was known whether data would be lost; the "
                     "upper ends count each of them as a loss.")  # fmt: skip

@@ -161,7 +161,8 @@ def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
     others = [name or "none" for name in found.choice if name != chosen]
     if chosen and len(found.allowed) > 1:
         instead = f", and {others[0]} in {numbers.share(round(found.choice.get(others[0], 0.0), 3))}" if others else ""
-        said.append(f"It is the choice in {numbers.share(round(part, 3))} of what the rates allow{instead}.")
+        share = numbers.share(round(part, 3)) if part < 1.0 else "all draws"
+        said.append(f"It is the choice in {share} of what the rates allow{instead}.")
     if each := found.learn:
         many = numbers.plain(math.ceil(each.events), 2)
         where = numbers.plain(each.exposure, 2) + (" trials" if each.per == "trial" else " years of it")
