@@ -23,6 +23,8 @@ from quorisk.sparkjobs.remote import refusal
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", sweeps.TASKS, sweeps.RESULTS, sweeps.EXPERIMENT
 BREAK_EVEN = "break_even.json"
+YEARS = "years"
+"""Years of clusters (`sparkjobs.clusters`), which share no folder with a sweep."""
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
@@ -36,7 +38,7 @@ def taken(out: Path) -> Iterator[None]:
     create(out)
     descriptor = _locked(out)
     try:
-        for part in (out, out / TASKS, out / FIGURES):
+        for part in (out, out / TASKS, out / YEARS, out / FIGURES):
             sweep_up(part)
         yield
     except OSError as error:
@@ -76,14 +78,15 @@ def _check_local(out: Path) -> None:
 
 def check(out: Path, experiment: Experiment, resume: bool) -> None:
     """Raises ConfigError unless the folder can hold the results of this experiment; changes nothing."""
-    _check_writable(out)
+    check_writable(out)
+    _check_no_years(out)
     for path in experiment.side_files():
         if not path.is_absolute() and (".." in path.parts or len(path.parts) > 2):
             raise ConfigError(
                 f"{experiment.path}: {path}: a sweep keeps a copy of it; put it beside the experiment file, or in a "
                 "folder there"
             )
-    if not _has_results(out):
+    if not has_results(out):
         return
     if not (out / EXPERIMENT).exists():
         raise ConfigError(f" {out}: holds results of an unknown experiment; choose another folder", "out")
@@ -112,16 +115,24 @@ def _is_merged(out: Path) -> bool:
 
 def check_free(out: Path) -> None:
     """Raises ConfigError unless the folder can hold results, and holds none; changes nothing."""
-    _check_writable(out)
-    if _has_results(out):
+    check_writable(out)
+    _check_no_years(out)
+    if has_results(out):
         raise ConfigError(f" {out}: holds results; choose another folder", "out")
 
 
-def _has_results(out: Path) -> bool:
+def _check_no_years(out: Path) -> None:
+    if (out / YEARS).exists():
+        raise ConfigError(f" {out}: holds years of clusters; choose another folder", "out")
+
+
+def has_results(out: Path) -> bool:
+    """Returns whether a sweep has left results in the folder."""
     return (out / RESULTS).exists() or bool(sweeps.task_files(out))
 
 
-def _check_writable(out: Path) -> None:
+def check_writable(out: Path) -> None:
+    """Raises ConfigError unless the folder, or that in which it would be made, can be written; changes nothing."""
     _check_local(out)
     try:
         there = next(path for path in (out, *out.absolute().parents) if path.exists() or path.is_symlink())

@@ -79,13 +79,13 @@ class Done(NamedTuple):
     """Of runs from the exits of a head: it, and what they add up to; see `analysis.results.heads`."""
 
 
-class Rows(AccumulatorParam[list[Done]]):
+class Rows(AccumulatorParam[list[Any]]):
     """Gathers what tasks have done."""
 
-    def zero(self, value: list[Done]) -> list[Done]:
+    def zero(self, value: list[Any]) -> list[Any]:
         return []
 
-    def addInPlace(self, value1: list[Done], value2: list[Done]) -> list[Done]:
+    def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:
         value1.extend(value2)
         return value1
 
@@ -98,21 +98,34 @@ def run(
     take: Callable[[list[Done]], None],
     description: str = "",
 ) -> bool:
-    """Runs a plan, and calls `take` again and again with what was done since its last call (nothing, perhaps).
+    """Runs a plan, as `gather` does."""
+    if time.monotonic() >= deadline:
+        return False
+    tasks = pieces_of(plan, context.defaultParallelism, kin(work.value.points))
+    return gather(context, tasks, _Runner(work), deadline, take, description)
+
+
+def gather(
+    context: SparkContext,
+    tasks: Sequence[Sequence[Any]],
+    do: Callable[[Any, int], Any],
+    deadline: float,
+    take: Callable[[list[Any]], None],
+    description: str = "",
+) -> bool:
+    """Has Spark `do` each piece of the tasks, given the number of the attempt, and calls `take` again and again with
+    what was done since its last call (nothing, perhaps).
 
     Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up. Other
     jobs of this Spark, such as a notebook's, go on. Whatever ends this, `take` gets all that was done before. Raises
     what Spark raises if a task fails too often.
     """
-    if time.monotonic() >= deadline:
-        return False
-    finished: Accumulator[list[Done]] = context.accumulator([], Rows())
-    tasks = pieces_of(plan, context.defaultParallelism, kin(work.value.points))
+    finished: Accumulator[list[Any]] = context.accumulator([], Rows())
     group = f"quorisk-{secrets.token_hex(8)}"
 
     def compute() -> None:
         context.setJobGroup(group, description)  # of this thread's jobs
-        context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(work, finished))
+        context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(do, finished))
 
     def keep() -> None:
         take(_drain(finished))
@@ -150,7 +163,7 @@ def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[Pi
     return tasks
 
 
-def _drain(finished: "Accumulator[list[Done]]") -> list[Done]:
+def _drain(finished: "Accumulator[list[Any]]") -> list[Any]:
     """What is there, which is gone then. Spark's thread may add to the end of the list meanwhile."""
     there = finished.value
     taken = there[:]
@@ -161,14 +174,23 @@ def _drain(finished: "Accumulator[list[Done]]") -> list[Done]:
 class _Worker:
     """What a worker does with a partition, which is a task."""
 
-    def __init__(self, work: "Broadcast[Work]", finished: "Accumulator[list[Done]]") -> None:
-        self.work, self.finished = work, finished
+    def __init__(self, do: Callable[[Any, int], Any], finished: "Accumulator[list[Any]]") -> None:
+        self.do, self.finished = do, finished
 
-    def __call__(self, partition: Iterable[Sequence[Piece]]) -> None:
+    def __call__(self, partition: Iterable[Sequence[Any]]) -> None:
         attempt = TaskContext.get()
         for pieces in partition:
-            done = [run_piece(self.work.value, piece, attempt.attemptNumber() if attempt else 0) for piece in pieces]
-            self.finished.add(done)
+            self.finished.add([self.do(piece, attempt.attemptNumber() if attempt else 0) for piece in pieces])
+
+
+class _Runner:
+    """What a worker does with a piece of a sweep."""
+
+    def __init__(self, work: "Broadcast[Work]") -> None:
+        self.work = work
+
+    def __call__(self, piece: Piece, attempt: int) -> Done:
+        return run_piece(self.work.value, piece, attempt)
 
 
 def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
@@ -180,7 +202,7 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
         if piece.head:
             assert work.run
             point = work.grid[piece.job.point]
-            _once("head", work.protocol, lambda: method.warm(model, point.point))
+            once("head", work.protocol, lambda: method.warm(model, point.point))
             start = time.perf_counter()
             head = run_tail(engine, model, point, work.run, piece.job, piece.head)
         else:
@@ -194,11 +216,12 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
 def compile_once(engine: Engine, work: Work) -> None:
     """Compiles what jobs run, unless this process has done so before."""
     call = partial(engine.simulate, registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
-    _once(engine.NAME, work.protocol, call)
+    once(engine.NAME, work.protocol, call)
 
 
-def _once(what: str, protocol: str, call: Callable[[], object]) -> None:
-    """Has one process of a machine compile, while others that need the same wait for what it leaves on disk."""
+def once(what: str, protocol: str, call: Callable[[], object]) -> None:
+    """Has one process of a machine compile by a `call`, while others that need the same wait for what it leaves on
+    disk."""
     key = (what, protocol)
     if key in _COMPILED:
         return

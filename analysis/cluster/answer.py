@@ -97,16 +97,41 @@ def answer(
     where strata leave much open because losses are frequent, and where `effort.method` is "count". `progress` is called
     with the years that have ended since its last call.
     """
-    cluster = placed.cluster._replace(thin=placed.thin or ())
-    drawn: Tally | None = None
+    found, drawn = solved(placed, effort), None
+    if wants_years(found, effort):
+        drawn = simulate(cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress)
+    return told(placed, effort, found, drawn)
+
+
+def cluster_of(placed: Placed) -> Cluster:
+    """Returns the cluster of a design, with the entries that have not all of their copies."""
+    return placed.cluster._replace(thin=placed.thin or ())
+
+
+def solved(placed: Placed, effort: Effort) -> Losses | None:
+    """Returns what strata tell of a design; None where they cannot, or are not asked."""
+    cluster = cluster_of(placed)
     if by_years_alone(cluster) or effort.method == "count":
-        drawn = _draw(cluster, effort, progress)
-        found = sampled(cluster, drawn, effort.confidence)
-    else:
-        found = certified(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=effort.precision))
-        if effort.method == "auto" and _is_open(found):
-            drawn = _draw(cluster, effort, progress)
-            found = _narrower(found, sampled(cluster, drawn, effort.confidence))
+        return None
+    return certified(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=effort.precision))
+
+
+def wants_years(found: Losses | None, effort: Effort) -> bool:
+    """Whether years are to be drawn of a design of which strata tell this."""
+    return found is None or (effort.method == "auto" and _is_open(found))
+
+
+def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Answer:
+    """Returns what there is to say of a design, of which strata tell `found`, and years that were `drawn`.
+
+    Raises ValueError if there is neither.
+    """
+    cluster = cluster_of(placed)
+    if drawn:
+        seen = sampled(cluster, drawn, effort.confidence)
+        found = _narrower(found, seen) if found else seen
+    if found is None:
+        raise ValueError("neither strata nor years tell anything")
     restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
     return Answer(
         placed.varied,
@@ -131,10 +156,6 @@ def _is_open(found: Losses) -> bool:
 
 def _width(figure: Figure) -> float:
     return figure.high - figure.low
-
-
-def _draw(cluster: Cluster, effort: Effort, progress: Callable[[int], None] | None) -> Tally:
-    return simulate(cluster, effort.first_year, effort.years, effort.seed, effort.threads, progress)
 
 
 def _narrower(found: Losses, drawn: Losses) -> Losses:

@@ -294,7 +294,7 @@ def _year(
         log_ledgers, log_all, entries = fate(law, kinds, down, old, num, cause == _OUTAGE, found)
         if log_all < 0.0:
             value = -np.expm1(log_all)
-            thin = np.exp(log_ledgers) - np.exp(log_all)
+            thin = max(0.0, value + np.expm1(log_ledgers))
             year[ANY] += log_all
             year[INCIDENTS] += value
             year[ENTRIES] += entries

@@ -1,11 +1,29 @@
 """The verb about incidents: what a cluster loses, how often and how much at once."""
 
-from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, load, print_json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quorisk.command.app import Conf, File, Json, Overrides, Strict, Threads, app, load, print_json
+from quorisk.kernels.errors import ConfigError
 
 
 @app.command("cluster")
 def cluster_verb(
-    file: File, overrides: Overrides, threads: Threads = None, strict: Strict = False, as_json: Json = False
+    file: File,
+    overrides: Overrides,
+    conf: Conf,
+    threads: Threads = None,
+    out: Annotated[
+        Path | None, typer.Option(help="run on Spark, and keep years and answers in this folder", file_okay=False)
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master (default: all cores of this machine)")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="keep the years in the folder, and draw what is missing")
+    ] = False,
+    strict: Strict = False,
+    as_json: Json = False,
 ) -> None:
     """Say how likely a cluster is to lose data in a year.
 
@@ -15,6 +33,8 @@ def cluster_verb(
     \b
     Example: quorisk cluster configs/cluster.toml --set cluster.nodes=100
     """
+    if out is None and (master or conf or resume):
+        raise ConfigError(": say where to keep what Spark finds", "out")
     experiment = load(file, overrides, strict)
     from quorisk.analysis.cluster import answer
     from quorisk.analysis.estimate import estimate
@@ -23,7 +43,12 @@ def cluster_verb(
     effort = answer.effort_of(experiment, threads or estimate.num_cores())
     designs = answer.designs(experiment)
     with show.run_bar(len(designs) * effort.years, "years") as progress:
-        found = answer.answers(designs, effort, progress)
+        if out is None:
+            found = answer.answers(designs, effort, progress)
+        else:
+            from quorisk.sparkjobs import clusters
+
+            found = clusters.clusters(experiment, out, master, conf, resume, progress)
     if as_json:
         print_json(answer.as_json(found))
     else:

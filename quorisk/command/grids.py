@@ -77,18 +77,36 @@ def merge_verb(
     """Merge the results of several runs, machines or engines.
 
     Joins points of different grids, and runs of the same point if their ranges lie end to end (see run.first_run).
-    Writes tables, figures and a report to a folder.
+    Writes tables, figures and a report to a folder. Of folders of `quorisk cluster`, years lie end to end.
 
     Example: quorisk merge results/monday results/tuesday --out results/both
     """
     from quorisk.command import show
+    from quorisk.sparkjobs import clusters
     from quorisk.sparkjobs.union import union
+
+    if all(map(clusters.is_of_clusters, folders)):
+        _merge_clusters(folders, out, as_json)
+        return
 
     summary = union(folders, out, show.console(stderr=True))
     if as_json:
         print_json({"out": str(out), **summary._asdict()})
     else:
         typer.echo(f"{_size(summary)}: {out}")
+
+
+def _merge_clusters(folders: list[Path], out: Path, as_json: bool) -> None:
+    """Merges what `quorisk cluster` left."""
+    from quorisk.analysis.cluster import answer
+    from quorisk.command import show, show_cluster
+    from quorisk.sparkjobs import clusters
+
+    found, confidence = clusters.union(folders, out)
+    if as_json:
+        print_json(answer.as_json(found))
+    else:
+        show_cluster.show(found, confidence, show.console())
 
 
 @app.command("plot")

@@ -5,7 +5,7 @@ import pytest
 
 from quorisk.analysis.cluster import rows
 from quorisk.analysis.cluster.rows import SCHEMA, cluster_of, merge, row, tally_of
-from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.kernels.cluster.setting import VERSION, Cluster, Thin
 from quorisk.kernels.cluster.years import simulate
 from quorisk.kernels.errors import ResultError
 
@@ -47,6 +47,7 @@ def test_rows_that_contradict_themselves_are_refused(change):
 
 def test_another_version_is_another_cluster(monkeypatch):
     before = of_years(0, 10)
-    monkeypatch.setattr(rows, "VERSION", 2)
-    after = of_years(10, 10) | {"version": 2, "cluster_id": rows.cluster_id(before["parameters"], 2)}
+    other = VERSION + 1
+    monkeypatch.setattr(rows, "VERSION", other)
+    after = of_years(10, 10) | {"version": other, "cluster_id": rows.cluster_id(before["parameters"], other)}
     assert len(merge([before, after])) == 2

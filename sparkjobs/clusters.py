@@ -1,0 +1,293 @@
+"""Clusters on Spark: designs by strata and ranges of years as tasks, rows of years kept as they come, and merged.
+
+A year is a function of the cluster, the seed and its number, and sums of years are integers: so the answers are those
+of `quorisk cluster` without Spark, whichever tasks there were, and whether or not they were interrupted.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark import SparkContext
+
+from quorisk.analysis.cluster import rows
+from quorisk.analysis.cluster.answer import (
+    Answer,
+    Effort,
+    as_json,
+    cluster_of,
+    designs,
+    effort_of,
+    solved,
+    told,
+    wants_years,
+)
+from quorisk.analysis.cluster.figures import Losses
+from quorisk.analysis.experiment.cluster import Placed
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.results import provenance, sealed
+from quorisk.kernels.cluster.setting import Cluster
+from quorisk.kernels.cluster.years import simulate
+from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.sparkjobs import files, folder, session, settings
+from quorisk.sparkjobs.plan import LONGEST_S, SHORTEST_S, TASKS_PER_CORE
+from quorisk.sparkjobs.run import gather, once
+from quorisk.sparkjobs.watch import LOG, log_to
+
+ANSWERS, MERGED = "clusters.json", "clusters.parquet"
+"""In the folder: what `--json` prints, and a row for each cluster of which years were drawn."""
+COMMIT_S = 1.0
+"""Rows wait so long for others to share a file with."""
+_FIRST_PILOT, _PILOT_S = 16, 0.05
+
+
+class Piece(NamedTuple):
+    """What a task does of a design: draws years, or, if there are none, solves it by strata."""
+
+    design: int
+    first_year: int = 0
+    num_years: int = 0
+
+
+class Done(NamedTuple):
+    """What came of a piece: one of the two."""
+
+    piece: Piece
+    losses: Losses | None
+    row: Mapping[str, Any] | None
+
+
+class Worker(NamedTuple):
+    """What a worker does with a piece."""
+
+    placed: tuple[Placed, ...]
+    effort: Effort
+
+    def do(self, piece: Piece, attempt: int) -> Done:
+        """Returns what comes of a piece, on one thread."""
+        of = self.placed[piece.design]
+        if not piece.num_years:
+            return Done(piece, solved(of, self.effort), None)
+        cluster, seed = cluster_of(of), self.effort.seed
+        once("cluster", "years", lambda: simulate(cluster, 0, 1, seed))
+        tally = simulate(cluster, piece.first_year, piece.num_years, seed)
+        return Done(piece, None, rows.row(cluster, seed, piece.first_year, tally))
+
+
+def clusters(
+    experiment: Experiment,
+    out: Path,
+    master: str | None = None,
+    conf: Sequence[str] = (),
+    resume: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> list[Answer]:
+    """Says on Spark what the designs of an experiment lose on their clusters; leaves years and answers in `out`.
+
+    `master`, `conf` and `resume` are as in `sweep.Options`, and `progress` is called as by `answer.answers`. Raises
+    ConfigError, before anything is written, if the folder cannot be used, and RunError if the computation cannot go on;
+    what is there by then is kept.
+    """
+    placed, effort = designs(experiment), effort_of(experiment, 1)
+    spark = settings.check(master, conf)
+    folder.check_writable(out)
+    _check(out, placed, effort, resume)
+    with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
+        there = _check(out, placed, effort, resume)  # another process may have left years until just now
+        LOG.info("started: %s", experiment.command("cluster", "--out", str(out)))
+        folder.keep(out, experiment, folder.as_run(experiment))
+        worker = Worker(placed, effort)
+        with session.spark(master, spark, out / folder.SPARK_LOG, pool, "quorisk cluster") as context:
+            found = _strata(context, worker, progress)
+            open_designs = [i for i, of in enumerate(placed) if wants_years(found[i], effort)]
+            new = _years(context, worker, open_designs, there, out, progress)
+        merged = rows.merge([*there, *new])
+        answers = _answers(worker, found, merged)
+        _write(out, merged, answers)
+        LOG.info("finished: %d designs, of %d of which years were drawn", len(placed), len(open_designs))
+    return answers
+
+
+def union(sources: Sequence[Path], out: Path) -> tuple[list[Answer], float]:
+    """Merges the years of folders that `clusters` left; leaves the same in `out`. Returns what they tell, and the
+    confidence of its intervals.
+
+    Raises ConfigError if the folders are about different designs, or years overlap or are missing between.
+    """
+    experiments = [provenance.load(source) for source in sources]
+    placed, effort = designs(experiments[0]), effort_of(experiments[0], 1)
+    for source, experiment in zip(sources[1:], experiments[1:], strict=True):
+        if set(map(cluster_of, designs(experiment))) != set(map(cluster_of, placed)):
+            raise ConfigError(f"{source}: is about other designs or clusters than {sources[0]}")
+    folder.check_free(out)
+    try:
+        merged = rows.merge(row for source in sources for row in _read(source))
+    except ResultError as error:
+        raise ConfigError(f"{', '.join(map(str, sources))}: {error}") from None
+    with folder.taken(out):
+        folder.check_free(out)
+        folder.keep(out, experiments[0], folder.merged(sources))
+        _append(out, merged)
+        worker = Worker(placed, effort)
+        answers = _answers(worker, [solved(each, effort) for each in placed], merged)
+        _write(out, merged, answers)
+    return answers, effort.confidence
+
+
+def is_of_clusters(path: Path) -> bool:
+    """Whether a folder is one that `clusters` left."""
+    return (path / ANSWERS).exists() or (path / folder.YEARS).exists()
+
+
+def _check(out: Path, placed: Sequence[Placed], effort: Effort, resume: bool) -> list[dict[str, Any]]:
+    """Returns the rows that the folder holds. Raises ConfigError unless they are of these designs' years."""
+    if folder.has_results(out):
+        raise ConfigError(f" {out}: holds results of `quorisk run`; choose another folder", "out")
+    there = _read(out)
+    known = {rows.cluster_id(rows.canonical_parameters(cluster_of(each))) for each in placed}
+    end = effort.first_year + effort.years
+    for row in there:
+        if row["cluster_id"] not in known or row["seed"] != effort.seed:
+            raise ConfigError(f" {out}: holds years of another cluster or seed; choose another folder", "out")
+        if row["first_year"] < effort.first_year or row["first_year"] + row["num_years"] > end:
+            said = "holds other years than run.first_run and run.runs ask for (years can be added, but not removed)"
+            raise ConfigError(f" {out}: {said}; choose another folder", "out")
+    if is_of_clusters(out) and not resume:
+        raise ConfigError(f" {out}: holds years of clusters; `resume` keeps them and draws what is missing", "out")
+    return there
+
+
+def _read(out: Path) -> list[dict[str, Any]]:
+    """The rows of a folder. Raises ConfigError."""
+    found = []
+    for path in sorted((out / folder.YEARS).glob("*.parquet")):
+        try:
+            found += sealed.read(path, rows.SCHEMA).to_pylist()
+            for row in found:
+                rows.tally_of(row)
+        except ResultError as error:
+            said = str(error).removeprefix(f"{path}: ")
+            raise ConfigError(f"{path}: {said}; delete this file, and `resume` draws its years again") from None
+    return found
+
+
+def _append(out: Path, new: Sequence[Mapping[str, Any]]) -> None:
+    """Adds a file with these rows, all of it or nothing."""
+    if new:
+        number = 1 + max((int(path.stem) for path in (out / folder.YEARS).glob("*.parquet")), default=0)
+        folder.write_table(out / folder.YEARS / f"{number:06}.parquet", pa.Table.from_pylist(list(new), rows.SCHEMA))
+
+
+def _strata(context: SparkContext, worker: Worker, progress: Callable[[int], None] | None) -> list[Losses | None]:
+    """What strata tell of each design; each that needs no years counts as many as were asked for."""
+    found: list[Losses | None] = [None] * len(worker.placed)
+
+    def take(done: list[Done]) -> None:
+        for each in done:
+            found[each.piece.design] = each.losses
+            if progress and not wants_years(each.losses, worker.effort):
+                progress(worker.effort.years)
+
+    tasks = [[Piece(design)] for design in range(len(worker.placed))]
+    gather(context, tasks, worker.do, math.inf, take, f"strata of {len(tasks)} designs")
+    return found
+
+
+def _years(
+    context: SparkContext,
+    worker: Worker,
+    open_designs: Sequence[int],
+    there: Sequence[Mapping[str, Any]],
+    out: Path,
+    progress: Callable[[int], None] | None,
+) -> list[Mapping[str, Any]]:
+    """Draws what years are missing of some designs; returns their rows, which are on disk then."""
+    new: list[Mapping[str, Any]] = []
+    waiting: list[Mapping[str, Any]] = []
+    committed = time.monotonic()
+
+    def commit() -> None:
+        nonlocal committed
+        _append(out, waiting)
+        waiting.clear()
+        committed = time.monotonic()
+
+    def take(done: list[Done]) -> None:
+        for each in done:
+            assert each.row
+            new.append(each.row)
+            waiting.append(each.row)
+            if progress:
+                progress(each.piece.num_years)
+        if time.monotonic() - committed > COMMIT_S:
+            commit()
+
+    wanted = [piece for design in open_designs for piece in _missing(design, worker, there)]
+    if progress:
+        progress(len(open_designs) * worker.effort.years - sum(piece.num_years for piece in wanted))
+    tasks = [[piece] for piece in _cut(wanted, worker, context.defaultParallelism)]
+    if tasks:
+        try:
+            gather(context, tasks, worker.do, math.inf, take, f"years of {len(open_designs)} designs")
+        finally:
+            commit()
+    return new
+
+
+def _missing(design: int, worker: Worker, there: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
+    """The years of a design that no row has."""
+    own = rows.cluster_id(rows.canonical_parameters(cluster_of(worker.placed[design])))
+    at, end = worker.effort.first_year, worker.effort.first_year + worker.effort.years
+    for row in sorted((row for row in there if row["cluster_id"] == own), key=lambda row: row["first_year"]):
+        if row["first_year"] > at:
+            yield Piece(design, at, row["first_year"] - at)
+        at = max(at, row["first_year"] + row["num_years"])
+    if at < end:
+        yield Piece(design, at, end - at)
+
+
+def _cut(wanted: Sequence[Piece], worker: Worker, cores: int) -> list[Piece]:
+    """Cuts years into tasks of about equal cost, as those of runs are."""
+    year_s = {piece.design: _year_s(cluster_of(worker.placed[piece.design]), worker.effort) for piece in wanted}
+    total_s = sum(piece.num_years * year_s[piece.design] for piece in wanted)
+    task_s = min(max(total_s / (TASKS_PER_CORE * cores), SHORTEST_S), LONGEST_S)
+    tasks = []
+    for piece in wanted:
+        num = max(1, int(task_s / year_s[piece.design]))
+        for first in range(piece.first_year, piece.first_year + piece.num_years, num):
+            left = piece.first_year + piece.num_years - first
+            tasks.append(Piece(piece.design, first, min(num, left)))
+    return tasks
+
+
+def _year_s(cluster: Cluster, effort: Effort) -> float:
+    """Seconds that a year takes on one core, by a few of them."""
+    simulate(cluster, effort.first_year, 1, effort.seed)
+    tried = _FIRST_PILOT
+    while True:
+        start = time.perf_counter()
+        simulate(cluster, effort.first_year, tried, effort.seed)
+        took_s = time.perf_counter() - start
+        if took_s > _PILOT_S or tried >= effort.years:
+            return took_s / tried
+        tried *= 4
+
+
+def _answers(worker: Worker, found: Sequence[Losses | None], merged: Sequence[Mapping[str, Any]]) -> list[Answer]:
+    tallies = {rows.cluster_of(row): rows.tally_of(row) for row in merged}
+    return [
+        told(placed, worker.effort, losses, tallies.get(cluster_of(placed)))
+        for placed, losses in zip(worker.placed, found, strict=True)
+    ]
+
+
+def _write(out: Path, merged: Sequence[Mapping[str, Any]], answers: Sequence[Answer]) -> None:
+    """Leaves the answers, and the rows that they follow from. Raises RunError."""
+    if merged:
+        folder.write_table(out / MERGED, pa.Table.from_pylist(list(merged), rows.SCHEMA))
+    files.write(out / ANSWERS, f"{json.dumps(as_json(answers), indent=2)}\n".encode())
