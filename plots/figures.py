@@ -42,7 +42,7 @@ def figures(
     wish: Wish | None = None,
     losses_by_faults: pd.DataFrame | None = None,
 ) -> Iterator[tuple[str, Figure]]:
-    """Yields names that are safe as file names, and figures, of a sweep's frames (`analysis.results.sweeps.Sweep`).
+    """Yields names that are safe as file names, and figures, of a sweep's frames (`analysis.decision.frames.Sweep`).
 
     Every invariant has its figure of losses, the first also a heat map and one of costs, if the grid varies what they
     compare. Where there are scenarios, losses are those of a year, and there is no figure of a run's costs.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from quorisk.analysis import explore as exploring
+from quorisk.analysis import year
 from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import recommend as recommending
+from quorisk.analysis.decision.frames import Sweep as Tables
 from quorisk.analysis.decision.recommend import Advice
-from quorisk.analysis.estimate import year
 from quorisk.analysis.estimate.estimate import Estimate, only_point
-from quorisk.analysis.estimate.year import Year
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
@@ -25,14 +25,14 @@ from quorisk.analysis.rates import answer, profile
 from quorisk.analysis.rates import sensitivity as sensing
 from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.rates.sensitivity import Sensitivity
-from quorisk.analysis.results.plain import plain
-from quorisk.analysis.results.sweeps import Sweep as Tables
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
+from quorisk.analysis.year import Year
 from quorisk.command import show, show_cluster, show_decision, show_rates, show_sensitivity, show_year
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states.search import Search
+from quorisk.say.plain import plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quorisk.analysis import explore as exploring
+from quorisk.analysis import year as years
 from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.estimate import estimate as estimating
-from quorisk.analysis.estimate import year as years
 from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
@@ -337,9 +337,9 @@ def load(path: str | Path) -> Sweep:
 
     Example: `load("results/demo").frame()`
     """
-    from quorisk.analysis.results import sweeps
+    from quorisk.analysis.decision import frames
 
-    return Sweep(Path(path), sweeps.load(path))
+    return Sweep(Path(path), frames.load(path))
 
 
 def _threads(threads: int | None) -> int:

@@ -12,13 +12,12 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from quorisk.analysis.cluster.curves import at_least, over_nodes
-from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision import frames, verdict
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt, tornado
 from quorisk.analysis.decision.recommend import doubted
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.results import sweeps
 from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
 from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
@@ -50,7 +49,7 @@ def draw(
     `tell` is told of them.
     """
     experiment = experiments[0]
-    sweep = sweeps.tidy(table, experiment)
+    sweep = frames.tidy(table, experiment)
     sure = _sure(sweep.frame, experiments)
     pictures = []
     drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=sweep.losses_by_faults)
@@ -143,7 +142,7 @@ def plot(
         if kind not in KINDS:
             raise ConfigError(f" {kind}: one of {', '.join(KINDS)}", "format")
     try:
-        sweep = sweeps.load(path)
+        sweep = frames.load(path)
     except ResultError as error:
         raise ConfigError(str(error)) from None
     wish = _checked(wish, sweep.frame)
@@ -154,7 +153,7 @@ def plot(
     folder.create(out)
     try:
         written = _drawn(sweep, out, list(kinds or KINDS), wish, tell)
-    except sweeps.NOT_OURS as error:
+    except frames.NOT_OURS as error:
         if isinstance(error, QuoriskError):
             raise
         raise ConfigError(f"{path}: cannot be drawn: {error!r}") from None
@@ -164,7 +163,7 @@ def plot(
 
 
 def _drawn(
-    sweep: sweeps.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
+    sweep: frames.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     written = []
     for name, figure in figures(sweep.frame, sweep.histograms, wish, sweep.losses_by_faults):

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 
-from quorisk.analysis.results.files import reason
+from quorisk.analysis.files import reason
 from quorisk.kernels.errors import RunError
 
 _PART = ".part"

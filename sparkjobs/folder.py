@@ -12,8 +12,8 @@ import pyarrow as pa
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.files import reason
 from quorisk.analysis.results import provenance, schema, sealed, sweeps
-from quorisk.analysis.results.files import reason
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.say.numbers import counted
 from quorisk.say.quantities import say_rate

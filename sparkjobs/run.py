@@ -23,9 +23,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
 from quorisk.analysis.estimate import method
+from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
 from quorisk.analysis.results import schema
-from quorisk.analysis.results.sums import run_sums
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, kin
 from quorisk.kernels.engines.registry import Engine, choose

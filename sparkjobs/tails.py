@@ -16,9 +16,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from quorisk.analysis.estimate import method
+from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
 from quorisk.analysis.results import heads
-from quorisk.analysis.results.sums import run_sums
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.engines.registry import Engine

@@ -9,9 +9,9 @@ from quorisk.analysis.compare import compare
 from quorisk.analysis.compare.compare import Changed, Plan, Result
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.experiment.scenarios import SCENARIO
-from quorisk.analysis.results.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.paired import Comparison
+from quorisk.say.plain import plain
 
 
 class Difference(NamedTuple):

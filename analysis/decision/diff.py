@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.years import added
 from quorisk.analysis.experiment.scenarios import SCENARIO
-from quorisk.analysis.results import sweeps
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.say import text
@@ -107,7 +107,7 @@ def _scenarios(rows: list[dict[str, Any]] | None) -> set[str]:
 
 def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
     try:
-        frame = sweeps.load(path, confidence).frame
+        frame = frames.load(path, confidence).frame
     except ResultError as error:
         raise ConfigError(str(error)) from None
     known = list(frame["invariant"].unique())

@@ -16,9 +16,9 @@ from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
-from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import known as by_rates
+from quorisk.analysis.year import by_design
 from quorisk.say.scope import Scope
 
 if TYPE_CHECKING:

@@ -7,17 +7,18 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, with_cluster, worst_clusters
+from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import Estimate, estimate
 from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
-from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.results import heads, sweeps
+from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
+from quorisk.analysis.year import by_design
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
 
@@ -225,7 +226,7 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
         {**_row(experiment, point), **found.get(point.point_id, _REPLACED), "together": together}
         for point in experiment.points
     ]
-    return sweeps.described(pd.DataFrame(rows), experiment)
+    return frames.described(pd.DataFrame(rows), experiment)
 
 
 def _sizes(experiment: Experiment) -> str:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.stopping import is_precise, rule_of
+from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.results.sums import run_sums
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from quorisk.analysis import files
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
@@ -20,7 +21,6 @@ from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.explore import too_much
-from quorisk.analysis.results import files
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import absorption

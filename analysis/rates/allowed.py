@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.estimate.year import by_design
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
@@ -20,6 +19,7 @@ from quorisk.analysis.rates.power_law import log_variance_shares
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
 from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Draws, Figure, Unknown
 from quorisk.analysis.statistics.known import Known
+from quorisk.analysis.year import by_design
 from quorisk.kernels.states.moves import lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
 

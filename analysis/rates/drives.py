@@ -18,9 +18,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from quorisk.analysis.experiment.characters import one_line
+from quorisk.analysis.files import reason
 from quorisk.analysis.rates.observed import EPOCH, as_date
 from quorisk.analysis.rates.told import Odd, Told, tell
-from quorisk.analysis.results.files import reason
 
 NEEDED = ("date", "serial_number", "model", "capacity_bytes", "failure")
 RUNS = pa.schema(

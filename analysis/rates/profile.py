@@ -7,11 +7,11 @@ from pathlib import Path
 
 from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.experiment.profiles import Profile
+from quorisk.analysis.files import reason
+from quorisk.analysis.files import write as whole
 from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.rates.findings import Finding
 from quorisk.analysis.rates.observed import DAY_S
-from quorisk.analysis.results.files import reason
-from quorisk.analysis.results.files import write as whole
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import digits, say_rate

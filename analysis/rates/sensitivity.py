@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, only_point
 from quorisk.analysis.estimate.stopping import estimator_of
-from quorisk.analysis.estimate.year import has_year, one_by_one
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import elasticities, scores
 from quorisk.analysis.rates.draws import unknowns
 from quorisk.analysis.rates.elasticities import Elasticity
-from quorisk.analysis.results.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.known import Known
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.analysis.traces.trace import Trace, replay
+from quorisk.analysis.year import has_year, one_by_one
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
 from quorisk.say import elasticities as said
+from quorisk.say.plain import plain
 
 CERTAIN = 1e-9
 """F by L at which a head is certain enough, if memory allows: what is left out changes no digit that is printed."""

@@ -211,6 +211,12 @@ def _union(values: Iterable[Iterable[str]]) -> list[str]:
     return sorted(set().union(*values))
 
 
+def by_faults(row: Mapping[str, Any]) -> list[tuple[frozenset[str], int]]:
+    """Returns how many lost runs of a row met which kinds of faults, the most first; the empty set: no faults."""
+    found = [(frozenset(each["faults"]), int(each["losses"])) for each in row["losses_by_faults"]]
+    return sorted(found, key=lambda each: (-each[1], sorted(each[0])))
+
+
 def _by_faults(losses: Mapping[frozenset[str], int]) -> list[dict[str, Any]]:
     return [{"faults": list(faults), "losses": losses[frozenset(faults)]} for faults in sorted(map(sorted, losses))]
 

@@ -85,7 +85,7 @@ def tell_notes(*experiments: "Experiment") -> None:
 
 def as_text(value: Any) -> str:
     """Returns what --json prints; named tuples become objects."""
-    from quorisk.analysis.results.plain import plain
+    from quorisk.say.plain import plain
 
     return f"{json.dumps(plain(value), indent=2)}\n"
 

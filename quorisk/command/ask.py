@@ -46,8 +46,8 @@ def estimate_verb(
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
     experiment = load(file, overrides, strict, one=True)
-    from quorisk.analysis import explore
-    from quorisk.analysis.estimate import estimate, year
+    from quorisk.analysis import explore, year
+    from quorisk.analysis.estimate import estimate
     from quorisk.command import show, show_year
 
     memory_bytes = explore.parse_memory(memory)
@@ -131,8 +131,7 @@ def exact_verb(
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
     experiment = load(file, overrides, strict, one=True)
-    from quorisk.analysis import explore
-    from quorisk.analysis.estimate import year
+    from quorisk.analysis import explore, year
     from quorisk.analysis.exact import exact
     from quorisk.command import show, show_year
 
@@ -277,8 +276,7 @@ def trace_verb(
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
     experiment = load(file, overrides, strict, one=True)
-    from quorisk.analysis import explore
-    from quorisk.analysis.results import files
+    from quorisk.analysis import explore, files
     from quorisk.analysis.traces import find, formats, json_file, trace
     from quorisk.command import show
 
@@ -302,7 +300,7 @@ def trace_verb(
 def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     import pandas as pd
 
-    from quorisk.analysis.results import files
+    from quorisk.analysis import files
     from quorisk.plots.forest import forest_figure
     from quorisk.plots.style import save
 

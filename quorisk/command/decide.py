@@ -43,7 +43,7 @@ def init_verb(
     if not (out or as_json or sys.stdout.isatty()):
         typer.echo(starter, nl=False)
         return
-    from quorisk.analysis.results import files
+    from quorisk.analysis import files
 
     if os.path.lexists(path):
         raise ConfigError(f"--out {path}: exists already; choose another name")

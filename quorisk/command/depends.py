@@ -53,7 +53,7 @@ def _plot(path: Path, rows: list[dict[str, Any]]) -> str:
     """Writes the figure. Returns what became of it."""
     import pandas as pd
 
-    from quorisk.analysis.results import files
+    from quorisk.analysis import files
     from quorisk.plots.style import save
     from quorisk.plots.tornado import tornado_figure
 

@@ -50,9 +50,9 @@ def rates_verb(
         raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     if out and out.suffix != ".toml":
         raise ConfigError(f"--out {out}: a file name that ends in .toml")
+    from quorisk.analysis import files
     from quorisk.analysis.rates import answer
     from quorisk.analysis.rates import profile as profiles
-    from quorisk.analysis.results import files
     from quorisk.command import show, show_rates
     from quorisk.sparkjobs.rates import Asked, rates, size
 

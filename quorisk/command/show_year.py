@@ -10,9 +10,9 @@ from rich.markup import escape
 from quorisk.analysis.compare.by_year import Years
 from quorisk.analysis.compare.compare import Result
 from quorisk.analysis.estimate.estimate import Estimate
-from quorisk.analysis.estimate.year import Year
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import METHOD, Losses
+from quorisk.analysis.year import Year
 from quorisk.command import show
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time

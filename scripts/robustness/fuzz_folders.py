@@ -30,6 +30,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quorisk.analysis.decision import frames
 from quorisk.analysis.results import sealed, sweeps
 from quorisk.command.main import main as quorisk
 from quorisk.kernels.errors import QuoriskError
@@ -151,7 +152,7 @@ def half_finished(folder: Path, chance: random.Random) -> None:
 
 def told(folder: Path) -> dict[tuple[Any, ...], int]:
     """How often a folder says each row of numbers. Raises QuoriskError."""
-    frame = sweeps.load(folder).frame
+    frame = frames.load(folder).frame
     return Counter(tuple(map(str, row)) for row in frame[[name for name in TOLD if name in frame]].itertuples(False))
 
 

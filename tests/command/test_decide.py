@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from quorisk.analysis import year
 from quorisk.analysis.decision import diff
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
-from quorisk.analysis.estimate import year
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results import schema
 from quorisk.analysis.results.frame import frame as frame_of

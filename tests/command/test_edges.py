@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from quorisk.analysis.decision import frames
 from quorisk.analysis.experiment import config
-from quorisk.analysis.results import provenance, schema, sweeps
+from quorisk.analysis.results import provenance, schema
 from quorisk.command import main, show
 from quorisk.kernels.errors import ConfigError
 from quorisk.plots.figures import Wish
@@ -259,11 +260,11 @@ def test_seconds_come_back_with_results(tmp_path):
     made = table([3, 4], model__keys=[1, 2])
     write(made, tmp_path / "results.parquet")
     rows = schema.read(tmp_path / "results.parquet").to_pylist()
-    assert sweeps.load(tmp_path).frame["wall_s"].isna().all()
+    assert frames.load(tmp_path).frame["wall_s"].isna().all()
     (tmp_path / "tasks").mkdir()
     folder.append(tmp_path, [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
     folder.append(tmp_path, [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
-    seconds = sweeps.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
+    seconds = frames.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
     assert seconds.to_dict() == {1: 3.5, 2: 2.0}
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
+from quorisk.analysis.decision import frames
 from quorisk.analysis.experiment.identity import canonical_parameters, id_of
-from quorisk.analysis.results import schema, sweeps
+from quorisk.analysis.results import schema
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.tally import (
     LOSS_TIME_LOW,
@@ -81,5 +82,5 @@ class Frames(NamedTuple):
 
 def sweep(losses: Sequence[int], target: Any = math.inf, **given: Any) -> Frames:
     """The frames of `table`, held to a target."""
-    found = sweeps.tidy(table(losses, **given), None)
+    found = frames.tidy(table(losses, **given), None)
     return Frames(found.frame.assign(target=target), found.histograms)

@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from quorisk.analysis.decision import frames
 from quorisk.analysis.estimate import estimate, method, rare
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.results import heads, schema, sweeps
+from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ModelError, ResultError
 from quorisk.sparkjobs import folder, plan
@@ -128,7 +129,7 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
     sweep(given, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     assert agrees(out, given) == [0] * 3
-    frame = sweeps.load(out).frame
+    frame = frames.load(out).frame
     assert (frame["runs"] == 2000).all()
     assert (frame["stopped"] == "certain").all()
     last = sorted((out / folder.TASKS).glob("*.parquet"))[-1]
@@ -141,7 +142,7 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
 
 def agrees(out, experiment):
     """Holds a sweep's results against estimates of each point alone; how many runs from exits each point has."""
-    frame, table = sweeps.load(out).frame, folder.result_rows(out)
+    frame, table = frames.load(out).frame, folder.result_rows(out)
     for point in range(len(experiment.points)):
         found = alone(experiment, point)
         rows = frame[frame["point_id"] == found.point_id].set_index("invariant")

@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 
 from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.frames import described
 from quorisk.analysis.decision.verdict import choice
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.results.sweeps import described
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from tests.support import ROOT
 

@@ -14,7 +14,6 @@ from quorisk.analysis.experiment.identity import canonical_parameters, point_id
 from quorisk.analysis.results import schema, sealed
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.results.schema import Identity
-from quorisk.analysis.results.sums import losses_by_faults
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.kernels.engines.tally import first_exposed, first_met, num_columns, read
@@ -96,7 +95,7 @@ def test_what_losses_met_and_how_long_exposures_lasted_add_up():
         {"faults": ["lost bookie"], "losses": 3},
         {"faults": ["lost bookie", "lost message"], "losses": 3},
     ]
-    assert losses_by_faults(one) == [
+    assert schema.by_faults(one) == [
         (frozenset({"lost bookie"}), 3),
         (frozenset({"lost bookie", "lost message"}), 3),
         (frozenset(), 1),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.estimate import estimate
+from quorisk.analysis.estimate.sums import most_runs, run_sums
 from quorisk.analysis.experiment.config import build
 from quorisk.analysis.experiment.keys import MAX_STEPS
-from quorisk.analysis.results.sums import most_runs, run_sums
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.registry import choose

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from quorisk.analysis import files
 from quorisk.analysis.exact import exact, storm
 from quorisk.analysis.experiment import config
-from quorisk.analysis.results import files
 from quorisk.kernels.errors import ConfigError, RunError
 from tests.support import SMALL_FILE
 

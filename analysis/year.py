@@ -8,11 +8,11 @@ from quorisk.analysis.estimate.method import HEAD_BYTES
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
-from quorisk.analysis.results.plain import plain
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states.chain import Progress
+from quorisk.say.plain import plain
 from quorisk.say.quantities import YEAR_S
 
 Result = TypeVar("Result", Estimate, ExactResult)

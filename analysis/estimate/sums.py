@@ -1,8 +1,7 @@
 """What runs add up to, exactly: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -47,9 +46,3 @@ def _split(job: Job, most: int) -> Iterator[Job]:
     last = job.first_run + job.num_runs
     for start in range(job.first_run, last, most):
         yield Job(job.point, start, min(most, last - start))
-
-
-def losses_by_faults(row: Mapping[str, Any]) -> list[tuple[frozenset[str], int]]:
-    """Returns how many lost runs of a row met which kinds of faults, the most first; the empty set: no faults."""
-    found = [(frozenset(each["faults"]), int(each["losses"])) for each in row["losses_by_faults"]]
-    return sorted(found, key=lambda each: (-each[1], sorted(each[0])))

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 import quorisk
+from quorisk.analysis import year
 from quorisk.analysis.compare import by_year, compare
-from quorisk.analysis.estimate import method, year
+from quorisk.analysis.estimate import method
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
