@@ -82,13 +82,13 @@ def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
     """Returns what the sets of kinds of faults add to a design's losses, under the faults that are worst for it.
 
     `losses_by_faults` has a row for each point and set that came up: `point_id`, `faults` (names of kinds, none if the
-    run met no fault) and `losses`, the lost runs that met just these.
+    run met no fault) and `p`, the probability that a run loses data and met just these.
     """
     amounts: dict[str, float] = defaultdict(float)
     for row in design.worst.get("parts", [design.worst]):
         met = losses_by_faults[losses_by_faults["point_id"] == row["point_id"]]
-        for faults, losses in zip(met["faults"], met["losses"], strict=True):
-            amounts[" + ".join(faults) or NO_FAULT] += row.get("per_year", 1.0) * losses / row["runs"]
+        for faults, p in zip(met["faults"], met["p"], strict=True):
+            amounts[" + ".join(faults) or NO_FAULT] += row.get("per_year", 1.0) * p
     return _shares(amounts)
 
 
@@ -140,9 +140,10 @@ def _amounts(axes: Axes, shown: Sequence[Design]) -> None:
 
 def caption(rows: pd.DataFrame) -> str:
     """Returns what is drawn, and of what."""
+    solved = "Where losses were solved, these shares were, too. " if (rows["inside"] > 0.0).any() else ""
     what = "its losses a year" if text.is_yearly(rows) else "its probability of data loss"
     return (
         f"{text.terms(rows)} Each design that lost data is shown under its worst faults; on the right is the estimate "
-        f"of {what}. Before a run lost data, it met each of the faults named at least once, and no others. "
+        f"of {what}. Before a run lost data, it met each of the faults named at least once, and no others. {solved}"
         f"{text.scheduler(rows)}"
     )

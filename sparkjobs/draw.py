@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from quorisk.analysis.cluster.curves import at_least, over_nodes
 from quorisk.analysis.decision import frames, verdict
+from quorisk.analysis.decision.budget import with_solved
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt, tornado
 from quorisk.analysis.decision.recommend import doubted
@@ -52,7 +53,8 @@ def draw(
     sweep = frames.tidy(table, experiment)
     sure = _sure(sweep.frame, experiments)
     pictures = []
-    drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=sweep.losses_by_faults)
+    made_of = with_solved(sweep.losses_by_faults, choose.of(sweep.frame, text.ANY_LOSS), experiment, tell)
+    drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=made_of)
     for name, figure in (*_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure), *drawn):
         whole = save(figure, "svg")
         files.write(out / folder.FIGURES / f"{name}.svg", whole)

@@ -15,6 +15,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import elasticities, scores
+from quorisk.analysis.rates.causes import by_faults
 from quorisk.analysis.rates.draws import unknowns
 from quorisk.analysis.rates.elasticities import Elasticity
 from quorisk.analysis.statistics import yearly
@@ -22,6 +23,7 @@ from quorisk.analysis.statistics.known import Known
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.analysis.traces.trace import Trace, replay
 from quorisk.analysis.year import has_year, one_by_one
+from quorisk.kernels.model import Model
 from quorisk.kernels.states import paths
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
@@ -46,6 +48,14 @@ class Path(NamedTuple):
     """Each with `action`, `instance`, `lost` (a mask) and `words`."""
     verdict: str
     """What is lost then."""
+
+
+class MadeOf(NamedTuple):
+    """Losses before which a run met just these kinds of faults."""
+
+    faults: list[str]
+    share: float
+    """Of all losses that were solved."""
 
 
 class Sensitivity(NamedTuple):
@@ -73,6 +83,8 @@ class Sensitivity(NamedTuple):
     """How often each action happens on a run that loses data, on average."""
     faults: dict[str, float]
     """How often such a run meets each kind of fault."""
+    losses_by_faults: list[MadeOf]
+    """What losses are made of, the most first, where they were solved. Where they were counted, an estimate tells."""
     likeliest_path: Path | None
     assumptions: list[str]
 
@@ -153,7 +165,14 @@ def _solved(experiment: Experiment, weighed: Weighed) -> Sensitivity:
         None,
         found,
         _told(experiment, way, solved.lost) if way else None,
+        _made_of(model, moves),
     )
+
+
+def _made_of(model: Model, moves: Moves) -> list[MadeOf]:
+    made_of = by_faults(model, moves)
+    total = math.fsum(made_of.values())
+    return [MadeOf(sorted(faults), p / total) for faults, p in sorted(made_of.items(), key=lambda each: -each[1])]
 
 
 def _counted(experiment: Experiment, progress: Callable[[int], None] | None) -> Sensitivity:
@@ -165,7 +184,7 @@ def _counted(experiment: Experiment, progress: Callable[[int], None] | None) -> 
     method = COUNTED if found.elasticities and asked else UNKNOWN
     if method == UNKNOWN:
         found = found._replace(elasticities={}, actions={}, faults={})
-    return _made(experiment, (found.losses / found.runs, *interval), method, run.confidence, found, None)
+    return _made(experiment, (found.losses / found.runs, *interval), method, run.confidence, found, None, [])
 
 
 def _made(
@@ -175,6 +194,7 @@ def _made(
     confidence: float | None,
     found: elasticities.Solved | scores.Counted,
     way: Path | None,
+    made_of: list[MadeOf],
 ) -> Sensitivity:
     model, (point, point_id, _) = experiment.model, only_point(experiment)
     values = dotted_values(model, point)
@@ -193,6 +213,7 @@ def _made(
         },
         actions=found.actions,
         faults=found.faults,
+        losses_by_faults=made_of,
         likeliest_path=way,
         assumptions=assumptions(model, point, experiment.run.at_any_time),
     )

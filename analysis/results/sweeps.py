@@ -50,15 +50,23 @@ def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
     """Returns what losses are made of: a row for each point and set of kinds of faults met, the most first.
 
     Columns: `point_id`; `faults`, a sorted tuple of names, empty if a loss needed none; `losses`; their `share` in all
-    losses of the point, and `low` and `high` of its interval, each on its own, with this confidence.
+    losses of the point, and `low` and `high` of its interval, each on its own, with this confidence; `p`, their part of
+    all runs.
     """
     import pandas as pd
 
-    columns = ["point_id", "faults", "losses", "share", "low", "high"]
+    columns = ["point_id", "faults", "losses", "share", "low", "high", "p"]
     estimator = estimator_of(table, confidence)
     rows = [
-        (row["point_id"], tuple(sorted(faults)), losses, losses / row["lost"], *estimator.interval(losses, row["lost"]))
-        for row in table.select(["point_id", "lost", "stopped", "losses_by_faults"]).to_pylist()
+        (
+            row["point_id"],
+            tuple(sorted(faults)),
+            losses,
+            losses / row["lost"],
+            *estimator.interval(losses, row["lost"]),
+            losses / row["num_runs"],
+        )
+        for row in table.select(["point_id", "num_runs", "lost", "stopped", "losses_by_faults"]).to_pylist()
         for faults, losses in schema.by_faults(row)
     ]
     return pd.DataFrame(rows, columns=columns)

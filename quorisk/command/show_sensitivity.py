@@ -12,6 +12,8 @@ _SAME = 1e-8
 """Ends that lie so close, relatively, are no interval."""
 _SHARE = 0.05
 """Of losses, from which on it is told how a scenario loses data."""
+_MOST_SETS = 5
+"""Of kinds of faults that losses are made of."""
 _MOST_ROWS = 12
 """Of a table: what matters less is counted in a line."""
 
@@ -95,6 +97,12 @@ def _words(of: dict[str, float | None], out: Console) -> None:
 def _losing_run(found: Sensitivity, out: Console) -> None:
     if found.faults:
         out.print(escape(f"A run that loses data meets: {elasticities.fault_times(found.faults)}."), soft_wrap=True)
+    if found.losses_by_faults:
+        parts = ", ".join(
+            f"{' + '.join(each.faults) or 'no fault'} {numbers.share(each.share)}"
+            for each in found.losses_by_faults[:_MOST_SETS]
+        )
+        out.print(escape(f"What losses are made of, by the faults that were met: {parts}."), soft_wrap=True)
     if found.likeliest_path:
         _path(found.likeliest_path, out)
 

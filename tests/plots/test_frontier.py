@@ -74,7 +74,7 @@ def test_copies_are_whole():
 def test_a_budget_s_legend_is_between_the_axis_and_the_caption(num_designs):
     keys = range(1, num_designs + 1)
     given = tables.frame([4] * num_designs, model__keys=list(keys))
-    met = [{"point_id": each, "faults": ("lost message",), "losses": 4} for each in given["point_id"].unique()]
+    met = [{"point_id": each, "faults": ("lost message",), "p": 4e-3} for each in given["point_id"].unique()]
     figure = budget_figure(given, pd.DataFrame(met))
     assert figure is not None
     figure.draw_without_rendering()
@@ -89,7 +89,7 @@ def test_a_budget_s_legend_is_between_the_axis_and_the_caption(num_designs):
 def test_a_budget_s_bars_have_room_above_a_long_legend():
     given = tables.frame([60, 60], model__keys=[1, 2])
     sets = [(f"a fault with a name so long that it fills a line by itself {i}",) for i in range(20)]
-    met = [{"point_id": p, "faults": each, "losses": 3} for p in given["point_id"].unique() for each in sets]
+    met = [{"point_id": p, "faults": each, "p": 3e-3} for p in given["point_id"].unique() for each in sets]
     figure = budget_figure(given, pd.DataFrame(met))
     assert figure is not None
     figure.draw_without_rendering()
@@ -103,8 +103,8 @@ def test_a_budget_s_shares_are_those_of_the_counts():
     one = next(each for each in designs(rows) if each.settings == "WQ 2, AQ 2")
     entry, failover = (part["point_id"] for part in one.worst["parts"])
     met = pd.DataFrame(
-        [(entry, ("lost bookie",), 30), (entry, ("lost bookie", "lost message"), 10), (failover, (), 10)],
-        columns=["point_id", "faults", "losses"],
+        [(entry, ("lost bookie",), 0.03), (entry, ("lost bookie", "lost message"), 0.01), (failover, (), 0.01)],
+        columns=["point_id", "faults", "p"],
     )
     # 100 a year x 40 / 1000, and 3 x 10 / 1000
     assert {part.of: part.share for part in by_scenario(one)} == pytest.approx(

@@ -54,7 +54,7 @@ def test_a_folder_is_judged_as_its_experiment_was(folder):
     assert len(frame) == 2 * (1 + len(frame["invariant"].unique()) - 1)
     assert list(frame["messages"].unique()) == [0, 2 * RUNS]
     assert by_faults.to_dict("records") == [
-        {"point_id": frame["point_id"][0], "faults": (), "losses": 3, "share": 1.0}
+        {"point_id": frame["point_id"][0], "faults": (), "losses": 3, "share": 1.0, "p": 3 / RUNS}
         | dict(zip(("low", "high"), clopper_pearson(3, 3, 0.9), strict=True))
     ]
     assert list(histograms.columns) == ["point_id", "quantity", "bin_low", "bin_high", "runs"]
