@@ -21,6 +21,7 @@ from quorisk.analysis.rates.power_law import log_variance_shares
 from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure
 from quorisk.analysis.statistics.allowed import Draws as Levels
 from quorisk.analysis.statistics.known import Known
+from quorisk.kernels.cores import side_by_side
 
 _STEP = 1.25
 """By how much a figure is scaled, up and down, to find its power."""
@@ -42,7 +43,8 @@ def known(experiment: Experiment, placed: Sequence[Placed], num_draws: int = NUM
         name: figure.known.quantile(draws.levels[:, draws.names.index(name)]) / figure.value
         for name, figure in of.items()
     }
-    return Allowed(draws, of, [_design(each, effort, of, draws, values) for each in placed])
+    found = side_by_side(lambda each: _design(each, effort, of, draws, values), placed, effort.threads)
+    return Allowed(draws, of, list(found))
 
 
 def _figures(experiment: Experiment, placed: Sequence[Placed]) -> dict[str, Figure]:

@@ -24,7 +24,7 @@ from quorisk.kernels.cluster.strata import Strata, strata
 
 METHOD = "strata"
 PILOT, LEAST, MOST = 1 << 12, 1 << 14, 1 << 20
-"""Draws: to see how many are needed, and how many there are at least and at most."""
+"""Draws: to see how many are needed; how many there are at least for PRECISION, and at most."""
 PRECISION = 1e-3
 """Half-width of an interval, relative to the figure, for which draws are made."""
 
@@ -115,13 +115,18 @@ def _needed(found: Strata, pilot: Shares, precision: float) -> int:
     mean = pilot.sums[SHARE] / pilot.draws
     spread = math.sqrt(max(0.0, pilot.sums[SHARE_SQUARED] / pilot.draws - mean * mean))
     wanted = precision * (found.solved + pilot.whole * mean)
-    return int(min(max((3.0 * pilot.whole * spread / wanted) ** 2, LEAST), MOST)) if wanted > 0.0 else MOST
+    return _within((3.0 * pilot.whole * spread / wanted) ** 2, precision) if wanted > 0.0 else MOST
+
+
+def _within(num: float, precision: float) -> int:
+    """So many draws, but not too few or too many for a precision."""
+    return int(min(max(num, PILOT, LEAST * PRECISION / precision), MOST))
 
 
 def _again(cluster: Cluster, found: Strata, draws: Draws, purpose: int) -> Shares:
     """Draws of the strata that are solved: for how much is lost, and whether it is the first time."""
     whole = sum(row.weight * row.bound for row in found.rows if not math.isnan(row.value))
-    num = int(min(max(10.0 / PRECISION * whole / found.solved, LEAST), MOST)) if found.solved else 0
+    num = _within(10.0 / draws.precision * whole / found.solved, draws.precision) if found.solved else 0
     return draw(cluster, found, INCIDENTS, True, num, draws.seed, purpose, draws.threads, draws.progress)
 
 

@@ -14,6 +14,7 @@ from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.kernels.cores import side_by_side
 from quorisk.say import text
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     """
     effort = quick_effort(experiment, precision)
     found: dict[Key, tuple[float, Placed]] = {}
-    for placed in designs(experiment):
+    every = designs(experiment)
+    answers = side_by_side(lambda placed: answer_of(placed, effort), every, effort.threads)
+    for placed, high in zip(every, (each.losses.p_any.high for each in answers), strict=True):
         mine = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
-        high = answer_of(placed, effort).losses.p_any.high
         if mine not in found or high > found[mine][0]:
             found[mine] = high, placed
     return {design: placed for design, (_, placed) in found.items()}

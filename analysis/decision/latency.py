@@ -14,7 +14,7 @@ PVLDB 5 (2012) 776-787. Of the order statistics: H. A. David, H. N. Nagaraja, "O
 
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,7 +118,7 @@ def round_trip_cdf(replica: RoundTrip, t_ms: float) -> float:
 
     Either may be narrow beside t, and anywhere: so the panels follow the quantiles of both.
     """
-    shares, (nodes, weights) = _shares(), np.polynomial.legendre.leggauss(_NODES)
+    shares, (nodes, weights) = _shares(), _panel()
     total = 0.0
     for share, request in replica.request.parts:
         quantiles = request.ppf(shares)
@@ -139,6 +139,14 @@ def _shares() -> np.ndarray:
     return np.concatenate([quarters, [0.5], 1.0 - quarters[::-1]])
 
 
+@cache
+def _panel() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss's quadrature between -1 and 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return nodes, weights
+
+
+@lru_cache(maxsize=1024)
 def _quantile(replica: RoundTrip, level: float) -> float:
     """The round trip that is not exceeded with this probability, in ms."""
     low_ms, high_ms = 0.0, 1.0

@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import le
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, with_cluster, worst_clusters
@@ -19,6 +19,7 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.analysis.year import by_design
+from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 EXACT = "exact"
 MOST_TRIES = 2
-"""Variants of one size whose chains did not fit, after which no other is tried: each try takes seconds."""
-OPEN = 0.01
+"""Configurations no larger whose chains did not fit, after which one is not tried: each try takes seconds."""
+OPEN = 0.02
 """The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 FEW_RUNS, MOST_TRANSITIONS = 20_000, 1 << 20
 """Runs that tell outcomes and steps, and how far the likeliest paths are followed, where that may be enough."""
@@ -68,9 +69,18 @@ class Weigher:
         """By point of the last frame, the width of an interval that is enough."""
         self._too_large: set[str] = set()
         """Parameters of chains that did not fit, whatever the rates."""
-        self._not_fitting: Counter[str] = Counter()
-        """How many of them there are by sizes and faults, whatever the variant: see MOST_TRIES."""
-        self.num_solved = self.num_estimated = 0
+        self._not_fitting: list[tuple[int, ...]] = []
+        """The sizes and faults of those, whatever the variant: see MOST_TRIES."""
+
+    @property
+    def num_solved(self) -> int:
+        """Configurations whose chains were solved."""
+        return len(self._solved)
+
+    @property
+    def num_estimated(self) -> int:
+        """Configurations that were estimated."""
+        return len(self._known)
 
     def say(self, what: str, pace: Pace) -> None:
         """What configurations are weighed for, from here on, and what says how long that takes."""
@@ -92,11 +102,17 @@ class Weigher:
                 found[point.point_id] = known
                 pace.took()
         self._enough = _enough(experiment, found)
-        for point in points:
-            if point.point_id not in found:
-                number, width = len(found) + 1, self._enough.get(point.point_id, 0.0)
-                found[point.point_id] = self._weighed(experiment, point, number, len(points), width)
-                pace.took()
+        others = [point for point in points if point.point_id not in found]
+        others = _large_first(experiment, others)
+        numbers = {point.point_id: number for number, point in enumerate(others, len(found) + 1)}
+
+        def weighed(point: GridPoint) -> dict[str, Any]:
+            width = self._enough.get(point.point_id, 0.0)
+            return self._weighed(experiment, point, numbers[point.point_id], len(points), width)
+
+        for point, row in zip(others, side_by_side(weighed, others, self._threads), strict=True):
+            found[point.point_id] = row
+            pace.took()
         return _described(experiment, found)
 
     def renewed(
@@ -142,7 +158,6 @@ class Weigher:
             start = time.perf_counter()
             self._known[key] = enough, self._closely(alone, enough)
             self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
-            self.num_estimated += 1
         return self._known[key][1]
 
     def _in_time(self) -> None:
@@ -154,8 +169,9 @@ class Weigher:
         point = alone.points[0]
         if point.point_id in self._solved:
             return self._solved[point.point_id]
-        sizes, values = _sizes(alone), repr(point.point.values)
-        too_large = values in self._too_large or self._not_fitting[sizes] >= MOST_TRIES
+        sizes, values = _sizes(alone, point), repr(point.point.values)
+        no_larger = sum(all(map(le, each, sizes)) for each in self._not_fitting)
+        too_large = values in self._too_large or no_larger >= MOST_TRIES
         if too_large or not rare.applies(point.point, alone.run):
             return None
         self._in_time()
@@ -163,9 +179,8 @@ class Weigher:
             self._solved[point.point_id] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
             self._too_large.add(values)
-            self._not_fitting[sizes] += 1
+            self._not_fitting.append(sizes)
             return None
-        self.num_solved += 1
         return self._solved[point.point_id]
 
     def _closely(self, alone: Experiment, enough: float) -> dict[str, Any]:
@@ -229,10 +244,16 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
     return frames.described(pd.DataFrame(rows), experiment)
 
 
-def _sizes(experiment: Experiment) -> str:
-    """The parameters of an experiment's first point that are no variant: what mostly decides how large its chain is."""
-    values = experiment.points[0].point.values
-    return repr([(each.name, values[each.name]) for each in experiment.model.parameters if each.table != "variant"])
+def _sizes(experiment: Experiment, point: GridPoint) -> tuple[int, ...]:
+    """The numbers that are no variant, and switches: what mostly decides how large a chain is."""
+    values = (point.point.values[each.name] for each in experiment.model.parameters if each.table != "variant")
+    return tuple(int(value) for value in values if isinstance(value, int))
+
+
+def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[GridPoint]:
+    """The smallest, which compiles what all need, then the largest first: nobody waits for these alone."""
+    by_size = sorted(points, key=lambda point: sum(_sizes(experiment, point)))
+    return by_size[:1] + by_size[:0:-1]
 
 
 def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from quorisk.analysis.estimate import rare
-from quorisk.analysis.estimate.stopping import is_precise, rule_of
+from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -223,7 +223,8 @@ def solve(
         return Rare(found, nothing, "certain")
     part = parts[run.precision_of]
     where = where._replace(points=from_exits(where.points, found.exits))
-    run = run._replace(first_run=TAIL + run.first_run)
+    num_runs = parts[DATA_LOSS].num_runs(estimator_of(run), run.runs, where.enough)
+    run = run._replace(first_run=TAIL + run.first_run, runs=num_runs)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
     tail = read(where.model, made.sums)
     _hold_against(where.model, run, parts, pilot, tail)

@@ -30,6 +30,8 @@ FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
 PATIENT_TRANSITIONS, PATIENCE = 1 << 22, 8
 """Where only a bound would come out, a head goes on to so many transitions, which take some ten seconds, or to so many
 times as many as it should have."""
+MOST_RUNS = 1 << 22
+"""From exits, where an interval of some width is enough: they take less time than the head that needs fewer."""
 SOLVED_A_S = 250_000
 """Transitions that a core solves in a second, at least."""
 LITTLE_KNOWN = 0.5
@@ -126,6 +128,19 @@ class Part(NamedTuple):
         least, most = known.interval(sure, *tail)
         return low <= most and least <= high
 
+    def num_runs(self, estimator: Estimator, runs: int, enough: float) -> int:
+        """Returns how many runs from the exits make the interval as narrow as `enough` if none of them is lost.
+
+        At least `runs`, and just these if it takes more than MOST_RUNS.
+        """
+        more = runs
+        while enough and more <= MOST_RUNS:
+            low, high = self.interval(estimator, 0, more, 0)
+            if high - low <= enough:
+                return more
+            more = math.ceil(1.01 * more * (high - low) / enough)  # its width is nearly one by the runs
+        return runs
+
     @property
     def slack(self) -> float:
         """How far the difference of two that share L, F and exits may be off from F times that of their q."""
@@ -196,6 +211,7 @@ def solve(
     `patience(most)`. None if not even the likeliest paths can be solved: runs move to and fro among too many states.
     """
     head, allowed, limits = Head(model, point, memory_bytes), most, list[int]()
+    runs = max(most, MOST_RUNS) if enough else most
     best: Solved | None = None
     while head.grow(allowed, progress) or head.is_full:
         limits.append(allowed)
@@ -206,7 +222,7 @@ def solve(
             break
         best = solved
         may_go_on = is_patient and solved.stopped_by == STOPPED_BY_SIZE and head.transitions < patience(most)
-        if may_go_on and only_bounds(solved, most) and _none_lost(solved, most) > enough:
+        if may_go_on and only_bounds(solved, most) and _none_lost(solved, runs) > enough:
             allowed = 2 * head.transitions
             continue
         is_small = head.transitions < SMALL and solved.leaves > PRECISION * solved.lost
@@ -242,9 +258,9 @@ def is_too_wide(solved: Solved, exits: Exits, most: int) -> bool:
     return solved.transitions > 2 * most and exits.left_out > solved.lost + _none_lost(solved, most)
 
 
-def _none_lost(solved: Solved, most: int) -> float:
-    """What may be lost behind the exits if none of the runs from there is."""
-    return solved.leaves * NONE_LOST / most
+def _none_lost(solved: Solved, runs: int) -> float:
+    """What may be lost behind the exits if none of so many runs from there is."""
+    return solved.leaves * NONE_LOST / runs
 
 
 def affordable(core_s: float) -> int:

@@ -79,17 +79,18 @@ def _leave_function(model: Model) -> Any:
 
 # Templates, with the names that are bound by `_leave_function`
 
-cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
-state = weigh = words = LATE
+approach = cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
+seek = settle = state = weigh = words = write = LATE
 
 
 def _leave(odds, steps, kept, arrays, flows, order, i, exits, exit_flows, count):
     """Adds the exits of states order[i] and on. Returns why it stopped, the next i, the number of exits.
 
-    A state of which no path was followed yet is an exit itself. Flows are added to only when all exits of a state are
-    kept, so that a state in which it stopped can be taken anew.
+    A state of which no path was followed yet is an exit itself. A state in which it stopped is taken anew: exits are
+    kept, and flows added to, when the rows of all exits of a state are written.
     """
     masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
+    mixed = np.empty(MOST_SUCCESSORS, np.uint64)
     while i < len(order):
         place = order[i]
         if count + MOST_SUCCESSORS > len(exits.rows):
@@ -111,16 +112,22 @@ def _leave(odds, steps, kept, arrays, flows, order, i, exits, exit_flows, count)
         share = flows[place] / arrays.leaves[place]
         num = listed(kept.here, odds.params, masks, steps)
         weigh(masks, odds, total, steps, num)
-        for adding in range(2):
-            for k in range(num):
-                action, lost = words.action[steps.word[k]], steps.lost[k]
-                if steps.p[k] > 0.0 and arrays.cost[place] + cost(odds, top, action, lost) >= due:
-                    after = effect_of(kept.here, odds.params, action, steps.instance[k], lost)
-                    found = keep(representative(after, odds.params, odds.alike, room), exits, count)
-                    if found == NO_ROW:
-                        return WIDER, i, count
-                    count += found == count
-                    if adding == 1:
-                        exit_flows[found] += share * steps.p[k]
+        leaving = 0
+        for k in range(num):
+            action, lost = words.action[steps.word[k]], steps.lost[k]
+            if steps.p[k] > 0.0 and arrays.cost[place] + cost(odds, top, action, lost) >= due:
+                after = effect_of(kept.here, odds.params, action, steps.instance[k], lost)
+                if not write(representative(after, odds.params, odds.alike, room), exits, count + leaving):
+                    return WIDER, i, count
+                mixed[leaving] = seek(exits, count + leaving)
+                steps.p[leaving] = steps.p[k]
+                leaving += 1
+        for k in range(leaving):
+            approach(exits, mixed[k])
+        first_at = count
+        for k in range(leaving):
+            found = settle(exits, first_at + k, mixed[k], count)
+            count += found == count
+            exit_flows[found] += share * steps.p[k]
         i += 1
     return ENDED, i, count

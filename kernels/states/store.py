@@ -60,6 +60,8 @@ class StoreFunctions(NamedTuple):
 
     keep: Any
     """`keep(state, kept, count)`: its number, which is `count` if it is new, or NO_ROW; see `_keep`."""
+    write: Any
+    """`write(state, kept, at)`: writes its row, for `seek` and `settle`; see `_write`."""
     state: Any
     """`state(kept, place)`: the state of that number."""
     follow: Any
@@ -77,8 +79,10 @@ def store_functions(model: Model) -> StoreFunctions:
     """The functions that keep the states of a model."""
     like = model.initial(smallest_params(model), 0)
     pack, unpack = packing(model.widths, model.name)
+    write = bind(_write, model.name, pack=pack)
     return StoreFunctions(
-        keep=bind(_keep, model.name, pack=pack),
+        keep=bind(_keep, model.name, write=write),
+        write=write,
         state=bind(_state, model.name, unpack=unpack, like=like),
         follow=bind(_follow, model.name, change=stepper(model).change),
         seek=bind(_seek, model.name),
@@ -153,7 +157,7 @@ def _first_row(model: Model, params: Any) -> np.ndarray:
 
 # Templates, with the names that are bound by `store_functions`
 
-change = like = pack = unpack = LATE
+change = like = pack = unpack = write = LATE
 
 
 def _keep(state, kept, count):
@@ -161,10 +165,17 @@ def _keep(state, kept, count):
 
     NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
     """
-    if pack(state, kept.wide, kept.layout.base, kept.layout.fixed) != 0:
+    if not write(state, kept, count):
         return NO_ROW
-    narrow(kept.wide, kept.layout, kept.rows[count])
     return _settle(kept, count, hash_words(kept.rows[count]), count)
+
+
+def _write(state, kept, at):
+    """Writes the row of a state to place `at`. Whether the rows can hold it: if not, `kept.wide` is its wide row."""
+    if pack(state, kept.wide, kept.layout.base, kept.layout.fixed) != 0:
+        return False
+    narrow(kept.wide, kept.layout, kept.rows[at])
+    return True
 
 
 def _state(kept, place):

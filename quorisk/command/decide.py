@@ -63,7 +63,7 @@ def recommend_verb(
         typer.Option(
             "--break-even",
             metavar="KEY",
-            help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 20 s)",
+            help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 10 s)",
             default_factory=list,
             show_default=False,
         ),

@@ -95,6 +95,20 @@ def test_counts_stay_within_what_is_certain(inside, leaves, losses, p, low, high
     assert found == pytest.approx((p, low, high), abs=1e-6, rel=1e-3 if losses else None)
 
 
+@pytest.mark.parametrize("enough", [1e-3, 1e-5, 1e-6])
+def test_so_many_runs_from_exits_as_make_an_interval_narrow_and_no_more(enough):
+    part, estimator = rare.Part(0.0, 0.5, 0.0, 10, True), Estimator(0.95, 1, False)
+
+    def width(runs):
+        low, high = part.interval(estimator, 0, runs, 0)
+        return high - low
+
+    runs = part.num_runs(estimator, 1000, enough)
+    assert width(runs) <= enough < width(0.98 * runs)
+    assert part.num_runs(estimator, 2 * runs, enough) == 2 * runs  # no fewer than were asked for
+    assert part.num_runs(estimator, 1000, 0.0) == part.num_runs(estimator, 1000, 1e-9) == 1000  # more than MOST_RUNS
+
+
 def test_what_is_not_rare_is_counted():
     counted = estimate.estimate(experiment("run.method=count", broker_crash=0.1), 2)
     chosen = estimate.estimate(experiment(broker_crash=0.1), 2)

@@ -1,0 +1,22 @@
+"""Work side by side, on several cores: compiled code lets other threads run."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+def side_by_side(function: Callable[[Given], Found], items: Iterable[Given], threads: int) -> Iterator[Found]:
+    """Yields what a function returns for each item, in their order, for so many at a time. What it raises is raised in
+    its turn.
+
+    The first item is alone: it compiles what all others need, and two threads would compile it twice.
+    """
+    rest = iter(items)
+    for first in rest:
+        yield function(first)
+        break
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, rest)
