@@ -37,8 +37,8 @@ ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
 """Seconds that a round of tasks is planned to take at most; with a budget it may be as short as the latter."""
 FIRST_PART, LATER_PART = 1 / 16, 1 / 4
 """Of the seconds left of a budget: how many the first round takes, which has to reach all points, and later ones."""
-BREAK_EVEN_S = 3.0, 300.0
-"""Seconds for the break-even points of rates: half as long as the runs took, within these limits."""
+BREAK_EVEN_PART, BREAK_EVEN_S = 1 / 5, (3.0, 300.0)
+"""Of the time of the runs, how long break-even points of rates are searched for, within these limits."""
 
 
 class Options(NamedTuple):
@@ -272,8 +272,8 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
         LOG.warning(warning)
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
         source = f"# {warning}\n{source}"
-    half_s = pc.sum(table["wall_s"]).as_py() / num_cores() / 2
-    within_s = min(max(BREAK_EVEN_S[0], half_s), BREAK_EVEN_S[1], deadline - time.monotonic())
+    share_s = BREAK_EVEN_PART * pc.sum(table["wall_s"]).as_py() / num_cores()
+    within_s = min(max(BREAK_EVEN_S[0], share_s), BREAK_EVEN_S[1], deadline - time.monotonic())
     with console.status("drawing") as status:
         frame = draw(table, [experiment], source, out, None, within_s, status.update)
     console.print(screen.summary(frame, console.width))

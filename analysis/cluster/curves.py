@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 SIZES = (0.5, 1, 2, 5, 10)
 """Times as many nodes."""
+_PRECISION = 0.01
+"""Of a curve, which nobody can read more closely."""
 
 
 def at_least(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
@@ -33,7 +35,7 @@ def over_nodes(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
     `high`."""
     import pandas as pd
 
-    effort = quick_effort(experiment)
+    effort = quick_effort(experiment, _PRECISION)
     nodes = max(each.cluster.nodes for each in experiment.clusters)
     rows = []
     for number in dict.fromkeys(max(1, round(times * nodes)) for times in SIZES):
@@ -41,7 +43,7 @@ def over_nodes(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
             there = experiment.changed(f"cluster.nodes={number}")
         except ConfigError:  # too few for a design, or too many for the copysets
             continue
-        placed = worst_clusters(there)
+        placed = worst_clusters(there, _PRECISION)
         for design, name in names.items():
             p_any = answer_of(placed[design], effort).losses.p_any
             rows.append({"design": name, "nodes": number, "p": p_any.value, "low": p_any.low, "high": p_any.high})
