@@ -10,6 +10,7 @@ from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.say.quantities import YEAR_S
 from tests.kernels.engines import fuzz
 
 MEMORY = 1 << 30
@@ -42,6 +43,28 @@ def test_an_outage_loses_an_entry_if_none_of_its_bookies_comes_back(copies):
     assert head.method.startswith("exact")  # all of it, or the head with its tail bounded
     assert head.data_loss.low * (1 - 1e-12) <= p <= head.data_loss.high * (1 + 1e-12)
     assert head.data_loss.p == pytest.approx(P_LOST**copies, rel=1e-12)
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_an_outage_without_a_synced_journal_takes_the_last_moment_and_no_more(copies):
+    """At 1,600 entries a second, each bookie flushing each second on average, an entry is nowhere on disk for a second
+    by its copies. All bookies come back: 800 or 533 entries an outage, and none that was flushed."""
+    per_s = 1600
+    unsynced = {
+        "protocol": "bookkeeper",
+        "profile": "bookkeeper_without_journal_sync",
+        "model": {"write_quorum": copies, "ack_quorum": copies, "bookies": copies}
+        | {"clients": 1, "entries": 1, "inflight": 1},
+        "variant": {"journal_sync": False},
+        "faults": {"max_outages": 1, "p_lost_in_outage": 0.0, "message_loss": 0.0},
+        "rates": {"cluster_loses_power": "1 / 10 years", "bookie_flushes": "1 / 1 s"},
+        "run": {"lifetime": "7 days"},
+    }
+    p = exact(build(unsynced, "an outage"), MEMORY).data_loss.p
+    outages_a_s = 1 / (10 * YEAR_S)
+    assert p * per_s / outages_a_s == pytest.approx(per_s / copies, rel=0.003)  # the copies do not come at once
+    older = unsynced | {"model": unsynced["model"] | {"ledger": "closed"}}
+    assert exact(build(older, "an outage"), MEMORY).data_loss.p == 0.0
 
 
 def test_an_outage_leaves_fewer_copies_of_what_it_does_not_lose():
