@@ -12,12 +12,10 @@ ROW = 0b111111
 """A whole row."""
 EVERY_ROW = 0x41041041
 """Times a row: that row in every row; also every row's lowest bit."""
-EVERY_REPLICA = 0x1041041
-"""The same for matrices whose rows are replicas."""
 LOW_BITS = EVERY_ROW * 0b011111
 """Every bit of a row but the highest."""
 _SPREAD = 1 | 1 << 5 | 1 << 10 | 1 << 15 | 1 << 20
-_GATHER = 1 << 24 | 1 << 19 | 1 << 14 | 1 << 9 | 1 << 4
+_GATHER = 1 << 30 | 1 << 25 | 1 << 20 | 1 << 15 | 1 << 10 | 1 << 5
 
 
 def row(matrix, i):
@@ -48,14 +46,20 @@ def nonempty(matrix):
 
 def spread(replicas):
     """A set of replicas, replica r moved to bit 6r."""
-    return (replicas * _SPREAD) & EVERY_REPLICA
+    # the sixth would carry into others, if it were multiplied
+    return (((replicas & 0b11111) * _SPREAD) | ((replicas & 0b100000) << 25)) & EVERY_ROW
 
 
 def gathered(replicas):
     """The inverse of `spread`."""
-    return ((replicas * _GATHER) >> 24) & 0b11111
+    return ((replicas * _GATHER) >> 30) & ROW
 
 
 def rows(replicas):
     """The whole rows of a set of replicas."""
     return spread(replicas) * ROW
+
+
+def rows_of_zones(replicas, zones):
+    """Row z: the replicas of zone z, of so many; replica r is in zone r mod zones. Nothing without zones."""
+    return sum(1 << (WIDTH * (r % zones) + r) for r in range(replicas)) if zones else 0

@@ -2,7 +2,8 @@
 `kernels.protocols.kafka`. Only the shape of the states is taken from `kernels.protocols.kafka.describe`."""
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from functools import reduce
+from itertools import permutations, product
 from typing import Any
 
 from quorisk.kernels.protocols.kafka.describe import NIL, QuorumState, Record, ReplicaState, SpecState
@@ -22,6 +23,8 @@ def initial(values: Values) -> SpecState:
         quorumState=QuorumState(NIL, NIL, frozenset(everyone)),
         flushed=(0,) * len(everyone),
         uncleanRestarts=0,
+        outages=0,
+        zoneOutages=0,
     )
 
 
@@ -280,18 +283,50 @@ def _controller_sees_failure(s: SpecState, v: Values, r: int) -> Successors:
     yield from controller_update_isr(s, v, NIL if quorum.leader == r else quorum.leader, isr)
 
 
+def _restarted(s: SpecState, r: int) -> SpecState:
+    """With what it had on disk."""
+    state, end = s.replicaState[r], s.flushed[r]
+    state = state._replace(hw=min(state.hw, end), leader=NIL if state.leader == r else state.leader)
+    logs = _set(s.replicaLog, r, s.replicaLog[r][:end])
+    return s._replace(replicaLog=logs, replicaState=_set(s.replicaState, r, state))
+
+
 def replica_restarts_unclean(s: SpecState, v: Values) -> Successors:
     if s.uncleanRestarts >= v["max_unclean_restarts"]:
         return
-    for r, end in enumerate(s.flushed):
+    for r in _replicas(s):
         for after in _controller_sees_failure(s, v, r):
-            state = after.replicaState[r]
-            state = state._replace(hw=min(state.hw, end), leader=NIL if state.leader == r else state.leader)
-            yield after._replace(
-                replicaLog=_set(after.replicaLog, r, after.replicaLog[r][:end]),
-                replicaState=_set(after.replicaState, r, state),
-                uncleanRestarts=s.uncleanRestarts + 1,
-            )
+            yield _restarted(after, r)._replace(uncleanRestarts=s.uncleanRestarts + 1)
+
+
+def _lose_power(s: SpecState, v: Values, machines: list[int]) -> Successors:
+    """All at one instant: the controller takes one after the other out of the ISR, in any order, but keeps the last."""
+    quorum = s.quorumState
+    isrs = set()
+    for order in permutations(quorum.isr & {*machines}):
+        isr = quorum.isr
+        for r in order:
+            isr = isr if isr == {r} else isr - {r}
+        isrs.add(isr)
+    for isr in sorted(isrs, key=sorted):
+        seen = [s]
+        if {quorum.leader, *quorum.isr} & {*machines}:
+            seen = list(controller_update_isr(s, v, NIL if quorum.leader in machines else quorum.leader, isr))
+        for after in seen:
+            yield reduce(_restarted, machines, after)
+
+
+def cluster_loses_power(s: SpecState, v: Values) -> Successors:
+    if s.outages < v["max_outages"]:
+        for after in _lose_power(s, v, list(_replicas(s))):
+            yield after._replace(outages=s.outages + 1)
+
+
+def zone_loses_power(s: SpecState, v: Values) -> Successors:
+    if s.zoneOutages < v["max_zone_outages"]:
+        for zone in range(v["zones"]):
+            for after in _lose_power(s, v, list(_replicas(s))[zone :: v["zones"]]):
+                yield after._replace(zoneOutages=s.zoneOutages + 1)
 
 
 def actions(values: Values) -> dict[str, Callable[[SpecState, Values], Successors]]:
@@ -354,6 +389,8 @@ def actions(values: Values) -> dict[str, Callable[[SpecState, Values], Successor
         chosen["replica_flushes"] = replica_flushes
     if values["max_unclean_restarts"]:
         chosen["replica_restarts_unclean"] = replica_restarts_unclean
+    chosen |= {"cluster_loses_power": cluster_loses_power} if values["max_outages"] else {}
+    chosen |= {"zone_loses_power": zone_loses_power} if values["max_zone_outages"] else {}
     return {name: _on_disk(action) for name, action in chosen.items()}
 
 

@@ -7,7 +7,7 @@ withdrawn, and replicas may receive them late or never. How faulty a cluster is,
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.protocols.kafka import flushing, kip320, kip320_first_try, replication, truncation
+from quorisk.kernels.protocols.kafka import flushing, kip320, kip320_first_try, outages, replication, truncation
 from quorisk.kernels.protocols.kafka.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kafka.layout import INITIAL, WIDTHS
 from quorisk.kernels.protocols.kafka.limits import LIMITS
@@ -51,6 +51,8 @@ MODEL = Model(
         kip320_first_try.FOLLOWER_TRUNCATE,
         flushing.REPLICA_FLUSHES,
         flushing.REPLICA_RESTARTS_UNCLEAN,
+        outages.CLUSTER_LOSES_POWER,
+        outages.ZONE_LOSES_POWER,
     ),
     invariants=INVARIANTS,
     outcome=outcome,

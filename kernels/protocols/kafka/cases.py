@@ -22,13 +22,18 @@ CASES = Cases(
         {"fenced_isr_expand": False, "rates": {"controller_shrink_isr": 2.0}},
         {"truncate_same_epoch_only": False, "rates": {"controller_elect_leader": 0.3}},
         {"flush_every_message": False, "max_unclean_restarts": 2},
+        {"flush_every_message": False, "zones": 2, "max_zone_outages": 1, "max_outages": 1},
     ),
     walks=(
         *(_LARGE | {"truncation": name} for name in _TRUNCATIONS),
-        {"replicas": 5, "log_size": 6, "max_records": 6, "max_leader_epoch": 5},
+        {"replicas": 6, "log_size": 6, "max_records": 6, "max_leader_epoch": 5},
         _LARGE | {"flush_every_message": False, "max_unclean_restarts": 2},
+        _LARGE | {"replicas": 6, "zones": 3, "max_outages": 1, "max_zone_outages": 2, "flush_every_message": False},
     ),
-    rarely=("controller_elect_leader", "controller_shrink_isr", "replica_restarts_unclean"),
+    rarely=(
+        *("controller_elect_leader", "controller_shrink_isr"),
+        *("replica_restarts_unclean", "cluster_loses_power", "zone_loses_power"),
+    ),
     silent=("follower_truncate",),
     bench={"model": {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 3}},
     ladder=tuple(

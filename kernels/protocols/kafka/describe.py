@@ -50,6 +50,8 @@ class SpecState(NamedTuple):
     quorumState: QuorumState
     flushed: tuple[int, ...]  # beyond the spec: the offset up to which a log is on disk, that one left out
     uncleanRestarts: int
+    outages: int
+    zoneOutages: int
 
 
 def _members(mask: int) -> frozenset[int]:
@@ -89,4 +91,6 @@ def spec_state(state: State, params: Any) -> SpecState:
         quorumState=QuorumState(state.next_epoch - 1, _leader(state, state.next_epoch - 1), _members(state.quorum_isr)),
         flushed=tuple(row(state.logs & ~state.unflushed, r).bit_count() for r in replicas),
         uncleanRestarts=state.unclean_restarts,
+        outages=state.outages,
+        zoneOutages=state.zone_outages,
     )

@@ -3,7 +3,7 @@
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, exposed, presiding, quorum_leader, true_leader
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, nonempty, row, rows, union
+from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, nonempty, row, rows, union
 
 
 def missing_in_local_isrs(state):
@@ -12,20 +12,20 @@ def missing_in_local_isrs(state):
     missing = 0
     for leader in range(MAX_REPLICAS):
         in_isr = where(row(leaders, leader) != 0, rows(row(state.isrs, leader)), 0)
-        missing |= (row(state.below_hw, leader) * EVERY_REPLICA) & in_isr & ~state.logs
+        missing |= (row(state.below_hw, leader) * EVERY_ROW) & in_isr & ~state.logs
     return missing
 
 
 def weak_isr(state, params):
     """All replicas in the ISR that a presumed leader believes in hold its records below its high watermark."""
     in_any_isr = rows(union(state.isrs & (nonempty(presiding(state)) * ROW)))
-    suspects = (exposed(state) * EVERY_REPLICA) & in_any_isr & ~state.logs  # none in most states
+    suspects = (exposed(state) * EVERY_ROW) & in_any_isr & ~state.logs  # none in most states
     return when(suspects != 0, missing_in_local_isrs, state) == 0
 
 
 def strong_isr(state, params):
     """All replicas in the quorum's ISR hold the records below the high watermark of every presumed leader."""
-    return (exposed(state) * EVERY_REPLICA) & rows(state.quorum_isr) & ~state.logs == 0
+    return (exposed(state) * EVERY_ROW) & rows(state.quorum_isr) & ~state.logs == 0
 
 
 def leader_in_isr(state, params):

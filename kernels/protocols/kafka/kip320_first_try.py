@@ -34,7 +34,7 @@ from quorisk.kernels.protocols.kafka.replication import (
     shrinkable,
 )
 from quorisk.kernels.protocols.kafka.truncation import kept_for_match, last_records_of_all, requests_to_follow
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, gathered, nonempty, row, row_of
+from quorisk.kernels.protocols.rows import EVERY_ROW, WIDTH, gathered, nonempty, row, row_of
 
 
 def caught_up_to_leader_epoch(state, leader, end):
@@ -84,11 +84,11 @@ def become_follower(state, params, instance, lost):
 
 def lasts_in_log(state, lasts, leader):
     """The replicas, spread, whose last record the leader holds at that offset."""
-    return nonempty(lasts & (row(state.logs, leader) * EVERY_REPLICA))
+    return nonempty(lasts & (row(state.logs, leader) * EVERY_ROW))
 
 
 def fetching(state, lasts, leader):
-    agreeing = lasts_in_log(state, lasts, leader) | (nonempty(lasts) ^ EVERY_REPLICA)
+    agreeing = lasts_in_log(state, lasts, leader) | (nonempty(lasts) ^ EVERY_ROW)
     return lagging(state, leader, caught_up) & agreeing
 
 

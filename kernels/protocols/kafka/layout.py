@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.protocols.rows import (
-    EVERY_REPLICA,
     EVERY_ROW,
     LOW_BITS,
     ROW,
@@ -25,7 +24,7 @@ from quorisk.kernels.protocols.rows import (
     union,
 )
 
-MAX_REPLICAS, MAX_RECORDS, MAX_EPOCHS = 5, 6, 6
+MAX_REPLICAS, MAX_RECORDS, MAX_EPOCHS = 6, 6, 6
 
 
 class State(NamedTuple):
@@ -46,6 +45,8 @@ class State(NamedTuple):
     isrs: int  # replicaState[r].isr: bit 6r + q
     request_isrs: int  # leaderAndIsrRequests: bit 6e + q: the ISR named with epoch e
     unclean_restarts: int  # so far
+    outages: int  # power outages of the cluster so far
+    zone_outages: int  # and of a zone
 
 
 WIDTHS = State(
@@ -64,6 +65,8 @@ WIDTHS = State(
     isrs=WIDTH * (MAX_REPLICAS - 1) + MAX_REPLICAS,
     request_isrs=WIDTH * (MAX_EPOCHS - 1) + MAX_REPLICAS,
     unclean_restarts=3,
+    outages=3,
+    zone_outages=3,
 )
 
 INITIAL = State(**dict.fromkeys(State._fields, 0))
@@ -81,7 +84,7 @@ def presiding(state):
 
 def quorum_epoch(state):
     """quorumState.leaderEpoch as a bit of each row; none if Nil."""
-    return ((1 << state.next_epoch) >> 1) * EVERY_REPLICA
+    return ((1 << state.next_epoch) >> 1) * EVERY_ROW
 
 
 def true_leader(state):
@@ -125,9 +128,12 @@ def last_records(state, end):
 
 
 def truncate(state, replica, kept):
-    """TruncateTo, keeping of the log the records in `kept`, and none but those below the high watermark: what no log
-    holds any longer is forgotten."""
-    held = ~(ROW << (WIDTH * replica)) | (kept << (WIDTH * replica))
+    """TruncateTo, keeping of the log the records in `kept`, and none but those below the high watermark."""
+    return keep(state, ~(ROW << (WIDTH * replica)) | (kept << (WIDTH * replica)))
+
+
+def keep(state, held):
+    """Of all logs the records in `held`, a matrix: what no log holds any longer is forgotten."""
     logs = state.logs & held
     known = union(logs) * EVERY_ROW
     return state._replace(

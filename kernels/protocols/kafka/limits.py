@@ -5,6 +5,6 @@ LIMITS = (
     "The controller never fails; none of its requests is lost, but they may be handled late or never.",
     "Unclean leader elections are not in the model, nor are replicas that move to another broker.",
     "Leader epochs are few: runs that get stuck have used them up, which is the model's limit and no cluster's.",
-    "Racks and zones are not in the model, as brokers keep their logs: `kraft` has power outages of a zone.",
+    "After a power outage of a zone, or of all of them, its replicas are back at once, with what they had flushed.",
     "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
 )

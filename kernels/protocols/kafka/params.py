@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from quorisk.kernels.model import Condition, Parameter
 from quorisk.kernels.protocols.kafka.layout import MAX_EPOCHS, MAX_RECORDS, MAX_REPLICAS
+from quorisk.kernels.protocols.rows import rows_of_zones
 
 PLAIN, FIRST_TRY, FENCED = range(3)
 """Whose action it is: KafkaReplication's, Kip320FirstTry's or Kip320's."""
@@ -35,6 +36,9 @@ class Params(NamedTuple):
     track_committed: int
     flush_every_message: int
     max_unclean_restarts: int
+    max_outages: int
+    max_zone_outages: int
+    zones: int  # row z: the replicas of zone z
 
 
 PARAMETERS = (
@@ -110,8 +114,21 @@ PARAMETERS = (
         "times that a replica restarts without what it had not flushed",
         later=True,
     ),
+    Parameter(
+        "zones",
+        "model",
+        (0, MAX_REPLICAS),
+        "zones: replica r is in zone r mod zones (0: no zones)",
+        default=0,
+        later=True,
+    ),
+    Parameter("max_outages", "faults", (0, 7), "times that all replicas lose power at one instant", later=True),
+    Parameter("max_zone_outages", "faults", (0, 7), "times that all replicas of a zone do", later=True),
 )
-CONDITIONS: tuple[Condition, ...] = ()
+CONDITIONS = (
+    Condition("zones", "at most replicas", lambda v: v["zones"] <= v["replicas"]),
+    Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),
+)
 
 
 def make_params(values) -> Params:
@@ -138,4 +155,7 @@ def make_params(values) -> Params:
         track_committed=int(values["track_committed"]),
         flush_every_message=int(values["flush_every_message"]),
         max_unclean_restarts=values["max_unclean_restarts"],
+        max_outages=values["max_outages"],
+        max_zone_outages=values["max_zone_outages"],
+        zones=rows_of_zones(values["replicas"], values["zones"]),
     )

@@ -19,7 +19,7 @@ from quorisk.kernels.protocols.kafka.layout import (
     true_leader,
 )
 from quorisk.kernels.protocols.kafka.params import PLAIN
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, gathered, nonempty, row, row_of, spread, with_row
+from quorisk.kernels.protocols.rows import EVERY_ROW, WIDTH, gathered, nonempty, row, row_of, spread, with_row
 
 
 def controller_update_isr(state, leader, isr):
@@ -79,12 +79,12 @@ def become_leader(state, params, instance, lost):
 def following(state, epochs):
     """The replicas, spread, whose leader epoch is one of `epochs`. With the epochs that a leader was ever named for it
     is ReplicaIsFollowing; with the one that it is in, KIP-320's IsFollowingLeaderEpoch."""
-    return nonempty(current(state) & (epochs * EVERY_REPLICA))
+    return nonempty(current(state) & (epochs * EVERY_ROW))
 
 
 def reaching(state, end, last):
     """The replicas, spread, that hold one of `last`, the records that count at offset `end` - 1; all if `end` is 0."""
-    return where(end == 0, EVERY_REPLICA, nonempty(state.logs & (last * EVERY_REPLICA)))
+    return where(end == 0, EVERY_ROW, nonempty(state.logs & (last * EVERY_ROW)))
 
 
 def caught_up(state, leader, end):
@@ -131,7 +131,7 @@ def leader_shrink_isr_enabled(state, params):
 
 
 def leader_write_enabled(state, params):
-    full = state.logs & (last_records(state, params.log_size) * EVERY_REPLICA)
+    full = state.logs & (last_records(state, params.log_size) * EVERY_ROW)
     writers = nonempty(presiding(state)) & ~nonempty(full)
     return (where(state.next_record < params.max_records, gathered(writers), 0),)
 
@@ -192,7 +192,7 @@ def follower_replicate_enabled(state, params):
 
 def leader_of(state, replica):
     """replicaState[replica].leader, which is not None."""
-    return row_of(state.leads & (row(current(state), replica) * EVERY_REPLICA))
+    return row_of(state.leads & (row(current(state), replica) * EVERY_ROW))
 
 
 def fetch(state, params, follower, lost):

@@ -24,5 +24,15 @@ SETTINGS = (
         "`rates.replica_flushes`",
         "once in 30 s with the defaults of Kafka and Linux; see `rates.replica_restarts_unclean`",
     ),
+    Setting(
+        "`broker.rack`, replica placement",
+        "`model.zones`, `rates.zone_loses_power`, `faults.max_zone_outages`",
+        "replica r is in zone r mod zones: replicas are spread as evenly as can be",
+    ),
+    Setting(
+        "a power outage",
+        "`rates.cluster_loses_power`, `faults.max_outages`",
+        "all replicas at one instant, each without what it had not flushed; no disk dies",
+    ),
     Setting("`unclean.leader.election.enable`", "not modelled", "leaders are elected from the ISR"),
 )

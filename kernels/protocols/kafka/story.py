@@ -8,7 +8,7 @@ from typing import Any
 
 from quorisk.kernels.protocols.kafka import layout
 from quorisk.kernels.protocols.kafka.describe import NIL, QuorumState, Record, ReplicaState, SpecState, spec_state
-from quorisk.kernels.protocols.rows import WIDTH
+from quorisk.kernels.protocols.rows import WIDTH, row
 from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
 
 CONTROLLER = "controller"
@@ -43,6 +43,8 @@ WORDS = {
     "follower_truncate": "{replica} truncates to where its log agrees with that of {leader}",
     "replica_flushes": "{replica} flushes its log",
     "replica_restarts_unclean": "{replica} restarts with what it has on disk",
+    "cluster_loses_power": "power lost: {replica}, the cluster, restart at once with what they have on disk",
+    "zone_loses_power": "power lost: {replica}, a zone, restart at once with what they have on disk",
 }
 
 
@@ -58,8 +60,9 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     told = f"epoch {quorum.leaderEpoch}: leader {_replica(quorum.leader)}, ISR {_replicas(quorum.isr)}"
     if action in _OF_DISKS:
         noticed = [Note((CONTROLLER,), told)] if quorum != before.quorumState else []
-        note = Note((_replica(instance),), _OF_DISKS[action](before, then, instance))
-        return Told(WORDS[action].format(replica=_replica(instance)), notes=(note, *noticed))
+        touched = _touched(params, action, instance)
+        notes = [Note((_replica(r),), _OF_DISKS[action](before, then, r)) for r in touched]
+        return Told(WORDS[action].format(replica=_replicas(touched)), notes=(*notes, *noticed))
     if action.startswith("controller"):
         return Told(WORDS[action].format(member=_replica(instance)), notes=(Note((CONTROLLER,), told),))
     if quorum.isr != before.quorumState.isr:
@@ -111,6 +114,8 @@ def variables(state: layout.State, params: Any) -> dict[str, Any]:
         "quorumState": _leadership(spec.quorumState),
         **({} if params.flush_every_message else {"flushed": _by_replica(spec.flushed)}),
         **({"uncleanRestarts": spec.uncleanRestarts} if params.max_unclean_restarts else {}),
+        **({"outages": spec.outages} if params.max_outages else {}),
+        **({"zoneOutages": spec.zoneOutages} if params.max_zone_outages else {}),
     }
 
 
@@ -203,7 +208,18 @@ def _on_disk(before: SpecState, then: SpecState, replica: int) -> str:
     return f"{', '.join(map(_record, then.replicaLog[replica]))} on disk"
 
 
-_OF_DISKS = {"replica_flushes": _on_disk, "replica_restarts_unclean": _dropped}
+def _touched(params: Any, action: str, instance: int) -> list[int]:
+    """The replicas that flush, or that restart."""
+    if action == "zone_loses_power":
+        zone = row(params.zones, instance // WIDTH)
+        return [r for r in range(params.replicas) if zone >> r & 1]
+    return list(range(params.replicas)) if action == "cluster_loses_power" else [instance]
+
+
+_OF_DISKS = {
+    "replica_flushes": _on_disk,
+    **dict.fromkeys(("replica_restarts_unclean", "cluster_loses_power", "zone_loses_power"), _dropped),
+}
 """By action, what became of the replica."""
 
 

@@ -8,18 +8,18 @@ from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, end_offset, last_records, records_before, truncate
 from quorisk.kernels.protocols.kafka.params import TO_EPOCH_END, TO_HIGH_WATERMARK, TO_MATCH
 from quorisk.kernels.protocols.kafka.replication import receive_request
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, nonempty, row, row_of, union
+from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, nonempty, row, row_of, union
 
 
 def requests_to_follow(state, params, leads):
     """Requests that a replica may receive as a follower, of those that `leads` has."""
     in_use = (1 << (WIDTH * params.replicas)) - 1
-    return (union(leads) * EVERY_REPLICA) & in_use & ~state.leads & ~state.seen
+    return (union(leads) * EVERY_ROW) & in_use & ~state.leads & ~state.seen
 
 
 def request_leader(state, epoch):
     """The leader that the request of that epoch names."""
-    return row_of(state.leads & (EVERY_REPLICA << epoch))
+    return row_of(state.leads & (EVERY_ROW << epoch))
 
 
 def become_follower_and_truncate_to(state, instance, kept):
@@ -66,13 +66,11 @@ def beyond_end(state, lasts, replica):
     last = row(lasts, replica)
     epoch = row_of(state.epochs & (last * EVERY_ROW))
     end = end_offset(state, replica)
-    same_epoch = nonempty(lasts & (row(state.epochs, epoch) * EVERY_REPLICA))
-    longer = nonempty(state.logs & (row(state.offsets, end) * EVERY_REPLICA))
+    same_epoch = nonempty(lasts & (row(state.epochs, epoch) * EVERY_ROW))
+    longer = nonempty(state.logs & (row(state.offsets, end) * EVERY_ROW))
     later = union(state.epochs >> (WIDTH * (epoch + 1)))
     later_in_reach = later & records_before(state, end + 1)
-    first_beyond = nonempty(state.logs & (later * EVERY_REPLICA)) & ~nonempty(
-        state.logs & (later_in_reach * EVERY_REPLICA)
-    )
+    first_beyond = nonempty(state.logs & (later * EVERY_ROW)) & ~nonempty(state.logs & (later_in_reach * EVERY_ROW))
     return where(last != 0, (same_epoch & longer) | (first_beyond & ~same_epoch), 0)
 
 

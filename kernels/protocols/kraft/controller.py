@@ -11,6 +11,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
     ALL_BROKERS,
     DIAGONAL,
+    EVERY_BROKER,
     EVERY_LOW,
     EVERY_START,
     FENCED,
@@ -22,7 +23,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     wide_row,
     with_wide_row,
 )
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, nonempty, row, rows, spread, with_row
+from quorisk.kernels.protocols.rows import WIDTH, nonempty, row, rows, spread, with_row
 
 _EVERY_SET = (1 << (1 << MAX_BROKERS)) - 1
 _CONTAINING = tuple(sum(1 << s for s in range(1 << MAX_BROKERS) if s >> b & 1) for b in range(MAX_BROKERS))
@@ -125,7 +126,7 @@ def fence_instances(state, params, brokers):
     overdue = (leader & ~state.unfenced != 0) & (params.unclean_leader_election != 0)
     pool = where(overdue, state.con.replicas & state.unfenced, 0)
     others = brokers & ~leader
-    choices = rows(others) & (pool * EVERY_REPLICA) & ~DIAGONAL
+    choices = rows(others) & (pool * EVERY_BROKER) & ~DIAGONAL
     found = choices | (spread(others) & ~nonempty(choices))
     return found | when(brokers & leader != 0, next_leaders, state, params)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.kraft.layout import (
+    EVERY_BROKER,
     MAX_BROKERS,
     WIDTHS,
     Local,
@@ -11,7 +12,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     State,
     Wide,
 )
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, spread
+from quorisk.kernels.protocols.rows import WIDTH, spread
 
 
 def _zeros(like: Any) -> Any:
@@ -65,7 +66,7 @@ def initial(params, choice):
             leader_epochs=spread(replicas),
             partition_epochs=spread(isr) * partition_epoch | spread(stale),
         ),
-        hwms=EVERY_REPLICA,
+        hwms=EVERY_BROKER,
         lesos=1,
         true_hwm=1,
     )

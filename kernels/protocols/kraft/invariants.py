@@ -7,8 +7,8 @@ ConsistentReadProperty, which also count what was committed and never acknowledg
 
 from quorisk.kernels.model import COMPLETED, EXPOSURE, STUCK, Invariant
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
-from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_VALUES, leo_of, values_before
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, ROW, WIDTH, gathered, nonempty, row, rows, union
+from quorisk.kernels.protocols.kraft.layout import EVERY_BROKER, MAX_BROKERS, MAX_VALUES, leo_of, values_before
+from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, gathered, nonempty, row, rows, union
 
 
 def running_leader(state):
@@ -50,7 +50,7 @@ def no_committed_record_lost_globally(state, params):
 def short_of_true_hwm(state):
     """The brokers whose log lacks a committed offset."""
     last = row(state.offsets, state.true_hwm - 2)
-    return gathered(~nonempty(state.logs & (last * EVERY_REPLICA)) & EVERY_REPLICA)
+    return gathered(~nonempty(state.logs & (last * EVERY_BROKER)) & EVERY_BROKER)
 
 
 def acked_records_are_on_disk(state, params):
@@ -78,7 +78,7 @@ def replication_quorum_superset_property(state, params):
     leaders = when(state.leaders != 0, non_stale_leaders, state)
     local = state.local
     unsettled = (local.maximal_isrs ^ local.isrs) & rows(leaders & ~state.pending)
-    uncovered = ((state.con.isr | state.con.elr) * EVERY_REPLICA) & ~local.maximal_isrs & rows(leaders)
+    uncovered = ((state.con.isr | state.con.elr) * EVERY_BROKER) & ~local.maximal_isrs & rows(leaders)
     large = 0
     for b in range(MAX_BROKERS):
         enough = (params.kip966 == 0) | (popcount(row(local.isrs, b)) >= params.min_isr)
@@ -120,7 +120,7 @@ def metadata_log_matching_property(state, params):
 
 def unread(state):
     """Values that consumers read and that a leader of the current epoch lacks."""
-    return (state.consumed * EVERY_REPLICA) & ~state.logs & rows(non_stale_leaders(state))
+    return (state.consumed * EVERY_BROKER) & ~state.logs & rows(non_stale_leaders(state))
 
 
 def consistent_read_property(state, params):

@@ -31,6 +31,8 @@ ALL_BROKERS = (1 << MAX_BROKERS) - 1
 ALL_VALUES = (1 << MAX_VALUES) - 1
 DIAGONAL = sum(1 << (WIDTH * b + b) for b in range(MAX_BROKERS))
 """The diagonal of a matrix whose rows and columns are brokers."""
+EVERY_BROKER = sum(1 << (WIDTH * b) for b in range(MAX_BROKERS))
+"""Times a row: that row for every broker; also the lowest bits of their rows."""
 EVERY_LOW = sum(1 << (WIDTH * i) for i in range(LOW_ROWS))
 """Times a row: that row for every partition epoch of a word."""
 EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))

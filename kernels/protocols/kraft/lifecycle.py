@@ -9,6 +9,7 @@ from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_broker_fenced
 from quorisk.kernels.protocols.kraft.layout import (
     BODY_BITS,
+    EVERY_BROKER,
     EVERY_LOW,
     EVERY_START,
     HEAD_BITS,
@@ -21,7 +22,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     without_words,
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, ROW, WIDTH, gathered, nonempty, row, rows, spread, with_row
+from quorisk.kernels.protocols.rows import ROW, WIDTH, gathered, nonempty, row, rows, spread, with_row
 
 
 def broker_start_enabled(state, params):
@@ -86,7 +87,7 @@ def receive_broker_reg_response(state, params, instance, lost):
 
 def drop_fetch_sessions(state, brokers):
     """DropFetchSessions of each of these brokers."""
-    columns = brokers * EVERY_REPLICA
+    columns = brokers * EVERY_BROKER
     dropped = rows(brokers) | columns
     failed = (state.fetch_requests | state.fetch_responses) & state.fetchers & columns
     heads, bodies = 0, 0

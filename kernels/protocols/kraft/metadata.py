@@ -7,6 +7,7 @@ from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     DIAGONAL,
+    EVERY_BROKER,
     EVERY_LOW,
     LOW_ROWS,
     MAX_BROKERS,
@@ -21,7 +22,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable, maybe_update_hwm_on_partition_change
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, row, with_row
+from quorisk.kernels.protocols.rows import WIDTH, row, with_row
 
 _GATHER_DIAGONAL = sum(1 << (WIDTH * b) for b in range(MAX_BROKERS))
 
@@ -122,7 +123,7 @@ def lead(state, params, b, isr, remains_leader):
     epochs = 0
     for p in range(MAX_BROKERS):
         epochs |= where((members >> p) & 1, 15 << (4 * p), 0)
-    kept = peers & ((members * EVERY_REPLICA) | (epochs << REACHED_BITS))
+    kept = peers & ((members * EVERY_BROKER) | (epochs << REACHED_BITS))
     state = maybe_update_hwm_on_partition_change(state, params, b, peers, isr)
     return state._replace(
         leaders=state.leaders | broker,

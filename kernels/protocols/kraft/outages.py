@@ -11,9 +11,9 @@ Instances: the broker that is fenced last; of a zone's outages, row of the zone 
 from quorisk.kernels.model import EVERYTHING, Action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.controller import handle_broker_fenced
-from quorisk.kernels.protocols.kraft.layout import ALL_BROKERS, MAX_BROKERS, forget
+from quorisk.kernels.protocols.kraft.layout import ALL_BROKERS, EVERY_BROKER, MAX_BROKERS, forget
 from quorisk.kernels.protocols.kraft.lifecycle import go_down, lose_logs, lose_tails, unacknowledged
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, WIDTH, row
+from quorisk.kernels.protocols.rows import WIDTH, row
 
 _FAULT = "power outage"
 
@@ -54,7 +54,7 @@ def cluster_loses_power(state, params, last, lost):
 
 
 def zone_loses_power_enabled(state, params):
-    return (where(state.zone_outages < params.max_zone_outages, params.zones & (up(state) * EVERY_REPLICA), 0),)
+    return (where(state.zone_outages < params.max_zone_outages, params.zones & (up(state) * EVERY_BROKER), 0),)
 
 
 def brokers_of_zone_that_lose_power(state, params, instance):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.model import Condition, Parameter, Probability
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
-from quorisk.kernels.protocols.rows import WIDTH
+from quorisk.kernels.protocols.rows import rows_of_zones
 
 
 class Params(NamedTuple):
@@ -254,11 +254,6 @@ CONDITIONS = (
 )
 
 
-def _zones(brokers: int, zones: int) -> int:
-    """Row z: the brokers of zone z."""
-    return sum(1 << (WIDTH * (b % zones) + b) for b in range(brokers)) if zones else 0
-
-
 def make_params(values: Mapping[str, Any]) -> Params:
     """`Params` from checked values of PARAMETERS."""
     kip966, kafka = values["version"] == "kip966", values["semantics"] == "kafka"
@@ -266,7 +261,7 @@ def make_params(values: Mapping[str, Any]) -> Params:
         **values,
         "init_isr": first_isr(values),
         "values": (1 << values["values"]) - 1,
-        "zones": _zones(values["brokers"], values["zones"]),
+        "zones": rows_of_zones(values["brokers"], values["zones"]),
         "kip966": kip966,
         "kafka": kafka,
         "avoid_last_replica_standing": not kip966 and values["avoid_last_replica_standing"],

@@ -8,6 +8,7 @@ from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
     BODY_BITS,
+    EVERY_BROKER,
     FENCED_EPOCH,
     HEAD_BITS,
     MAX_BROKERS,
@@ -24,7 +25,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import commit_offset, maybe_advance_high_watermark
-from quorisk.kernels.protocols.rows import EVERY_REPLICA, EVERY_ROW, WIDTH, row, rows, with_row
+from quorisk.kernels.protocols.rows import EVERY_ROW, WIDTH, row, rows, with_row
 
 _REACHED = (1 << REACHED_BITS) - 1
 
@@ -115,7 +116,7 @@ def last_offset_for_epoch(state, b, epoch, own_epoch):
 
 
 def receive_fetch_request_enabled(state, params):
-    return (state.fetch_requests & (state.running * EVERY_REPLICA),)
+    return (state.fetch_requests & (state.running * EVERY_BROKER),)
 
 
 def receive_fetch_request(state, params, instance, lost):

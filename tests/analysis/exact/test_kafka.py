@@ -9,7 +9,7 @@ from quorisk.analysis.experiment.config import build
 from quorisk.kernels.protocols.kraft import MODEL
 from tests.analysis.exact import chains
 from tests.references.kraft.chain import p_loss
-from tests.support import values_of
+from tests.support import point_of, values_of
 
 EACH_2_MIN = "1 / 2 min"
 
@@ -66,3 +66,17 @@ def test_the_chain_of_the_literal_interpreter_says_the_same(variant, faults):
     said = p_loss(values, point.rates, 600.0, cluster_loses_power=faults.get("p_lost_in_outage", 0.0))
     assert said > 1e-7
     assert data_loss(point) == pytest.approx(said, rel=1e-9)
+
+
+@pytest.mark.parametrize("faults", [{"max_outages": 1}, {"zones": 1, "max_zone_outages": 1}], ids=str)
+def test_before_kraft_an_outage_takes_what_a_replica_has_committed_and_not_flushed(faults):
+    """One replica, one record: elected, it leads, writes and commits, and the power fails before it flushes."""
+    elect, lead, write, commit, flush, power = 3.0, 7.0, 11.0, 5.0, 2.0, 1.3
+    rates = {"controller_elect_leader": elect, "become_leader": lead, "leader_write": write, "replica_flushes": flush}
+    rates |= {"fenced_leader_inc_high_watermark": commit, "controller_shrink_isr": 0.0}
+    rates |= dict.fromkeys(("cluster_loses_power", "zone_loses_power"), power)
+    sizes = {"replicas": 1, "log_size": 1, "max_records": 1, "max_leader_epoch": 2}
+    point = point_of(chains.KAFKA, rates=rates, flush_every_message=False, **sizes, **faults)
+    up = elect / (elect + power) * lead / (lead + power) * write / (write + power)
+    expected = up * commit / (commit + flush + power) * power / (power + flush)
+    assert chains.solved(chains.KAFKA, point)[2].data_loss == pytest.approx(expected, rel=1e-11)
