@@ -12,6 +12,7 @@ import numpy as np
 
 from quorisk.analysis.cluster.answer import Effort, by_years_alone, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss
+from quorisk.analysis.cluster.unflushed import Tails
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
@@ -69,7 +70,10 @@ def _hazard(placed: Placed, effort: Effort, factors: Mapping[str, float]) -> flo
         cluster = cluster._replace(**{field: min(value, 1.0) if field.startswith("p_") else value})
     cluster = cluster._replace(thin=placed.thin or ())
     p_any = any_loss(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=_PRECISION)).value
-    return max(-math.log1p(-p_any), _SURELY * _SURELY) if p_any < 1.0 else math.inf
+    if p_any == 1.0:
+        return math.inf
+    tails = Tails(cluster.outages, placed.unflushed, cluster.ledgers)
+    return max(-math.log1p(-p_any) + tails.incidents, _SURELY * _SURELY)
 
 
 def _design(

@@ -7,6 +7,7 @@ from quorisk.analysis.cluster.availability import Availability, Restarts, availa
 from quorisk.analysis.cluster.certified import PRECISION, Draws, certified
 from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
+from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.cluster.setting import Cluster
@@ -58,6 +59,14 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
     if not experiment.clusters:
         raise ConfigError(f"{experiment.path}: [cluster]: missing; see docs/cluster.md")
     for each in experiment.clusters:
+        for name, scenario in experiment.scenarios.items():
+            if not (scenario.incident or each.cluster.outages) and scenario.values.get("faults.max_outages"):
+                raise ConfigError(
+                    f"{experiment.path}: scenarios.{name}: outages of the cluster take its place, and there are none; "
+                    "give cluster.outages, or incident = true in the scenario"
+                )
+        if each.refused:
+            raise ConfigError(f"{experiment.path}: {each.refused}")
         if each.thin is None:
             raise ConfigError(
                 f"{experiment.path}: model.ack_quorum = {each.ack_quorum}: below {each.cluster.write_quorum} copies, "
@@ -132,6 +141,7 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
         found = _narrower(found, seen) if found else seen
     if found is None:
         raise ValueError("neither strata nor years tell anything")
+    found = with_unflushed(found, Tails(cluster.outages, placed.unflushed, cluster.ledgers), effort.confidence)
     restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
     return Answer(
         placed.varied,
@@ -140,7 +150,7 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
         cluster.entries * placed.entry_bytes,
         placed.entry_bytes,
         drawn.years if drawn else 0,
-        tuple(_assumptions(cluster)),
+        tuple(_assumptions(cluster, placed.unflushed)),
     )
 
 
@@ -172,7 +182,7 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
     )
 
 
-def _assumptions(cluster: Cluster) -> Iterator[str]:
+def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
     """What is taken for granted, a sentence each."""
     yield "Copies on a node that is lost are made anew in its place, each ledger's at a time of its own"
     if not cluster.repair_queue:
@@ -180,6 +190,11 @@ def _assumptions(cluster: Cluster) -> Iterator[str]:
     if not cluster.is_ageing:
         yield "Nodes are lost at a constant rate, whatever their age"
     yield "Nodes that do not come back from an outage do so independently of each other"
+    if unflushed:
+        yield (
+            f"At any time {plain(unflushed)} acknowledged entries are not on disk where they would be needed, as much "
+            "of each ledger as of another: an outage of the whole cluster takes these, one of a rack none"
+        )
     if cluster.thin:
         alive = sum(each.number for each in cluster.thin if each.heals)
         yield (

@@ -69,6 +69,8 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
         in_ledgers,
         dict(_by_cause(incidents, solved, each)),
         at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], incidents.value),
+        sizes,
+        independent,
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from quorisk.kernels.cluster.sizes import Sizes
+
 COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
 """Of result frames: P(any loss in a year), incidents and entries lost a year, each with the ends of its interval."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -50,3 +52,7 @@ class Losses(NamedTuple):
     by_cause: Mapping[str, Cause]
     at_least: Mapping[float, float]
     """How often so many entries or more are lost at once, a year, in powers of ten."""
+    sizes: Sizes
+    """Of incidents, by weight."""
+    independent: float
+    """How many independent incidents these sizes are worth."""

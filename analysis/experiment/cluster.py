@@ -33,6 +33,7 @@ from quorisk.kernels.cluster.setting import (
 )
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.promises import Promise
 from quorisk.say.quantities import YEAR_S
 
 TABLE = "cluster"
@@ -62,6 +63,10 @@ class Placed(NamedTuple):
     outage_time_s: float
     thin: tuple[Thin, ...] | None = ()
     """Acknowledged entries that have fewer copies than the write quorum; None if the file does not tell how many."""
+    unflushed: float = 0.0
+    """Acknowledged entries that are not on disk, on average: an outage of the whole cluster takes them."""
+    refused: str = ""
+    """Why its losses cannot be told; empty if they can."""
 
 
 def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
@@ -140,7 +145,8 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     if promise is None or copies_key is None:
         raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka and kraft do")
     mine = {name.partition(".")[2]: value for name, value in values.items() if name.startswith(f"{TABLE}.")}
-    copies = promise(values).stored
+    promised = promise(values)
+    copies = promised.stored
     ensemble = values.get("model.ensemble_size") or copies
     _check_placement(mine, copies, ensemble, "model.ensemble_size" if ensemble > copies else copies_key)
     entries, entry_bytes, per_ledger = _stored(mine)
@@ -171,20 +177,50 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
     ack_quorum = values.get("model.ack_quorum")
     thin = _thin(protocol, values, cluster, is_physical) if ack_quorum and ack_quorum < copies else ()
-    return Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, thin)
+    unflushed, refused = _unflushed(protocol, values, cluster, is_physical, promised)
+    return Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, thin, unflushed, refused)
 
 
 def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:
     """Entries on few copies, by Little's law: entries a second x mean time; and of those stored, what stays so."""
-    per_second, retention_s = values[f"{TABLE}.entries_per_second"], values[f"{TABLE}.retention"]
-    few_copies = registry.few_copies(protocol)
-    if not (few_copies and is_physical and (per_second or retention_s)):
+    few_copies, per_second = registry.few_copies(protocol), _per_second(values, cluster)
+    if not (few_copies and is_physical and per_second):
         return None
-    per_second = per_second or cluster.entries / retention_s
     found: list[Thin] = []
     for copies, few in few_copies(values).items():
         found += [Thin(copies, per_second * few.time, True), Thin(copies, cluster.entries * few.p_stays, False)]
     return tuple(each for each in found if each.number > 0.0)
+
+
+def _per_second(values: Mapping[str, Any], cluster: Cluster) -> float:
+    """Entries a second; 0 if the file does not tell."""
+    per_second, retention_s = values[f"{TABLE}.entries_per_second"], values[f"{TABLE}.retention"]
+    return float(per_second or (cluster.entries / retention_s if retention_s else 0.0))
+
+
+def _unflushed(
+    protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool, promised: Promise
+) -> tuple[float, str]:
+    """Acknowledged entries that are not on disk, by Little's law; and why losses cannot be told, empty if they can."""
+    if promised.asked < promised.stored:
+        told = "what only its leader has is lost when that fails, which no cluster counts yet"
+        return 0.0, f'variant.acks = "1": {told}; with [{TABLE}], give "all"'
+    if promised.on_disk or not (cluster.outages or cluster.rack_outages):
+        return 0.0, ""
+    unflushed_for, per_second = registry.unflushed_for(protocol), _per_second(values, cluster)
+    told = "outages take what is acknowledged and not on disk yet"
+    if unflushed_for is None:
+        return 0.0, f"{TABLE}.outages: {told}, and {protocol} does not tell how much that is; let it be on disk first"
+    if cluster.rack_outages and cluster.placement not in (TWO_RACKS, DISTINCT_RACKS):
+        allowed = f"{TWO_RACKS} or {DISTINCT_RACKS}, as {told}, and all copies may be in that rack"
+        return 0.0, f'{TABLE}.placement = "{cluster.placement}": with rack_outages, {allowed}'
+    if not (is_physical and per_second):
+        wanted = f"{TABLE}.entries_per_second and {TABLE}.retention, and from rates in seconds (a profile)"
+        return 0.0, f"{TABLE}.outages: {told}; how much that is follows from {wanted}: give these"
+    unflushed = per_second * unflushed_for(values)
+    if unflushed > cluster.entries:
+        return 0.0, f"{TABLE}.outages: {told}, and by the rate of flushes that is more than is stored"
+    return unflushed, ""
 
 
 def _wrong(mine: Mapping[str, Any], name: str, allowed: str) -> ConfigError:

@@ -185,7 +185,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     notes = settings.kept(read, in_place, keys)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
-    found = scenarios.finished(read.scenarios)
+    found = scenarios.finished(read.scenarios, keys)
     _pick_scenarios(read, found)
     _check_complete(read, found, keys)
     _check_size(read)

@@ -98,13 +98,18 @@ def _read_own(name: str, inner: str, value: object) -> Stated:
     return Stated(tuple(check_words(name, each) for each in value), None)
 
 
-def finished(taken: Mapping[str, Mapping[str, Any]]) -> dict[str, Scenario]:
-    """Scenarios by name, from what `take` gathered. Raises ConfigError."""
+def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key]) -> dict[str, Scenario]:
+    """Scenarios by name, from what `take` gathered. Raises ConfigError.
+
+    Unless the file says otherwise, losses are incidents of their own where another client takes over. A protocol that
+    has no clients loses what it loses as leaders change: there it is everywhere but in an outage of the cluster.
+    """
     result = {}
     for name, values in taken.items():
         if "per_year" not in values:
             raise ConfigError(f"scenarios.{name}.per_year: missing; the times a year that it happens")
-        takes_over = values.get("model.clients", 1) > 1
+        outage = values.get("faults.max_outages", 0) > 0
+        takes_over = values.get("model.clients", 1) > 1 if "model.clients" in keys else not outage
         own = {key: values.get(key, default) for key, default in zip(_OWN, (0.0, "", (), takes_over), strict=True)}
         result[name] = Scenario(**own, values={key: value for key, value in values.items() if key not in _OWN})
     return result

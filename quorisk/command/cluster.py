@@ -53,3 +53,6 @@ def cluster_verb(
         print_json(answer.as_json(found))
     else:
         show_cluster.show(found, effort.confidence, show.console())
+        if own := [name for name, scenario in experiment.scenarios.items() if scenario.incident]:
+            beside = f"Not in these figures, but in those of quorisk recommend: incidents of {', '.join(own)}."
+            show.console().print(beside, style="dim", soft_wrap=True)

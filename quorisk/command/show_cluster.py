@@ -16,6 +16,7 @@ _CAUSES = {
     "outages": "an outage of the whole cluster",
     "rack_outages": "an outage of a rack",
     "thin_entries": "entries left with few copies",
+    "unflushed": "an outage that took what was not on disk",
 }
 _METHODS = {
     "strata": "strata, solved or sampled, with a bound of what they leave out",

@@ -80,3 +80,10 @@ def test_before_kraft_an_outage_takes_what_a_replica_has_committed_and_not_flush
     up = elect / (elect + power) * lead / (lead + power) * write / (write + power)
     expected = up * commit / (commit + flush + power) * power / (power + flush)
     assert chains.solved(chains.KAFKA, point)[2].data_loss == pytest.approx(expected, rel=1e-11)
+
+
+def test_an_outage_takes_a_record_until_the_broker_that_leads_next_has_flushed_it():
+    """What clusters take for the mean time that an outage may take a record: 30 s, whatever the replicas."""
+    write, power, flush = 1 / 120, 1 / 120, 1 / 30
+    point = upgrade(faults={"max_outages": 1}, flush_every_message=False)._replace(lifetime=1e9)
+    assert data_loss(point) == pytest.approx(write / (write + power) * power / (power + flush), rel=2e-3)

@@ -1,0 +1,120 @@
+"""Incidents beside those of copies that are gone: outages of the whole cluster that take what is not on disk.
+
+Each ledger's entries come at the same rate, and those are not on disk that came after its last flush, an exponential
+time ago. So an outage takes a geometric number of each, and of all ledgers one with a negative binomial distribution.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom, nbinom
+
+from quorisk.analysis.cluster.figures import Cause, Figure, Losses
+from quorisk.analysis.cluster.sizes import at_least, quantiles
+from quorisk.kernels.cluster.setting import OUTAGES
+from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, no_sizes
+
+UNFLUSHED = "unflushed"
+"""What such incidents are put down to."""
+_PARTS = 2000
+"""Of a distribution, each as likely as the others."""
+
+
+class Tails(NamedTuple):
+    """What is not on disk when the power fails."""
+
+    outages: float
+    """Of the whole cluster, a year."""
+    entries: float
+    """On average."""
+    ledgers: float
+
+    @property
+    def p_none(self) -> float:
+        """P(an outage finds nothing of the kind)."""
+        return math.exp(-self.ledgers * math.log1p(self.entries / self.ledgers))
+
+    @property
+    def incidents(self) -> float:
+        """A year."""
+        return self.outages * (1.0 - self.p_none)
+
+    @property
+    def part(self) -> float:
+        """Of the ledgers, that lose something then."""
+        return self.entries / (self.ledgers + self.entries)
+
+    def sizes(self) -> Sizes:
+        """How much one takes, with a weight of 1 in all, in entries and in ledgers."""
+        laws = {IN_ENTRIES: nbinom(self.ledgers, 1.0 - self.part), IN_LEDGERS: binom(round(self.ledgers), self.part)}
+        levels = self.p_none + (1.0 - self.p_none) * (np.arange(_PARTS) + 0.5) / _PARTS
+        found = no_sizes()
+        for what, law in laws.items():
+            _add(found, what, np.maximum(law.ppf(levels), 1.0), np.full(_PARTS, 1.0 / _PARTS))
+        return found
+
+    def on_top(self, others: Sizes) -> Sizes:
+        """How much an outage takes that takes others as well."""
+        found = no_sizes()
+        for what, mean in ((IN_ENTRIES, self.entries), (IN_LEDGERS, self.part * self.ledgers)):
+            _add(found, what, others.largest[what] + mean, others.weight[what])
+        return found
+
+
+def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
+    """Returns a cluster's losses with these: P = 1 - (1 - P of copies) e^(-rate). An outage that takes both copies and
+    what is not on disk is one incident: tails are there in as great a part of those outages as of all."""
+    rate, p = tails.incidents, 1.0 - tails.p_none
+    if not rate:
+        return losses
+    outages, old = losses.by_cause[OUTAGES].incidents, losses.incidents
+    both = Figure(*(p * end for end in outages[:3]), outages.method)
+    total = Figure(
+        old.value + rate - both.value,
+        max(rate, old.low + rate - both.high),
+        old.high + rate - both.low,
+        old.method,
+    )
+    sizes = _sizes(losses, tails, both.value)
+    independent = losses.independent if old.value else math.inf
+    rest = Figure(*(end * (1.0 - p) for end in outages[:3]), outages.method)
+    causes = {name: each.incidents for name, each in losses.by_cause.items()}
+    causes |= {OUTAGES: rest, UNFLUSHED: Figure(rate, rate, rate, old.method)}
+    more = tails.outages * tails.entries
+    return losses._replace(
+        p_any=_joined(losses.p_any, rate, both.high),
+        p_any_in_ten_years=_joined(losses.p_any_in_ten_years, 10.0 * rate, 10.0 * both.high),
+        incidents=total,
+        entries=Figure(*(end + more for end in losses.entries[:3]), losses.entries.method),
+        in_entries=quantiles(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], independent, confidence),
+        in_ledgers=quantiles(sizes.weight[IN_LEDGERS], sizes.largest[IN_LEDGERS], independent, confidence),
+        by_cause={name: Cause(each, each.value / total.value) for name, each in causes.items()},
+        at_least=at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], total.value),
+        sizes=sizes,
+        independent=independent,
+    )
+
+
+def _sizes(losses: Losses, tails: Tails, both: float) -> Sizes:
+    """The sizes of all incidents, weighed by their rates; so many take both, whose sizes add up."""
+    sizes, weight = no_sizes(), float(losses.sizes.weight[IN_ENTRIES].sum())
+    if weight:
+        sizes.add(losses.sizes, (losses.incidents.value - both) / weight)
+        sizes.add(tails.on_top(losses.sizes), both / weight)
+    sizes.add(tails.sizes(), tails.incidents - both)
+    return sizes
+
+
+def _add(found: Sizes, what: int, sizes: np.ndarray, weights: np.ndarray) -> None:
+    for size, weight in zip(sizes[weights > 0.0], weights[weights > 0.0], strict=True):
+        place = bin_of(size)
+        found.weight[what, place] += weight
+        found.largest[what, place] = max(found.largest[what, place], size)
+
+
+def _joined(p_any: Figure, incidents: float, both: float) -> Figure:
+    """P(any) of two kinds of incidents, of which so many at most are of both."""
+    value, low, high = (-math.expm1(math.log1p(-p) - incidents) if p < 1.0 else 1.0 for p in p_any[:3])
+    alone = -math.expm1(-incidents)
+    return Figure(value, max(alone, p_any.low, low - both), high, p_any.method)

@@ -1,0 +1,126 @@
+"""Clusters of Kafka: outages take what brokers have not flushed, incidents of their own; and what is refused."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quorisk.analysis.cluster import allowed
+from quorisk.analysis.cluster.answer import answer, designs, effort_of
+from quorisk.analysis.cluster.unflushed import UNFLUSHED, Tails
+from quorisk.analysis.experiment.config import build
+from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
+from quorisk.kernels.errors import ConfigError
+
+SIZES = {"kraft": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "values": 1}}
+SIZES["kafka"] = {"replicas": 3, "log_size": 1, "max_records": 1, "max_leader_epoch": 1}
+FLUSHES = {"kraft": "broker_flushes", "kafka": "replica_flushes"}
+CLUSTER = {
+    "nodes": 9,
+    "racks": 3,
+    "placement": "distinct_racks",
+    "entries_per_second": 0.01,
+    "retention": "10000000 s",
+    "entries_per_ledger": 1000,
+    "outages": {"value": 0.5, "error_factor": 3},
+    "p_lost_in_outage": 0.25,
+    "repair_bandwidth": "100 MB/s",
+    "node_bytes": "1 GB",
+}
+
+
+def experiment(protocol: str = "kraft", cluster: dict[str, Any] | None = None, **tables: Any) -> Any:
+    document = {
+        "protocol": protocol,
+        "profile": {"kraft": "kafka_kraft", "kafka": "kafka_zookeeper"}[protocol],
+        "model": SIZES[protocol],
+        "variant": {"flush_every_message": False},
+        "rates": {FLUSHES[protocol]: "1 / 30 s"},
+        "cluster": {**CLUSTER, **(cluster or {})},
+    }
+    return build(document | tables, "x.toml")
+
+
+def losses(given: Any) -> Any:
+    return answer(designs(given)[0], effort_of(given, 1)).losses
+
+
+@pytest.mark.parametrize("protocol", ["kraft", "kafka"])
+def test_outages_take_what_is_not_flushed_as_incidents_of_their_own(protocol):
+    """0.01 records a second wait for 30 s: 0.3 of them in 100 partitions."""
+    found = losses(experiment(protocol))
+    disks = losses(experiment(protocol, variant={"flush_every_message": True}))
+    rate = 0.5 * (1 - (1 + 0.3 / 100) ** -100)
+    both = disks.by_cause["outages"].incidents.value * rate / 0.5
+    assert both > 0.01
+    assert found.p_any.value == pytest.approx(1 - (1 - disks.p_any.value) * math.exp(-rate), rel=1e-12)
+    assert disks.p_any.low < found.p_any.low <= found.p_any.value <= found.p_any.high < disks.p_any.high + rate
+    assert found.incidents.value == pytest.approx(disks.incidents.value + rate - both, rel=1e-12)
+    assert found.entries.value == pytest.approx(disks.entries.value + 0.5 * 0.3, rel=1e-12)
+    assert found.by_cause[UNFLUSHED].incidents.value == pytest.approx(rate)
+    assert sum(cause.share for cause in found.by_cause.values()) == pytest.approx(1, rel=1e-9)
+    assert found.at_least[1.0] == pytest.approx(found.incidents.value)
+    assert found.at_least[1e3] >= disks.at_least[1e3] * (1 - 1e-12)
+    assert found.in_entries["p50"].value < 5 < disks.in_entries["p50"].value
+
+
+def test_what_an_outage_finds_is_what_ledgers_flushed_at_random_have():
+    tails, rng = Tails(1.0, 6.0, 8.0), np.random.default_rng(1)
+    waits = rng.exponential(size=(200_000, 8))
+    unflushed = rng.poisson(waits * 6.0 / 8.0)
+    total = unflushed.sum(axis=1)
+    assert tails.p_none == pytest.approx((total == 0).mean(), rel=0.05)
+    sizes = tails.sizes()
+    for what, seen in ((IN_ENTRIES, total), (IN_LEDGERS, (unflushed > 0).sum(axis=1))):
+        some = seen[seen > 0]
+        assert sizes.weight[what].sum() == pytest.approx(1)
+        for size in (1, 3, 5, 7):
+            there = sizes.weight[what][(sizes.largest[what] >= size)].sum()
+            assert there == pytest.approx((some >= size).mean(), abs=0.005)
+
+
+def test_what_is_known_of_outages_reaches_what_they_take_of_it():
+    given = experiment(cluster={"p_lost_in_outage": 0.0})
+    found = allowed.known(given, designs(given), 64)
+    assert found is not None
+    [design] = found.designs
+    assert design is not None
+    assert design.powers["cluster.outages"] == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"variant": {"acks": "1"}}, r'variant\.acks = "1"'),
+        ({"cluster": {"rack_outages": 0.1, "p_lost_in_rack_outage": 0.0, "placement": "random"}}, "two_racks"),
+        ({"rates": {"broker_flushes": "0 / s"}}, "more than is stored"),
+        ({"scenarios": {"power": {"per_year": 1, "max_outages": 1}}, "cluster": {"outages": 0}}, "scenarios.power: "),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_told_is_refused_in_a_line(changes, said):
+    with pytest.raises(ConfigError, match=said) as refused:
+        designs(experiment(**changes))
+    assert "\n" not in str(refused.value)
+
+
+def test_without_a_rate_of_writes_nobody_knows_what_is_not_flushed():
+    cluster = {**CLUSTER, "ledgers": 100}
+    del cluster["entries_per_second"], cluster["retention"]
+    document = {"protocol": "kraft", "profile": "kafka_kraft", "model": SIZES["kraft"], "cluster": cluster}
+    with pytest.raises(ConfigError, match=r"cluster\.entries_per_second and cluster\.retention"):
+        designs(build({**document, "variant": {"flush_every_message": False}}, "x.toml"))
+    assert designs(build(document, "x.toml"))[0].unflushed == 0.0
+    quiet = {**document, "cluster": {**cluster, "outages": 0}, "variant": {"flush_every_message": False}}
+    assert designs(build(quiet, "x.toml"))[0].unflushed == 0.0
+
+
+def test_what_leaders_that_change_lose_are_incidents_beside_the_cluster():
+    scenarios = {
+        "unclean": {"per_year": 10, "unclean_leader_election": True},
+        "power": {"per_year": 1, "max_outages": 1},
+        "both": {"per_year": 1, "max_outages": 2, "incident": True},
+    }
+    found = experiment(scenarios=scenarios).scenarios
+    assert {name: each.incident for name, each in found.items()} == {"unclean": True, "power": False, "both": True}
