@@ -69,7 +69,7 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
     if not rate:
         return losses
     outages, old = losses.by_cause[OUTAGES].incidents, losses.incidents
-    both = Figure(*(p * end for end in outages[:3]), outages.method)
+    both, rest = _times(outages, p), _times(outages, 1.0 - p)
     total = Figure(
         old.value + rate - both.value,
         max(rate, old.low + rate - both.high),
@@ -78,15 +78,14 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
     )
     sizes = _sizes(losses, tails, both.value)
     independent = losses.independent if old.value else math.inf
-    rest = Figure(*(end * (1.0 - p) for end in outages[:3]), outages.method)
     causes = {name: each.incidents for name, each in losses.by_cause.items()}
     causes |= {OUTAGES: rest, UNFLUSHED: Figure(rate, rate, rate, old.method)}
-    more = tails.outages * tails.entries
+    entries, more = losses.entries, tails.outages * tails.entries
     return losses._replace(
         p_any=_joined(losses.p_any, rate, both.high),
         p_any_in_ten_years=_joined(losses.p_any_in_ten_years, 10.0 * rate, 10.0 * both.high),
         incidents=total,
-        entries=Figure(*(end + more for end in losses.entries[:3]), losses.entries.method),
+        entries=Figure(entries.value + more, entries.low + more, entries.high + more, entries.method),
         in_entries=quantiles(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], independent, confidence),
         in_ledgers=quantiles(sizes.weight[IN_LEDGERS], sizes.largest[IN_LEDGERS], independent, confidence),
         by_cause={name: Cause(each, each.value / total.value) for name, each in causes.items()},
@@ -94,6 +93,10 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
         sizes=sizes,
         independent=independent,
     )
+
+
+def _times(figure: Figure, part: float) -> Figure:
+    return Figure(part * figure.value, part * figure.low, part * figure.high, figure.method)
 
 
 def _sizes(losses: Losses, tails: Tails, both: float) -> Sizes:
