@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from quorisk.kernels.cluster.sizes import Sizes
+import numpy as np
 
 COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
 """Of result frames: P(any loss in a year), incidents and entries lost a year, each with the ends of its interval."""
@@ -52,7 +52,7 @@ class Losses(NamedTuple):
     by_cause: Mapping[str, Cause]
     at_least: Mapping[float, float]
     """How often so many entries or more are lost at once, a year, in powers of ten."""
-    sizes: Sizes
-    """Of incidents, by weight."""
+    sizes: tuple[np.ndarray, np.ndarray]
+    """Of incidents: weights by bin, and the largest of each bin, both in entries and in ledgers."""
     independent: float
     """How many independent incidents these sizes are worth."""

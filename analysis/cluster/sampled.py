@@ -8,7 +8,7 @@ from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.sizes import at_least, quantiles
 from quorisk.analysis.statistics.bounded import bernstein
 from quorisk.kernels.cluster.setting import CAUSES, Cluster
-from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes
+from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally
 
 METHOD = "sampled years"
@@ -37,7 +37,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
         in_ledgers,
         {cause: Cause(each, each.value / total) for cause, each in zip(CAUSES, by_cause, strict=True)},
         at_least(tally.weight[IN_ENTRIES] * WEIGHT_UNIT, tally.largest[IN_ENTRIES], incidents.value),
-        Sizes(tally.weight * WEIGHT_UNIT, tally.largest),
+        (tally.weight * WEIGHT_UNIT, tally.largest),
         independent,
     )
 

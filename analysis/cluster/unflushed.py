@@ -101,10 +101,11 @@ def _times(figure: Figure, part: float) -> Figure:
 
 def _sizes(losses: Losses, tails: Tails, both: float) -> Sizes:
     """The sizes of all incidents, weighed by their rates; so many take both, whose sizes add up."""
-    sizes, weight = no_sizes(), float(losses.sizes.weight[IN_ENTRIES].sum())
+    sizes, old = no_sizes(), Sizes(*losses.sizes)
+    weight = float(old.weight[IN_ENTRIES].sum())
     if weight:
-        sizes.add(losses.sizes, (losses.incidents.value - both) / weight)
-        sizes.add(tails.on_top(losses.sizes), both / weight)
+        sizes.add(old, (losses.incidents.value - both) / weight)
+        sizes.add(tails.on_top(old), both / weight)
     sizes.add(tails.sizes(), tails.incidents - both)
     return sizes
 
