@@ -344,28 +344,46 @@ def _comparisons(event: str, result: Result) -> Table:
             baseline = pair.baseline
             table.add_section()
             table.add_row(baseline, _probability(each.p_baseline, baseline, event, result), "baseline")
-        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each))
+        ratio = _ratio(each, *(_never(label, event, result) for label in (pair.variant, pair.baseline)))
+        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each, ratio))
     return table
 
 
+def _never(label: str, event: str, result: Result) -> bool:
+    """Whether it is proved that data are never lost, and so none in this way."""
+    losing = event == DATA_LOSS or event in result.data_loss_invariants
+    return losing and label in result.alone and result.alone[label].risk.high == 0.0
+
+
 def _probability(p: float, label: str, event: str, result: Result) -> str:
+    if _never(label, event, result):
+        return "0"
     if event == DATA_LOSS and label in result.alone:
         return probability(result.alone[label].risk)
     high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 
 
-def _cells(each: Comparison) -> list[str]:
+def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
+    """How many times as often, with its interval; of a 0 that is proved nothing else is left to say."""
+    if baseline_never:
+        return "" if never else "baseline never"
+    if never:
+        return "0"
+    most = math.inf if each.ratio_high is None else each.ratio_high
+    value = f"{numbers.plain(each.ratio)} " if each.ratio else ""
+    return value + numbers.span(each.ratio_low, most)
+
+
+def _cells(each: Comparison, ratio: str) -> list[str]:
     """Difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper bound,
     never a 0. Estimates have no p-value."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
     difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
-    most = math.inf if each.ratio_high is None else each.ratio_high
-    ratio = f"{numbers.plain(each.ratio)} " if each.ratio else ""
     return [
         escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
-        escape(f"{ratio}{numbers.span(each.ratio_low, most)}"),
+        escape(ratio),
         "" if not each.paired else f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]
 

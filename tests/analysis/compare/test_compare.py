@@ -23,6 +23,7 @@ from quorisk.analysis.statistics.paired import Counts, Table
 from quorisk.command import show
 from quorisk.plots import forest
 from quorisk.plots.style import save
+from quorisk.say import numbers
 from tests.support import SMALL_FILE
 
 TOPIC = f"""{SMALL_FILE}[run]
@@ -284,7 +285,14 @@ def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
     seen, least = table_of(0, 0, 0, 100), table_of(0, 0, 40, 100)  # 40 runs of the baseline were cut off
     [found] = paired.compare([Counts(seen, least, seen)], 0.95)
     assert -found.difference_low > 0.4 > found.difference_high
-    assert show._cells(found)[0].startswith("< 0.517 ")
+    assert show._cells(found, "")[0].startswith("< 0.517 ")
+
+
+def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
+    seen = table_of(0, 3, 0, 97)
+    [found] = paired.compare([Counts(seen, seen, seen)], 0.95)
+    said = [show._ratio(found, never, baseline) for never in (False, True) for baseline in (False, True)]
+    assert said == [numbers.span(found.ratio_low, math.inf), "baseline never", "0", ""]
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,9 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     told = io.StringIO()
     show.compare(result, Console(file=told, width=200))
     assert "so each variant was estimated alone" in told.getvalue()
+    losing, *_ = [line for line in told.getvalue().splitlines() if "delete off" in line]
+    assert "baseline never" in losing
+    assert "[0, inf]" not in losing
     assert "exact: persist_cursor_before_delete on, persist_cursor_before_delete off" in told.getvalue()
     assert rare.ASSUMPTION in result.assumptions
     frame = pd.DataFrame(compare.rows(result))
