@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -34,12 +34,17 @@ PLAN_SCHEMA = pa.schema(
 )
 """A row is a range of runs of one point. A task has one or several."""
 _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
+_UNDISTURBED_S = 1.0
+"""Once runs took that long, what else goes on weighs little."""
+_TOGETHER = 1 << 12
+"""Points that are timed together: of many more, all tallies would take gigabytes."""
 
 
-def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
+def pilot(work: Work, num_runs: int, first_run: int, progress: Callable[[int], None] | None = None) -> np.ndarray:
     """Returns the seconds that a run takes on one core, by point, from at most a hundredth of its `num_runs` runs.
 
-    Leaves the engine compiled in the cache on disk, where tasks on this machine find it.
+    Leaves the engine compiled in the cache on disk, where tasks on this machine find it. `progress` is called with the
+    number of points that have been timed.
     """
     model, threads = registry.load(work.protocol), num_cores()
     simulate = choose(work.engine).simulate
@@ -48,11 +53,17 @@ def pilot(work: Work, num_runs: int, first_run: int) -> np.ndarray:
     tried = min(hundredth, _FIRST_PILOT)
     while True:
         jobs = [Job(point, first_run, tried) for point in range(len(work.points.losses))]
-        took_s = math.inf
+        took_s, steps = math.inf, np.zeros(len(jobs), np.int64)
         for _ in range(_REPETITIONS):  # what else goes on, Spark's start say, may hold up one of them
             start = time.perf_counter()
-            steps = simulate(model, work.points, jobs, work.seed, threads)[:, STEPS]
+            for begin in range(0, len(jobs), _TOGETHER):
+                part = slice(begin, begin + _TOGETHER)
+                steps[part] = simulate(model, work.points, jobs[part], work.seed, threads)[:, STEPS]
+                if progress:
+                    progress(min(begin + _TOGETHER, len(jobs)))
             took_s = min(took_s, time.perf_counter() - start)
+            if took_s > _UNDISTURBED_S:
+                break
         if took_s > _PILOT_S or tried == hundredth:
             break
         tried = min(hundredth, 4 * tried)

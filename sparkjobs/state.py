@@ -9,7 +9,7 @@ from typing import Any
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.estimate.method import counts, judged, pilot_runs
-from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import canonical_parameters
 from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.tally import read
@@ -32,15 +32,15 @@ class State:
 
     def __init__(self, experiment: Experiment, out: Path, budget_s: float = math.inf) -> None:
         """Takes up what the folder holds; HEADS_PART of a budget may go to heads. Raises ConfigError and RunError."""
-        self.identities = identities(experiment)
         pilots = [pilot_runs(each.point, experiment.run) for each in experiment.points]
-        core_s = HEADS_PART * budget_s * num_cores() / len(self.identities)
+        num_points = len(experiment.points)
+        core_s = HEADS_PART * budget_s * num_cores() / num_points
         largest = rare.affordable(core_s) if core_s < math.inf else rare.MOST_TRANSITIONS
-        self.ledger = Ledger(experiment.run, len(self.identities), pilots, experiment.protocol, largest)
+        self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest)
         self._experiment, self._out = experiment, out
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()
-        index = {identity.point_id: point for point, identity in enumerate(self.identities)}
+        index = {each.point_id: point for point, each in enumerate(experiment.points)}
         told = folder.tasks(out).select(
             ["point_id", "seed", "first_run", "num_runs", *OUTCOMES, "steps", "invariants", "head"]
         )
@@ -74,7 +74,15 @@ class State:
             if each.head:  # whose runs have numbers of their own
                 first_run = self._experiment.run.first_run
             tally = read(model, each.sums)
-            row = schema.row(self.identities[point], model, first_run, tally, each.engine, each.wall_s, each.head)
+            row = schema.row(
+                identity(self._experiment, self._experiment.points[point]),
+                model,
+                first_run,
+                tally,
+                each.engine,
+                each.wall_s,
+                each.head,
+            )
             row |= {"versions": each.versions, "attempt": each.attempt, "host": each.host}
             self._waiting.append(row)
             self._note(point, row)
@@ -104,20 +112,16 @@ class State:
             (point_id, num_runs, stopped, heads.num_runs(head) if head else 0)
             for point_id, num_runs, stopped, head in zip(*(table[name].to_pylist() for name in names), strict=True)
         ]
-        ends = zip(self.identities, self.ledger.stops(), strict=True)
-        return there == [(identity.point_id, end.num_runs, [end.why], end.tail_runs) for identity, end in ends]
+        ends = zip(self._experiment.points, self.ledger.stops(), strict=True)
+        return there == [(each.point_id, end.num_runs, [end.why], end.tail_runs) for each, end in ends]
 
 
-def identities(experiment: Experiment) -> list[schema.Identity]:
-    """Returns what the rows of each point agree in."""
-    model = experiment.model
-    return [
-        schema.Identity(
-            point_id=each.point_id,
-            protocol=experiment.protocol,
-            model_version=model.version,
-            parameters=canonical_parameters(model, each.point),
-            seed=experiment.run.seed,
-        )
-        for each in experiment.points
-    ]
+def identity(experiment: Experiment, here: GridPoint) -> schema.Identity:
+    """Returns what the rows of a point agree in."""
+    return schema.Identity(
+        point_id=here.point_id,
+        protocol=experiment.protocol,
+        model_version=experiment.model.version,
+        parameters=canonical_parameters(experiment.model, here.point),
+        seed=experiment.run.seed,
+    )

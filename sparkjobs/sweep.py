@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -118,8 +118,9 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
     folder.check(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)
-        with console.status("compiling the model, if need be, and timing a few runs"):
-            run_s = _pilot(experiment, work_of(experiment))
+        with console.status("compiling the model, if need be, and timing a few runs") as line:
+            timed, all_points = "timed a few runs of", counted(len(experiment.points), "point")
+            run_s = _pilot(experiment, work_of(experiment), lambda num: line.update(f"{timed} {num:,} of {all_points}"))
         jobs = share(state.ledger.wanted(), run_s, ROUND_S * num_cores())
         table = plan(jobs, run_s, num_cores())
         folder.write_table(out / folder.PLAN, table)
@@ -140,8 +141,8 @@ def work_of(experiment: Experiment) -> Work:
     return Work(experiment.protocol, run.engine, run.seed, points, run, tuple(experiment.points))
 
 
-def _pilot(experiment: Experiment, work: Work) -> np.ndarray:
-    return pilot(work, experiment.run.runs, experiment.run.first_run)
+def _pilot(experiment: Experiment, work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:
+    return pilot(work, experiment.run.runs, experiment.run.first_run, progress)
 
 
 def _compute(

@@ -5,7 +5,9 @@ import math
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
@@ -142,11 +144,11 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:  # such as /dev/zero, which never ends
-            raise ConfigError(f"{path}: an experiment file has at most {MOST_BYTES:,} bytes")
+            raise ConfigError(f"an experiment file has at most {MOST_BYTES:,} bytes")
         source = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         document = tomllib.loads(source, parse_float=as_float)
-    except ConfigError:
-        raise
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -192,12 +194,11 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     values = {key.name: key.default for key in keys.values()} | read.values
     if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
         values["run.runs"] = UNTIL_PRECISE
-    combinations = list(_combinations(values, read, found, keys))
-    placed = tuple(_placed(model.name, combinations, time_unit == "s")) if has_cluster else ()
-    combinations = list(_without_clusters(combinations))
+    combinations = partial(_combinations, values, read, found, keys)
+    placed = tuple(_placed(model.name, combinations(), time_unit == "s")) if has_cluster else ()
     if one:
-        _check_one_design([varied for varied, _ in combinations])
-    points = tuple(_points(model, combinations, time_unit))
+        _check_one_design([varied for varied, _ in _without_clusters(combinations())])
+    points = tuple(_points(model, _without_clusters(combinations()), time_unit))
     scenarios.check_whole(point.varied for point in points)
     experiment = Experiment(
         path=path,
@@ -311,13 +312,13 @@ def _without_clusters(combinations: Iterable[Combination]) -> Iterable[Combinati
 def _points(model: Model, combinations: Iterable[Combination], time_unit: str | None) -> Iterable[GridPoint]:
     """The grid's points. Raises ConfigError if one is not possible, or if there are none."""
     seen: dict[str, dict[str, Any]] = {}
-    weighed: set[tuple[float, ...]] = set()  # exact fractions take a while, and most axes leave the rates alone
+    shared: dict[Any, Mapping[str, Any]] = {}
+    weighed: set[tuple[int, int, float]] = set()  # exact fractions take a while, and most axes leave the rates alone
     for varied, here in combinations:
-        point = _point(model, here, varied)._replace(time_unit=time_unit)
-        rates = rates_in_force(model, point)
-        weighing = (*rates.values(), point.lifetime)
+        point = _shared(_point(model, here, varied)._replace(time_unit=time_unit), shared)
+        weighing = id(point.values), id(point.rates), point.lifetime
         if weighing not in weighed:
-            _check_rates(model, rates, point.lifetime)
+            _check_rates(model, rates_in_force(model, point), point.lifetime)
             weighed.add(weighing)
         identity = point_id(model, point)
         if identity in seen:
@@ -326,6 +327,13 @@ def _points(model: Model, combinations: Iterable[Combination], time_unit: str | 
         yield GridPoint(point, identity, varied)
     if not seen:
         raise ConfigError("grid.where: no point of the grid meets all the conditions")
+
+
+def _shared(point: Point, known: dict[Any, Mapping[str, Any]]) -> Point:
+    """The point, with those of the `known` mappings that are equal to its own: a large grid keeps each only once."""
+    own = point.values, point.rates, point.other_losses
+    values, rates, others = (known.setdefault(tuple(each.items()), each) for each in own)
+    return point._replace(values=values, rates=rates, other_losses=others)
 
 
 def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
@@ -375,11 +383,15 @@ def _check_rates(model: Model, rates: Mapping[str, float], lifetime: float) -> N
     try:
         scale_rates(model, rates, lifetime)
     except RateError as error:
-        raise ConfigError(f"{_slowest(rates, lifetime)}: {error}") from None
+        raise ConfigError(f"{_apart(rates, lifetime)} {error}") from None
 
 
-def _slowest(rates: Mapping[str, float], lifetime: float) -> str:
-    """The key of the smallest rate, and its value."""
-    by_key = {f"rates.{name} = {show(rate)}": rate for name, rate in rates.items() if rate > 0}
-    by_key |= {f"run.lifetime = {show(lifetime)}": 1 / lifetime} if lifetime < math.inf else {}
-    return min(by_key, key=lambda key: by_key[key])
+def _apart(rates: Mapping[str, float], lifetime: float) -> str:
+    """The key whose rate lies farthest from the others'; if it is the fastest, also which one is too slow beside it."""
+    by_key = {f"rates.{name} = {show(rate)}": math.log(rate) for name, rate in rates.items() if rate > 0}
+    by_key |= {f"run.lifetime = {show(lifetime)}": -math.log(lifetime)} if lifetime < math.inf else {}
+    slowest, *_, fastest = sorted(by_key, key=by_key.__getitem__)
+    middle = median(by_key.values())
+    if by_key[fastest] - middle <= middle - by_key[slowest]:
+        return f"{slowest}:"
+    return f"{fastest}: beside it, {slowest} is"

@@ -74,8 +74,8 @@ def find(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
         raise ConfigError(f"profile = {show(name)}: one of {', '.join(known)}")
     path = next(path for place in places if (path := place / f"{name}.toml").is_file())
     try:
-        document = tomllib.loads(path.read_text("utf-8"), parse_float=as_float)
-    except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
+        document = tomllib.loads(path.read_text("utf-8-sig"), parse_float=as_float)
+    except (OSError, ValueError, ConfigError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
         raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
     try:
         return _read(path, document, folder, within)

@@ -1,8 +1,10 @@
 """Grid points as arrays: what an engine reads at run time, so that one compiled kernel serves every point."""
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,17 +125,25 @@ def scale_rates(model: Model, rates: Mapping[str, float], lifetime: float = math
     lie: a weight of few units is rounded up, and accepted in proportion. Raises RateError if one is below 1 / 2e21 of
     all together, each taken as often as a model has room for its groups.
     """
-    exact = [Fraction(repr(float(rates.get(action.name, 1.0)))) for action in model.actions]
-    exact.append(1 / Fraction(repr(float(lifetime))) if lifetime < math.inf else Fraction(0))
+    exact = [_decimal(float(rates.get(action.name, 1.0))) for action in model.actions]
+    exact.append(1 / _decimal(float(lifetime)) if lifetime < math.inf else Fraction(0))
     groups = [63 * words for words in _num_group_words(model)] + [1]
-    largest_total = sum((rate * most for rate, most in zip(exact, groups, strict=True)), Fraction(0))
-    unit = Fraction(math.lcm(*(rate.denominator for rate in exact)))
-    unit /= math.gcd(*(int(rate * unit) for rate in exact)) or 1
-    if unit * largest_total < MAX_TOTAL_WEIGHT:
-        return Weights([int(rate * unit) for rate in exact], [ALWAYS] * len(exact), unit)
-    unit = Fraction(2) ** (math.floor(math.log2(MAX_TOTAL_WEIGHT // 2)) - math.ceil(_log2(largest_total)))
-    weights, accepts = zip(*(_rounded(rate * unit) for rate in exact), strict=True)
-    return Weights(list(weights), list(accepts), unit)
+    common = math.lcm(*(rate.denominator for rate in exact))
+    in_common = [rate.numerator * (common // rate.denominator) for rate in exact]
+    divisor = math.gcd(*in_common) or 1
+    weights = [each // divisor for each in in_common]
+    unit, total = Fraction(common, divisor), sum(map(operator.mul, weights, groups))
+    if total < MAX_TOTAL_WEIGHT:
+        return Weights(weights, [ALWAYS] * len(exact), unit)
+    unit = Fraction(2) ** (math.floor(math.log2(MAX_TOTAL_WEIGHT // 2)) - math.ceil(_log2(total / unit)))
+    rounded, accepts = zip(*(_rounded(rate * unit) for rate in exact), strict=True)
+    return Weights(list(rounded), list(accepts), unit)
+
+
+@lru_cache(1 << 12)
+def _decimal(number: float) -> Fraction:
+    """The decimal number that was written."""
+    return Fraction(repr(number))
 
 
 def _rounded(weight: Fraction) -> tuple[int, int]:
@@ -173,12 +183,19 @@ def _num_group_words(model: Model) -> list[int]:
 def pack(model: Model, points: Sequence[Point]) -> Points:
     """The arrays of these points. Raises RateError."""
     words, names = (*_num_group_words(model), 1), loss_names(model)
-    scaled = [scale_rates(model, rates_in_force(model, point), point.lifetime) for point in points]
-    time_units = np.array([LOG2_UNIT * math.log(2.0) * float(each.unit) for each in scaled])
+    places: dict[tuple[int, int, float], int] = {}  # points that share their mappings share what comes of these
+    first: list[Point] = []
+    place = np.empty(len(points), np.int64)
+    for i, point in enumerate(points):
+        place[i] = places.setdefault((id(point.values), id(point.rates), point.lifetime), len(first))
+        if place[i] == len(first):
+            first.append(point)
+    scaled = [scale_rates(model, rates_in_force(model, point), point.lifetime) for point in first]
+    time_units = np.array([LOG2_UNIT * math.log(2.0) * float(each.unit) for each in scaled])[place]
     return Points(
-        params=np.array([leaves(model.make_params(point.values)) for point in points], np.int64),
-        weights=np.array([np.repeat(np.array(each.weights, np.int64), words) for each in scaled], np.int64),
-        accepts=np.array([np.repeat(np.array(each.accepts, np.uint64), words) for each in scaled], np.uint64),
+        params=np.array([leaves(model.make_params(point.values)) for point in first], np.int64)[place],
+        weights=np.repeat(np.array([each.weights for each in scaled], np.int64), words, axis=1)[place],
+        accepts=np.repeat(np.array([each.accepts for each in scaled], np.uint64), words, axis=1)[place],
         losses=np.array(
             [[round(Fraction(point.p_lost(name)) * 2**63) for name in names] for point in points], np.uint64
         ),

@@ -42,8 +42,12 @@ def run_verb(
 
     Example: quorisk run configs/demo.toml --out results/demo
     """
-    experiment = load(file, overrides, strict)
     from quorisk.command import show
+
+    with show.status() as tell:
+        if tell:
+            tell(f"reading {file}")
+        experiment = load(file, overrides, strict)
     from quorisk.sparkjobs import sweep
 
     start = time.perf_counter()

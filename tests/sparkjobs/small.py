@@ -7,7 +7,7 @@ from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
-from quorisk.sparkjobs.state import identities
+from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
 from tests.support import SMALL_FILE
 
@@ -28,7 +28,14 @@ def directly(experiment, threads=1):
     jobs = [Job(point, experiment.run.first_run, num_runs) for point in range(len(experiment.points))]
     tallies = simulate(experiment.model, work.points, jobs, work.seed, threads)
     rows = [
-        schema.row(identity, experiment.model, experiment.run.first_run, read(experiment.model, sums), AUTO, 0.0)
-        for identity, sums in zip(identities(experiment), tallies.tolist(), strict=True)
+        schema.row(
+            identity(experiment, each),
+            experiment.model,
+            experiment.run.first_run,
+            read(experiment.model, sums),
+            AUTO,
+            0.0,
+        )
+        for each, sums in zip(experiment.points, tallies.tolist(), strict=True)
     ]
     return pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)

@@ -18,7 +18,7 @@ from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
 from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.draw import draw
-from quorisk.sparkjobs.state import identities
+from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
 from tests.support import FLIPPING_FILE
 
@@ -34,8 +34,8 @@ def first_page(tmp_path):
         jobs = [Job(point, 0, experiment.run.runs) for point in range(len(experiment.points))]
         found = simulate(experiment.model, work_of(experiment).points, jobs, 1).tolist()
         rows = [
-            schema.row(each, experiment.model, 0, read(experiment.model, sums), "numba", 1.0)
-            for each, sums in zip(identities(experiment), found, strict=True)
+            schema.row(identity(experiment, each), experiment.model, 0, read(experiment.model, sums), "numba", 1.0)
+            for each, sums in zip(experiment.points, found, strict=True)
         ]
         table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)
         draw(table, [experiment], "", tmp_path, None, within_s)

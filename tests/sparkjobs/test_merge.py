@@ -13,7 +13,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import read
 from quorisk.sparkjobs import files, folder
-from quorisk.sparkjobs.state import identities
+from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
 from tests.plots.tables import write
 from tests.support import SMALL_FILE
@@ -58,9 +58,16 @@ def leave(tmp_path, monkeypatch):
         experiment = config.load(Path("small.toml"), [setting.removeprefix("--set=") for setting in settings])
         out, work, seed = tmp_path / name, work_of(experiment), experiment.run.seed
         jobs = [Job(point, experiment.run.first_run, experiment.run.runs) for point in range(len(experiment.points))]
-        found = zip(identities(experiment), simulate(experiment.model, work.points, jobs, seed).tolist(), strict=True)
+        found = zip(experiment.points, simulate(experiment.model, work.points, jobs, seed).tolist(), strict=True)
         rows = [
-            schema.row(each, experiment.model, experiment.run.first_run, read(experiment.model, sums), "numba", 1.0)
+            schema.row(
+                identity(experiment, each),
+                experiment.model,
+                experiment.run.first_run,
+                read(experiment.model, sums),
+                "numba",
+                1.0,
+            )
             for each, sums in found
         ]
         rows = [row | {"stopped": ["runs"], "attempt": 0, "host": ""} for row in rows]

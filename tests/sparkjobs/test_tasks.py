@@ -15,7 +15,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.model import OUTCOMES
-from quorisk.sparkjobs.plan import PLAN_SCHEMA, plan
+from quorisk.sparkjobs.plan import PLAN_SCHEMA, pilot, plan
 from quorisk.sparkjobs.run import Piece, compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.sweep import work_of
 from tests.sparkjobs.small import RUNS, directly
@@ -32,6 +32,16 @@ def test_a_plan_covers_every_run_once(ranges, cores):
     assert {row["task"] for row in rows} == set(range(rows[-1]["task"] + 1))
     covered = [(row["point"], row["first_run"] + i) for row in rows for i in range(row["num_runs"])]
     assert sorted(covered) == [(point, run) for point, runs in enumerate(ranges) for run in runs]
+
+
+def test_points_are_timed_part_by_part_and_told_of(load, monkeypatch):
+    """There are four; the second part is what the first one leaves."""
+    monkeypatch.setattr("quorisk.sparkjobs.plan._TOGETHER", 3)
+    told: list[int] = []
+    run_s = pilot(work_of(load()), RUNS, 0, told.append)
+    assert run_s.shape == (4,)
+    assert (run_s > 0).all()
+    assert told == [3, 4] * (len(told) // 2) != []
 
 
 def test_tasks_cost_about_the_same():

@@ -1,5 +1,7 @@
 """Experiment files that are refused: one clear line for each, whatever a file holds."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -165,6 +167,11 @@ def test_rates_that_lie_too_far_apart_are_refused(read, key):
     with pytest.raises(ConfigError) as error:
         read(BOOKKEEPER, key)
     assert str(error.value) == f"x.toml: {key}: less than one part in 2e+21 of all rates together"
+    for other in ("rates.client_creates_ledger = 1e+25", "run.lifetime = 1e-90"):
+        with pytest.raises(
+            ConfigError, match=rf"^x.toml: {re.escape(other)}: beside it, rates\.\w+ = 1.0 is less than"
+        ):
+            read(BOOKKEEPER, other)
     assert read(BOOKKEEPER, "client_creates_ledger=1e-18", "run.lifetime=1e17").points[0].point.lifetime == 1e17
 
 

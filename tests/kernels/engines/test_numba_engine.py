@@ -100,6 +100,15 @@ def test_rates_with_a_common_unit_are_in_exact_proportion():
     assert set(accepts) == {points.ALWAYS}
 
 
+def test_points_that_share_their_mappings_are_packed_as_those_that_do_not():
+    one, other = point_of(MODEL, 0.1, {"client_creates_ledger": 0.3}), point_of(MODEL, 0.2, clients=1)
+    all_of_them = [one, other, one._replace(lifetime=5.0), one._replace(rates=other.rates), one._replace(max_steps=3)]
+    alone = [points.pack(MODEL, [each]) for each in all_of_them]
+    packed = points.pack(MODEL, all_of_them)
+    for name in points.Points._fields[:-1]:
+        assert np.array_equal(getattr(packed, name), np.concatenate([getattr(each, name) for each in alone])), name
+
+
 def test_a_probability_of_1e_12_is_kept():
     packed = points.pack(MODEL, [point_of(MODEL, loss) for loss in (0.0, 1e-12, 1.0)])
     assert packed.losses[::2, 0].tolist() == [0, 2**63]
