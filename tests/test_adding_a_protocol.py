@@ -54,7 +54,8 @@ def test_every_command_of_the_page_works(installed):
         few = ("--set", "run.runs=5000") if arguments[0] in ("estimate", "compare", "run") else ()
         assert quorisk(installed, *arguments, *few)
     assert (installed / "results" / "primary_backup" / "report.html").is_file()
-    verbs = {"check-protocol", "estimate", "exact", "compare", "trace", "run"}
+    assert quorisk(installed, "estimate", "every_key.toml", "--set", "run.runs=5000")
+    verbs = {"check-protocol", "init", "estimate", "exact", "compare", "trace", "run"}
     assert {command.split()[0] for command in COMMANDS} == verbs
 
 

@@ -18,7 +18,7 @@ _TOLD = (
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
-    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_zones", "wants_losses_per_year",
+    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_losses_per_year",
     "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "cause",
     "allowed_low", "allowed_high",
@@ -102,10 +102,11 @@ class Design(NamedTuple):
                 said.append(f"at most {numbers.short(most)} entries lost a year")
             if (most := at.get("wants_incident_entries_p99", math.inf)) < math.inf:
                 said.append(f"at most {numbers.short(most)} entries lost at once in 99 of 100 incidents")
-        for promised, (one, more) in _PROMISED.items():
+        for promised in _PROMISED:
             if least := at.get(f"wants_{promised}", 0):
-                count = numbers.counted(least, one, more)
-                said.append(f"survives the loss of {count}" if promised in _LOST else f"at least {count}")
+                said.append(
+                    self._said(promised, least) if promised in _LOST else f"at least {self._said(promised, least)}"
+                )
         return said
 
     def shortfalls(self) -> list[str]:
@@ -125,11 +126,18 @@ class Design(NamedTuple):
                 yield "entries", f"{numbers.plain(at['entries'])} entries lost a year"
             if at["incident_p99_high"] > at.get("wants_incident_entries_p99", math.inf):
                 yield "entries", f"{numbers.plain(at['incident_p99'])} entries lost at once in one of 100 incidents"
-        for promised, (one, more) in _PROMISED.items():
-            if at.get(promised, 0) < at.get(f"wants_{promised}", 0):
-                has = at.get(promised, 0)
-                count = numbers.counted(has, one, more) if has else f"no {one}"
-                yield promised, f"survives the loss of {count}" if promised in _LOST else count
+        for promised in _PROMISED:
+            if (has := at.get(promised, 0)) < at.get(f"wants_{promised}", 0):
+                yield promised, self._said(promised, has)
+
+    def _said(self, promised: str, number: int) -> str:
+        """So many of what designs promise, nodes by the word that the file has for them."""
+        one, more = _PROMISED[promised]
+        if promised == "nodes":
+            one = self.worst.get("wants_node", one)
+            more = f"{one}s"
+        count = numbers.counted(number, one, more) if number else f"no {one}"
+        return f"survives the loss of {count}" if promised in _LOST else count
 
     def verdict(self, target: float) -> str:
         """Whether all that is wanted of it is met, losses under all faults; not, if it surely is not under any."""

@@ -6,7 +6,7 @@ p_any_loss_per_year = 1e-4 # that anything acknowledged is lost; takes [cluster]
 incident_entries_p99 = 1e6 # of a hundred incidents, 99 lose no more entries
 write_p99 = "20 ms"        # the latency that 99 % of writes do not exceed; takes [latency]
 copies = 2                 # of an entry, as it is acknowledged
-survives = "1 zone"        # what may be lost at once: nodes (bookies, brokers), or zones
+survives = "1 zone"        # what may be lost at once: nodes, by the protocol's own word or not, or zones
 """
 
 import math
@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.experiment import units
+from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import show, show_key
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.promises import several
 
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
 _MOST = 1e15
 _KEYS = ("losses_per_year", "p_any_loss_per_year", "incident_entries_p99", "write_p99", "copies", "survives")
-_NODES, _ZONES = ("bookie", "bookies", "broker", "brokers", "node", "nodes"), ("zone", "zones", "rack", "racks")
+_ZONES = ("zone", "rack")
 
 
 class Targets(NamedTuple):
@@ -35,6 +38,8 @@ class Targets(NamedTuple):
     copies: int = 0
     nodes: int = 0
     """That may be lost at once."""
+    node: str = "node"
+    """What the file calls one of them."""
     zones: int = 0
     p_any_loss_per_year: float = math.inf
     incident_entries_p99: float = math.inf
@@ -50,8 +55,15 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
     copies = table.get("copies", 0)
     if isinstance(copies, bool) or not isinstance(copies, int) or not 0 <= copies <= 99:
         raise ConfigError(f"targets.copies = {show(copies)}: an integer from 0 to 99")
-    nodes, zones = _survives(table["survives"]) if "survives" in table else (0, 0)
-    return Targets(losses_per_year, _milliseconds(table.get("write_p99")), copies, nodes, zones, p_any, p99)
+    survives = _survives(table["survives"]) if "survives" in table else {}
+    return Targets(
+        losses_per_year,
+        _milliseconds(table.get("write_p99")),
+        copies,
+        p_any_loss_per_year=p_any,
+        incident_entries_p99=p99,
+        **survives,
+    )
 
 
 def _at_most(table: Mapping[str, Any], key: str, most: float) -> float:
@@ -73,6 +85,10 @@ def check(experiment: "Experiment") -> None:
     for key in ("p_any_loss_per_year", "incident_entries_p99"):
         if math.isfinite(getattr(targets, key)) and not experiment.clusters:
             raise ConfigError(f"targets.{key}: needs [cluster], as only a cluster has incidents")
+    promise, first = registry.promises(experiment.protocol), experiment.points[0].point
+    own = promise(dotted_values(experiment.model, first)).node if promise else Targets().node
+    if targets.node not in (own, Targets().node):
+        raise _not_survived(several(targets.nodes, targets.node), own)
     if math.isfinite(targets.write_p99_ms) and "latency" not in experiment.tables:
         raise ConfigError("targets.write_p99: needs [latency]")
 
@@ -88,8 +104,14 @@ def _milliseconds(given: object) -> float:
         raise ConfigError(f"targets.write_p99 = {show(given)}: {error}") from None
 
 
-def _survives(given: object) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d{1,2}) (\w+)", given) if isinstance(given, str) else None
-    if not found or found[2] not in _NODES + _ZONES:
-        raise ConfigError(f'targets.survives = {show(given)}: such as "1 bookie", "2 brokers", "1 zone"')
-    return (int(found[1]), 0) if found[2] in _NODES else (0, int(found[1]))
+def _survives(given: object) -> dict[str, Any]:
+    """Fields of `Targets`; whether the protocol has such nodes is seen in `check`."""
+    found = re.fullmatch(r"(\d{1,2}) ([^\W\d]{1,30})", given) if isinstance(given, str) else None
+    if not found:
+        raise _not_survived(given, Targets().node)
+    number, word = int(found[1]), found[2].removesuffix("s")
+    return {"zones": number} if word in _ZONES else {"nodes": number, "node": word}
+
+
+def _not_survived(given: object, node: str) -> ConfigError:
+    return ConfigError(f'targets.survives = {show(given)}: such as "1 {node}", "2 nodes", "1 zone"')

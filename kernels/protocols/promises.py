@@ -24,6 +24,8 @@ class Promise(NamedTuple):
     """The copies whose answers a write may wait for: all of them, or its leader's alone."""
     waits_for: int
     """How many of these answers a write waits for."""
+    node: str = "node"
+    """What the protocol calls a node: "bookie", "broker". Targets may be written with that word, too."""
 
 
 class FewCopies(NamedTuple):

@@ -37,9 +37,19 @@ def init_verb(
 
     Example: quorisk init bookkeeper --out mine.toml
     """
-    if protocol not in _PROTOCOLS:
-        raise ConfigError(f"init {protocol}: {_PULSAR if protocol.lower() == 'pulsar' else f'one of {_CHOICES}'}")
-    path, starter = out or Path(f"{protocol}.toml"), (STARTERS / f"{protocol}.toml").read_text("utf-8")
+    from quorisk.kernels.protocols import registry
+
+    outside = protocol in registry.foreign()
+    if protocol not in _PROTOCOLS and not outside:
+        choices = ", ".join([_CHOICES, *registry.foreign()])
+        raise ConfigError(f"init {protocol}: {_PULSAR if protocol.lower() == 'pulsar' else f'one of {choices}'}")
+    if outside:
+        from quorisk.analysis.experiment.starter import starter as written
+
+        starter = written(protocol)
+    else:
+        starter = (STARTERS / f"{protocol}.toml").read_text("utf-8")
+    path = out or Path(f"{protocol}.toml")
     if not (out or as_json or sys.stdout.isatty()):
         typer.echo(starter, nl=False)
         return
@@ -51,7 +61,7 @@ def init_verb(
     if as_json:
         print_json({"file": str(path)})
     else:
-        typer.echo(f"{path}: change it as you like, then run `quorisk recommend {path}`")
+        typer.echo(f"{path}: change it as you like, then run `quorisk {'estimate' if outside else 'recommend'} {path}`")
 
 
 @app.command("recommend")

@@ -31,4 +31,5 @@ def promise(values: Mapping[str, Any]) -> Promise:
         zones=zones,
         asked=write_quorum,
         waits_for=ack_quorum,
+        node="bookie",
     )

@@ -19,4 +19,5 @@ def promise(values: Mapping[str, Any]) -> Promise:
         zones=0,
         asked=replicas,
         waits_for=replicas,
+        node="broker",
     )

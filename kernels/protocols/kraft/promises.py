@@ -23,6 +23,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
         zones=0,
         asked=asked,
         waits_for=asked,
+        node="broker",
     )
 
 

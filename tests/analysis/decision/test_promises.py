@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.promises import changed, with_promises
 from quorisk.analysis.estimate.estimate import estimate
@@ -78,14 +79,14 @@ def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
     assert KAFKA
     assert KRAFT
     not_flushed = {"variant.flush_every_message": False}
-    assert KAFKA({"model.replicas": 3}) == (1, 3, True, "no broker", 0, 0, 3, 3)
+    assert KAFKA({"model.replicas": 3}) == (1, 3, True, "no broker", 0, 0, 3, 3, "broker")
     assert KAFKA({"model.replicas": 3} | not_flushed).on_disk is False
     values = {"model.min_isr": 2, "model.replication_factor": 3, "variant.acks": "all"}
-    assert KRAFT(values) == (2, 3, True, "1 broker, unless another crashed just before", 1, 0, 3, 3)
+    assert KRAFT(values) == (2, 3, True, "1 broker, unless another crashed just before", 1, 0, 3, 3, "broker")
     values |= not_flushed
-    assert KRAFT(values) == (2, 3, False, "1 broker, unless another crashed just before", 1, 0, 3, 3)
+    assert KRAFT(values) == (2, 3, False, "1 broker, unless another crashed just before", 1, 0, 3, 3, "broker")
     for other in ({"variant.version": "v3_5"}, {"variant.unclean_leader_election": True}):
-        assert KRAFT(values | other) == (2, 3, False, "1 broker, while the others are in sync", 1, 0, 3, 3)
+        assert KRAFT(values | other) == (2, 3, False, "1 broker, while the others are in sync", 1, 0, 3, 3, "broker")
     assert registry.promises("compaction") is None
 
 
@@ -172,6 +173,7 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
     wanted = {name: set(found[name]) for name in found if name.startswith("wants_")}
     limits = {"wants_losses_per_year", "wants_p_any_loss_per_year", "wants_incident_entries_p99"}
     least = {"wants_write_p99_ms": {1.0}, "wants_copies": {2}, "wants_nodes": {1}, "wants_zones": {0}}
+    least["wants_node"] = {"bookie"}
     assert wanted == least | {name: set(found[name]) for name in limits}
 
 
@@ -180,6 +182,8 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
     [
         ("copies = 2.5", "targets.copies = 2.5: an integer from 0"),
         ('survives = "2 datacentres"', 'targets.survives = "2 datacentres": such as "1 bookie"'),
+        ('survives = "1 broker"', 'targets.survives = "1 broker": such as "1 bookie", "2 nodes", "1 zone"$'),
+        ('survives = "bookie"', 'targets.survives = "bookie": such as "1 node", "2 nodes", "1 zone"$'),
         ("write_p99 = 20", "targets.write_p99 = 20: a time such as"),
         ('write_p99 = "20 parsecs"', 'targets.write_p99 = "20 parsecs": parsecs is not a unit of time'),
         ("copies = 100", "targets.copies = 100: an integer from 0 to 99"),
@@ -195,6 +199,26 @@ def test_mistaken_targets_are_told(tmp_path, targets, said):
     path.write_text(FILE.replace('write_p99 = "1 ms"\ncopies = 2\nsurvives = "1 bookie"', targets), "utf-8")
     with pytest.raises(ConfigError, match=said):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("2 acceptors", "2 acceptors"), ("1 node", "1 node"), ("2 racks", "2 zones")]
+)
+def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(tmp_path, monkeypatch, given, said):
+    path = tmp_path / "x.toml"
+    path.write_text(FILE.replace("1 bookie", given), "utf-8")
+    own = registry.promises("bookkeeper")
+    assert own
+    monkeypatch.setattr(registry, "promises", lambda _: lambda values, own=own: own(values)._replace(node="acceptor"))
+    experiment = load(path)
+    points = [
+        {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
+        for point in experiment.points
+    ]
+    row = with_promises(pd.DataFrame(points), experiment).iloc[0].to_dict()
+    design = Design("", [row], row | {"nodes": 0})
+    assert f"survives the loss of {said}" in design.wanted()
+    assert f"survives the loss of no {said[2:].removesuffix('s')}" in design.shortfalls()
 
 
 def test_a_target_for_latency_takes_a_latency(tmp_path):

@@ -1,0 +1,25 @@
+"""Files for protocols that come with none: everything that their models take, explained, and fit to be run."""
+
+import math
+
+import pytest
+
+from quorisk.analysis.experiment.keys import keys_of
+from quorisk.analysis.experiment.starter import starter
+from quorisk.kernels.protocols import registry
+
+
+@pytest.mark.parametrize("protocol", registry.own())
+def test_a_starter_is_the_smallest_case_with_the_defaults_of_all_else(protocol, read):
+    text = starter(protocol)
+    experiment = read(text)
+    model, small = registry.load(protocol), registry.cases(protocol).small
+    [point] = experiment.points
+    keys = {name for name in keys_of(model) if not name.startswith("run.")}
+    assert keys - experiment.given <= {"faults.message_loss"}  # where nothing is sent
+    assert {name: point.point.values[name] for name in small} == dict(small)
+    assert set(point.point.rates.values()) == {1.0}
+    assert (point.point.message_loss, point.point.lifetime) == (0.0, math.inf)
+    assert all(len(line) < 120 for line in text.splitlines())
+    for parameter in model.parameters:
+        assert " ".join(parameter.doc.split()[:5]) in text
