@@ -305,8 +305,6 @@ def _expand(odds, steps, level, kept, arrays, place, stop, count, end):
             arrays.ends[place] = UNFINISHED if total > 0.0 else outcome(before, odds.params)
             if arrays.broken[place] & data_loss:
                 arrays.ends[place] = LOST
-            if arrays.ends[place] == UNFINISHED:
-                arrays.expires[place] = odds.rates[-1] / total
         row, out, due, num = end, 0.0, NEVER, 0
         if arrays.ends[place] == UNFINISHED:
             num = listed(kept.here, odds.params, masks, steps)
@@ -336,6 +334,8 @@ def _expand(odds, steps, level, kept, arrays, place, stop, count, end):
                     end += 1
                     arrays.latest[found] = end
                 arrays.p[arrays.latest[found] - 1] += p
+        if arrays.ends[place] == UNFINISHED:  # with what leaves it, so that both are of the same level
+            arrays.expires[place] = odds.rates[-1] / total
         arrays.leaves[place] = out
         arrays.due[place] = due
         place += 1

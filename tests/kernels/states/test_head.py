@@ -11,7 +11,7 @@ from scipy.sparse.linalg import spsolve
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import LOST, leaves
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
-from quorisk.kernels.states import absorption, chain, head, paths
+from quorisk.kernels.states import absorption, chain, head, paths, store
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.paths import Step
 from tests.external import retransmission, tandem
@@ -149,3 +149,23 @@ def test_heads_nest():
     assert [each.lost for each in solved] == sorted(each.lost for each in solved)
     assert [each.leaves for each in solved] == sorted((each.leaves for each in solved), reverse=True)
     assert solved[0].leaves > solved[5].leaves
+
+
+@pytest.mark.parametrize("times", [0, 1, 2, 4])
+def test_a_state_that_was_begun_as_room_ran_out_was_not_begun(times, monkeypatch):
+    """With a lifetime: all that leaves such a state is outside, and runs end for certain, as `solve` checks."""
+    make_room, wider = store.Store.make_room, []
+
+    def no_room(self, status, count):
+        wider.extend([status] * (status == store.WIDER))
+        return store.FULL if status == store.WIDER and len(wider) > times else make_room(self, status, count)
+
+    monkeypatch.setattr(store.Store, "make_room", no_room)
+    model, point = PROBLEMS["compaction"]
+    found = head.Head(model, point._replace(lifetime=10.0), MEMORY)
+    while found.grow(UNBOUNDED):
+        pass
+    assert len(wider) == times + 1
+    solved = found.solve()
+    assert solved
+    assert 0.0 < solved.leaves <= 1.0
