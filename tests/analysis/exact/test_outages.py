@@ -50,11 +50,11 @@ def test_an_outage_without_a_synced_journal_takes_the_last_moment_and_no_more(co
     """At 1,600 entries a second, each bookie flushing each second on average, an entry is nowhere on disk for a second
     by its copies. All bookies come back: 800 or 533 entries an outage, and none that was flushed."""
     per_s = 1600
+    model = {"write_quorum": copies, "ack_quorum": copies, "bookies": copies, "clients": 1, "entries": 1, "inflight": 1}
     unsynced = {
         "protocol": "bookkeeper",
         "profile": "bookkeeper_without_journal_sync",
-        "model": {"write_quorum": copies, "ack_quorum": copies, "bookies": copies}
-        | {"clients": 1, "entries": 1, "inflight": 1},
+        "model": model,
         "variant": {"journal_sync": False},
         "faults": {"max_outages": 1, "p_lost_in_outage": 0.0, "message_loss": 0.0},
         "rates": {"cluster_loses_power": "1 / 10 years", "bookie_flushes": "1 / 1 s"},
@@ -63,7 +63,7 @@ def test_an_outage_without_a_synced_journal_takes_the_last_moment_and_no_more(co
     p = exact(build(unsynced, "an outage"), MEMORY).data_loss.p
     outages_a_s = 1 / (10 * YEAR_S)
     assert p * per_s / outages_a_s == pytest.approx(per_s / copies, rel=0.003)  # the copies do not come at once
-    older = unsynced | {"model": unsynced["model"] | {"ledger": "closed"}}
+    older = unsynced | {"model": model | {"ledger": "closed"}}
     assert exact(build(older, "an outage"), MEMORY).data_loss.p == 0.0
 
 
