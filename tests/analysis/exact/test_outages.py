@@ -6,10 +6,12 @@ import pytest
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import Experiment, build
+from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.kernels.protocols import registry
 from quorisk.say.quantities import YEAR_S
 from tests.kernels.engines import fuzz
 
@@ -60,9 +62,12 @@ def test_an_outage_without_a_synced_journal_takes_the_last_moment_and_no_more(co
         "rates": {"cluster_loses_power": "1 / 10 years", "bookie_flushes": "1 / 1 s"},
         "run": {"lifetime": "7 days"},
     }
-    p = exact(build(unsynced, "an outage"), MEMORY).data_loss.p
-    outages_a_s = 1 / (10 * YEAR_S)
+    experiment = build(unsynced, "an outage")
+    p, outages_a_s = exact(experiment, MEMORY).data_loss.p, 1 / (10 * YEAR_S)
     assert p * per_s / outages_a_s == pytest.approx(per_s / copies, rel=0.003)  # the copies do not come at once
+    [point] = experiment.points
+    values = {"rates.bookie_flushes": 1.0, **dotted_values(experiment.model, point.point)}
+    assert registry.unflushed_for("bookkeeper")(values) == pytest.approx(1 / copies)  # what a cluster reckons with
     older = unsynced | {"model": model | {"ledger": "closed"}}
     assert exact(build(older, "an outage"), MEMORY).data_loss.p == 0.0
 
