@@ -4,7 +4,6 @@ import html
 import json
 import os
 import re
-import sys
 
 import pyarrow as pa
 import pytest
@@ -25,9 +24,8 @@ from tests.support import FLIPPING_FILE
 
 
 @pytest.fixture
-def first_page(tmp_path, monkeypatch):
-    """The sentences on what would change the choice in the report of FLIPPING_FILE, run with settings; no figures."""
-    monkeypatch.setattr(sys.modules[draw.__module__], "figures", lambda *_, **__: ())
+def first_page(tmp_path, no_figures):
+    """The sentences on what would change the choice in the report of FLIPPING_FILE, run with settings."""
 
     def first_page(within_s, *settings):
         path = tmp_path / "x.toml"
