@@ -1,8 +1,6 @@
-"""The verbs of the `quorisk` command that lead from a question to a choice: init, recommend, diff."""
+"""The verbs of the `quorisk` command that lead from a question to a choice: recommend, diff."""
 
 import math
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,55 +11,6 @@ from quorisk.kernels.errors import ConfigError
 
 TARGET_MISSED = 3
 """Exit status."""
-STARTERS = Path(__file__).absolute().parents[1] / "configs" / "starters"
-
-
-_PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
-_CHOICES = f"{', '.join(_PROTOCOLS[:-1])} or {_PROTOCOLS[-1]}"
-_PULSAR = (
-    'Pulsar stores its messages in BookKeeper: `quorisk init bookkeeper`, with profile = "pulsar_cloud" for one in a '
-    "cloud; for its topic compaction, `quorisk init compaction`"
-)
-
-
-@app.command("init")
-def init_verb(
-    protocol: Annotated[str, typer.Argument(metavar="PROTOCOL", help=_CHOICES, show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
-    as_json: Json = False,
-) -> None:
-    """Write an experiment file to start from.
-
-    A comment explains every key: what it is, which values it takes, and what to put there. Without --out, the file goes
-    to stdout if that is not a terminal: quorisk init bookkeeper > mine.toml
-
-    Example: quorisk init bookkeeper --out mine.toml
-    """
-    from quorisk.kernels.protocols import registry
-
-    outside = protocol in registry.foreign()
-    if protocol not in _PROTOCOLS and not outside:
-        choices = ", ".join([_CHOICES, *registry.foreign()])
-        raise ConfigError(f"init {protocol}: {_PULSAR if protocol.lower() == 'pulsar' else f'one of {choices}'}")
-    if outside:
-        from quorisk.analysis.experiment.starter import starter as written
-
-        starter = written(protocol)
-    else:
-        starter = (STARTERS / f"{protocol}.toml").read_text("utf-8")
-    path = out or Path(f"{protocol}.toml")
-    if not (out or as_json or sys.stdout.isatty()):
-        typer.echo(starter, nl=False)
-        return
-    from quorisk.analysis import files
-
-    if os.path.lexists(path):
-        raise ConfigError(f"--out {path}: exists already; choose another name")
-    files.write(path, starter.encode(), "out")
-    if as_json:
-        print_json({"file": str(path)})
-    else:
-        typer.echo(f"{path}: change it as you like, then run `quorisk {'estimate' if outside else 'recommend'} {path}`")
 
 
 @app.command("recommend")

@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from quorisk.analysis.experiment.characters import is_control, one_line
 from quorisk.command import (  # noqa: F401  # their verbs
     ask,
+    begin,
     cluster,
     decide,
     depends,

@@ -12,10 +12,10 @@ from quorisk.analysis.decision import diff
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.starters import FOLDER as STARTERS
 from quorisk.analysis.results import schema
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.command import show_decision
-from quorisk.command.decide import STARTERS
 from quorisk.say.quantities import YEAR_S
 from tests.plots import tables
 

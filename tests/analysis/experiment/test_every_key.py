@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from quorisk.analysis.experiment.every_key import starter
 from quorisk.analysis.experiment.keys import keys_of
-from quorisk.analysis.experiment.starter import starter
 from quorisk.kernels.protocols import registry
 
 

@@ -1,0 +1,193 @@
+"""Experiment files to start from: one for each protocol, and those about a cluster, filled with what is known of it.
+
+The files are in configs/starters; those about a cluster have a $name where an answer goes.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+from quorisk.analysis.experiment import units
+from quorisk.analysis.experiment.cluster import MOST_NODES
+from quorisk.kernels.errors import ConfigError
+
+FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
+"""Beside the packages, or in the one that a wheel installs."""
+PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
+OF_CLUSTERS = "bookkeeper", "kraft"
+"""Protocols with a file about a cluster."""
+MOST_ENSEMBLE = MOST_FACTOR = 5
+"""The models have six bookies, one of them to spare, and five brokers."""
+_PARTITIONS = 1000
+_QUORUMS = {
+    "bookkeeper": re.compile(r"(?:E *)?(\d+)(?: *[,/] *| +)(?:WQ *)?(\d+)(?: *[,/] *| +)(?:AQ *)?(\d+)", re.IGNORECASE),
+    "kraft": re.compile(
+        r"(?:RF *)?(\d+)(?: *[,/] *| +)(?:min ISR *)?(\d+)(?: *[,/] *| +)(?:acks *)?(all|-1|1)", re.IGNORECASE
+    ),
+}
+_EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
+_OUTAGES = """rack_outages = { value = 0.27, low = 0.1, high = 0.44 }   # of each rack, a year: Ford et al., OSDI 2010
+p_lost_in_rack_outage = 0.0075    # assumed: as in an outage of the whole cluster"""
+_RACK_SCENARIO = """
+[scenarios.rack_loses_power]
+per_year = { value = $rack_losses, error_factor = 3 }   # $partitions partitions; of each, a rack in five years
+about = "one of the racks of a partition loses power while brokers are restarted for an upgrade"
+simplifications = ["One record is watched; it is written 2 min after the upgrade began, on average"]
+incident = true
+faults.max_zone_outages = 1             # disks survive it; what was not flushed does not
+faults.max_clean_shutdowns = 2
+rates.zone_loses_power = "1 / 6 min"
+rates.no_data_loss_shutdown = "1 / 2 min"
+rates.no_data_loss_unclean_shutdown = "0 / s"
+rates.write_record_to_leader = "1 / 2 min"
+run.lifetime = "10 min"
+"""
+
+
+class Answers(NamedTuple):
+    """What an operator knows of a cluster, as text."""
+
+    nodes: str
+    racks: str
+    entries_per_second: str
+    retention: str
+    quorums: str
+
+
+def questions(protocol: str) -> Mapping[str, str]:
+    """Returns what is asked, by name, in words."""
+    node, entry = ("bookies", "Entries") if protocol == "bookkeeper" else ("brokers", "Records")
+    quorums = "Ensemble, write and ack quorum" if protocol == "bookkeeper" else "Replication factor, min ISR and acks"
+    return Answers(
+        f"How many {node}",
+        "In how many racks or zones, which the placement of copies knows (1: it knows none)",
+        f"{entry} a second, of the whole cluster",
+        'How long each is kept, such as "3 days"',
+        f"{quorums} today, such as {_EXAMPLES[protocol]}",
+    )._asdict()
+
+
+def check(protocol: str, name: str, answer: str) -> Any:
+    """Returns the value of an answer by itself. Raises ConfigError."""
+    readers: dict[str, tuple[Callable[[str], Any], str]] = {
+        "nodes": (_count, f"an integer from 1 to {MOST_NODES}"),
+        "racks": (_count, "an integer from 1 up"),
+        "entries_per_second": (_per_second, 'a number above 0, such as "1,600"'),
+        "retention": (_retention, units.TIME),
+        "quorums": (lambda text: _quorums(protocol, text), f"three figures, such as {_EXAMPLES[protocol]}"),
+    }
+    read, allowed = readers[name]
+    value = read(answer.strip())
+    if value is None:
+        raise ConfigError(f" {answer}: {allowed}", name)
+    return value
+
+
+def text(protocol: str) -> str:
+    """Returns a protocol's file."""
+    return (FOLDER / f"{protocol}.toml").read_text("utf-8")
+
+
+def filled(protocol: str, answers: Answers) -> str:
+    """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
+    values = {name: check(protocol, name, answer) for name, answer in answers._asdict().items()}
+    nodes, racks, quorums = values["nodes"], values["racks"], values["quorums"]
+    if racks > nodes:
+        raise ConfigError(f" {racks}: at most as many as nodes ({nodes})", "racks")
+    kinds = {"bookkeeper": _bookkeeper, "kraft": _kraft}
+    entries = float(values["entries_per_second"]) * float(values["retention"])
+    common = {
+        "nodes": nodes,
+        "racks": racks,
+        "in_racks": "1 rack" if racks == 1 else f"{racks} racks",
+        "per_second": values["entries_per_second"],
+        "retention": answers.retention.strip(),
+        "entries": f"{entries:.4g}",
+        "per_partition": f"{max(1.0, entries / _PARTITIONS):.4g}",
+        "partitions": f"{_PARTITIONS:,}",
+        "rack_outages": _OUTAGES if racks > 1 else "# rack_outages: with two racks or more",
+    }
+    found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
+    return found.substitute({**common, **kinds[protocol](nodes, racks, quorums)})
+
+
+def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
+    """Today's design, and those with a copy more or fewer, with any ack quorum from 2 on."""
+    ensemble, write_quorum, ack_quorum = quorums
+    if not ensemble >= write_quorum >= ack_quorum:
+        raise _wrong_quorums(f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}", "E >= WQ >= AQ")
+    _check_room("E", ensemble, MOST_ENSEMBLE, nodes)
+    around = range(min(2, write_quorum), min(write_quorum + 1, MOST_ENSEMBLE, nodes) + 1)
+    ensembles = sorted({ensemble, *around})
+    alternates = racks > 2 or not (ensemble > write_quorum == 2 and ensemble % 2)  # a ring, between two racks
+    return {
+        "today": f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}",
+        "placement": "two_racks" if racks > 1 and write_quorum > 1 and alternates else "random",
+        "ensembles": ensembles,
+        "write_quorum": write_quorum,
+        "write_quorums": list(around),
+        "ack_quorums": list(range(min(2, ack_quorum), around[-1] + 1)),
+        "bookies": [each + 1 for each in ensembles],
+        "or_ensemble": f" or ensemble_size == {ensemble}" if ensemble > write_quorum else "",
+    }
+
+
+def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
+    """Today's design, and those with three replicas, with any min ISR below their number and with acks = all."""
+    factor, min_isr, acks = quorums
+    if min_isr > factor:
+        raise _wrong_quorums(f"RF {factor}, min ISR {min_isr}, acks {acks}", "min ISR at most RF")
+    _check_room("RF", factor, MOST_FACTOR, nodes)
+    factors = sorted({factor, min(3, nodes)})
+    zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
+    in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
+    numbers = {"partitions": f"{_PARTITIONS:,}", "rack_losses": _PARTITIONS // 5 * zones // 3}
+    return {
+        "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
+        "placement": in_racks if zones else "random",
+        "zones": zones,
+        "factors": factors,
+        "min_isrs": sorted({min_isr, *range(1, factors[-1])}),
+        "acks": str(["all", acks][: 1 + (acks != "all")]).replace("'", '"'),
+        "broker_losses": _PARTITIONS * factor // 60,
+        "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
+    }
+
+
+def _check_room(name: str, copies: int, most: int, nodes: int) -> None:
+    if copies > most:
+        raise _wrong_quorums(f"{name} {copies}", f"{name} at most {most}, as large as the model is")
+    if copies > nodes:
+        raise _wrong_quorums(f"{name} {copies}", f"{name} at most as many as nodes ({nodes})")
+
+
+def _wrong_quorums(said: str, allowed: str) -> ConfigError:
+    return ConfigError(f" {said}: {allowed}", "quorums")
+
+
+def _count(answer: str) -> int | None:
+    return int(answer) if re.fullmatch(r"0*[1-9]\d{0,5}", answer) and int(answer) <= MOST_NODES else None
+
+
+def _per_second(answer: str) -> str | None:
+    """As it stands in the file."""
+    number = answer.replace(",", "").replace("_", "")
+    return number if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", number) and float(number) > 0 else None
+
+
+def _retention(answer: str) -> Fraction | None:
+    try:
+        return units.read_time(answer) or None
+    except ConfigError:
+        return None
+
+
+def _quorums(protocol: str, answer: str) -> tuple[Any, ...] | None:
+    match = _QUORUMS[protocol].fullmatch(answer)
+    if not match or "0" in match.groups():
+        return None
+    last = match[3].lower() if protocol == "kraft" else int(match[3])
+    return int(match[1]), int(match[2]), "all" if last == "-1" else last

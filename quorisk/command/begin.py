@@ -1,0 +1,110 @@
+"""The verb with which everything begins: an experiment file to start from."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quorisk.analysis.experiment.starters import OF_CLUSTERS, PROTOCOLS
+from quorisk.command.app import Json, app, print_json
+from quorisk.kernels.errors import ConfigError
+
+_CHOICES = f"{', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}"
+_PULSAR = (
+    'Pulsar stores its messages in BookKeeper: `quorisk init bookkeeper`, with profile = "pulsar_cloud" for one in a '
+    "cloud; for its topic compaction, `quorisk init compaction`"
+)
+
+
+@app.command("init")
+def init_verb(
+    protocol: Annotated[str | None, typer.Argument(metavar="PROTOCOL", help=_CHOICES, show_default=False)] = None,
+    nodes: Annotated[str | None, typer.Option(metavar="N", help="bookies or brokers of the cluster")] = None,
+    racks: Annotated[str | None, typer.Option(metavar="N", help="racks that placement knows of; 1: none")] = None,
+    entries_per_second: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="entries or records written, of the whole cluster")
+    ] = None,
+    retention: Annotated[str | None, typer.Option(metavar="TIME", help='how long they are kept: "3 days"')] = None,
+    quorums: Annotated[
+        str | None, typer.Option(help='of today: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"')
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Write an experiment file to start from.
+
+    Of bookkeeper and kraft, one about your cluster, if --nodes and the other figures say what it is: then `quorisk
+    recommend` weighs the quorums of today against others on it. In a terminal you are asked for what is not given.
+    Else a file in which a comment explains every key. Without --out it goes to stdout if that is not a terminal.
+
+    Example: quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
+    """
+    given = {
+        "nodes": nodes,
+        "racks": racks,
+        "entries_per_second": entries_per_second,
+        "retention": retention,
+        "quorums": quorums,
+    }
+    from quorisk.kernels.protocols import registry
+
+    asks = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    if protocol is None and asks:
+        protocol = typer.prompt(f"What kind of cluster: {_CHOICES}", default=PROTOCOLS[0])
+    if protocol not in (*PROTOCOLS, *registry.foreign()):
+        named, choices = f"init {protocol}" if protocol else "init", ", ".join([_CHOICES, *registry.foreign()])
+        raise ConfigError(f"{named}: {_PULSAR if named.lower() == 'init pulsar' else f'one of {choices}'}")
+    path, content = out or Path(f"{protocol}.toml"), _content(protocol, given, asks)
+    if not (out or as_json or sys.stdout.isatty()):
+        typer.echo(content, nl=False)
+        return
+    from quorisk.analysis import files
+
+    if os.path.lexists(path):
+        raise ConfigError(f"--out {path}: exists already; choose another name")
+    files.write(path, content.encode(), "out")
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        verb = "recommend" if protocol in PROTOCOLS else "estimate"
+        typer.echo(f"{path}: change it as you like, then run `quorisk {verb} {path}`")
+
+
+def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
+    """The file's text: about a cluster if anything is said of it. Raises ConfigError."""
+    from quorisk.analysis.experiment import every_key, starters
+
+    known = {name: answer for name, answer in given.items() if answer is not None}
+    if protocol not in OF_CLUSTERS:
+        if known:
+            raise ConfigError(f" {next(iter(known.values()))}: for {' and '.join(OF_CLUSTERS)} only", next(iter(known)))
+        return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
+    for name, answer in known.items():
+        starters.check(protocol, name, answer)
+    for name, question in starters.questions(protocol).items():
+        if name in known or not (asks or known):
+            continue
+        if not asks:
+            raise ConfigError(f": missing; {question[0].lower()}{question[1:]}", name)
+        if not (answer := _asked(protocol, name, question, not known)):
+            break
+        known[name] = answer
+    return starters.filled(protocol, starters.Answers(**known)) if known else starters.text(protocol)
+
+
+def _asked(protocol: str, name: str, question: str, may_be_empty: bool) -> str:
+    """An answer, asked for until it is one; an empty one to the first question asks for no more."""
+    from quorisk.analysis.experiment import starters
+
+    while True:
+        told = f"{question} (Enter: a file to fill in by hand)" if may_be_empty else question
+        answer: str = typer.prompt(told, default="" if may_be_empty else None, show_default=False)
+        try:
+            if answer or not may_be_empty:
+                starters.check(protocol, name, answer)
+            return answer
+        except ConfigError as error:
+            typer.echo(error.text.strip(), err=True)

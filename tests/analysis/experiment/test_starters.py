@@ -1,0 +1,92 @@
+"""Files about a cluster, filled with what its operator knows."""
+
+from itertools import product
+
+import pytest
+
+from quorisk.analysis.experiment import config, starters
+from quorisk.analysis.experiment.switches import idle
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
+from quorisk.kernels.errors import ConfigError
+
+MINE = starters.Answers("40", "3", "1,600", "3 days", "E 3, WQ 3, AQ 2")
+
+
+def load(protocol, answers, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(starters.filled(protocol, answers), "utf-8")
+    return config.load(path)
+
+
+def test_the_file_is_about_the_cluster_and_has_today_s_design(tmp_path):
+    experiment = load("bookkeeper", MINE, tmp_path)
+    cluster = experiment.clusters[0].cluster
+    assert (cluster.nodes, cluster.racks, cluster.placement) == (40, 3, TWO_RACKS)
+    assert cluster.entries == pytest.approx(1600 * 3 * 86_400)
+    designs = [tuple(each.varied[f"model.{key}"] for key in KEYS["bookkeeper"]) for each in experiment.clusters]
+    assert sorted(designs) == [(2, 2, 2), (3, 3, 2), (3, 3, 3), (4, 4, 2), (4, 4, 3), (4, 4, 4)]
+    assert all(each.thin is not None for each in experiment.clusters)
+    assert experiment.points[0].point.lifetime == 3 * 86_400
+
+
+KEYS = {
+    "bookkeeper": ("ensemble_size", "write_quorum", "ack_quorum"),
+    "kraft": ("replication_factor", "min_isr", "acks"),
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "quorums", "today"),
+    [
+        ("bookkeeper", "1/1/1", (1, 1, 1)),
+        ("bookkeeper", "3 2 2", (3, 2, 2)),
+        ("bookkeeper", "e 5, wq 3, aq 2", (5, 3, 2)),
+        ("bookkeeper", "5/5/1", (5, 5, 1)),
+        ("kraft", "RF 1, min ISR 1, acks 1", (1, 1, "1")),
+        ("kraft", "rf 2, min isr 2, acks -1", (2, 2, "all")),
+        ("kraft", "3/2/all", (3, 2, "all")),
+        ("kraft", "5,3,all", (5, 3, "all")),
+    ],
+)
+def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, quorums, today, tmp_path):
+    for nodes, racks in product(("5", "30"), ("1", "2", "5")):
+        experiment = load(protocol, starters.Answers(nodes, racks, "0.5", "36 h", quorums), tmp_path)
+        values = [
+            {name.partition(".")[2]: value for name, value in each.varied.items()} for each in experiment.clusters
+        ]
+        found = [tuple(each[key] for key in KEYS[protocol]) for each in values]
+        assert found.count(today) == 1
+        assert len(found) > 1
+        assert idle(experiment) == []
+        assert (experiment.clusters[0].cluster.placement == RANDOM) == (
+            racks == "1" or today[:2] == (1, 1) or ((racks, today[:2]) == ("2", (3, 2)) and protocol == "bookkeeper")
+        )
+        if protocol == "kraft" and racks == "5" and today[0] > 1:
+            assert experiment.clusters[0].cluster.placement == DISTINCT_RACKS
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"nodes": "2", "racks": "1"}, "quorums E 3: E at most as many as nodes (2)"),
+        ({"nodes": "0"}, "nodes 0: an integer from 1 to 100000"),
+        ({"nodes": "many"}, "nodes many: an integer from 1 to 100000"),
+        ({"racks": "41"}, "racks 41: at most as many as nodes (40)"),
+        ({"entries_per_second": "0"}, 'entries_per_second 0: a number above 0, such as "1,600"'),
+        ({"retention": "3"}, 'retention 3: a time such as "5 s" or "7 days"'),
+        ({"retention": "0 days"}, 'retention 0 days: a time such as "5 s" or "7 days"'),
+        ({"quorums": "3/2"}, 'quorums 3/2: three figures, such as "E 3, WQ 3, AQ 2"'),
+        ({"quorums": "3/0/0"}, 'quorums 3/0/0: three figures, such as "E 3, WQ 3, AQ 2"'),
+        ({"quorums": "3/2/3"}, "quorums E 3, WQ 2, AQ 3: E >= WQ >= AQ"),
+        ({"quorums": "6/3/2"}, "quorums E 6: E at most 5, as large as the model is"),
+    ],
+)
+def test_what_is_wrong_is_refused(changed, said):
+    with pytest.raises(ConfigError) as error:
+        starters.filled("bookkeeper", MINE._replace(**changed))
+    assert str(error.value) == said
+
+
+def test_more_in_sync_than_there_are_is_refused():
+    with pytest.raises(ConfigError, match=r"^quorums RF 2, min ISR 3, acks all: min ISR at most RF$"):
+        starters.filled("kraft", MINE._replace(quorums="2/3/all"))

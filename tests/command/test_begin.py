@@ -1,0 +1,90 @@
+"""The verb that writes an experiment file about a cluster: by options, or by questions in a terminal."""
+
+import sys
+
+import pytest
+
+from quorisk.analysis.experiment import starters
+
+OPTIONS = {
+    "--nodes": "40",
+    "--racks": "3",
+    "--entries-per-second": "1600",
+    "--retention": "3 days",
+    "--quorums": "E 3, WQ 3, AQ 2",
+}
+FILLED = starters.filled("bookkeeper", starters.Answers(*OPTIONS.values()))
+
+
+def options(**changed):
+    return [part for pair in (OPTIONS | changed).items() if pair[1] for part in pair]
+
+
+def test_options_fill_a_file(quorisk, tmp_path):
+    path = tmp_path / "mine.toml"
+    assert quorisk("init", "bookkeeper", *options(), "--out", str(path))[0] == 0
+    assert path.read_text("utf-8") == FILLED
+    assert quorisk("init", "bookkeeper", *options()) == (0, FILLED, "")  # to a pipe
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (options(**{"--retention": "soon"}), 'error: --retention soon: a time such as "5 s" or "7 days"\n'),
+        (options(**{"--retention": ""}), 'error: --retention: missing; how long each is kept, such as "3 days"\n'),
+        (options(**{"--quorums": "50/3/2"}), "error: --quorums E 50: E at most 5, as large as the model is\n"),
+    ],
+)
+def test_what_is_wrong_or_missing_is_told_by_its_option(quorisk, tmp_path, arguments, said):
+    path = tmp_path / "mine.toml"
+    assert quorisk("init", "bookkeeper", *arguments, "--out", str(path)) == (2, "", said)
+    assert not path.exists()
+
+
+def test_only_where_there_is_a_file_about_a_cluster(quorisk):
+    assert quorisk("init", "kafka", "--nodes", "3") == (2, "", "error: --nodes 3: for bookkeeper and kraft only\n")
+    code, _, err = quorisk("init")
+    assert (code, err) == (2, "error: init: one of bookkeeper, kafka, kraft or compaction\n")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """In a terminal in which these answers are typed; gathers what was asked."""
+    questions = []
+
+    def terminal(*answers):
+        left = list(answers)
+
+        def prompt(question, default, **_):
+            questions.append(question)
+            return left.pop(0) or default
+
+        for stream in (sys.stdin, sys.stdout):
+            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("typer.prompt", prompt)
+        return questions
+
+    return terminal
+
+
+def test_a_terminal_asks_for_what_is_not_given_until_it_is_an_answer(quorisk, asked, tmp_path):
+    path = tmp_path / "mine.toml"
+    questions = asked("", "40", "three", "3", "1600", "3 days", "3/3/2")
+    code, _, err = quorisk("init", "--out", str(path))
+    assert (code, err) == (0, "three: an integer from 1 up\n")
+    assert path.read_text("utf-8") == FILLED
+    assert [question.split(",")[0] for question in questions][2:4] == ["In how many racks or zones"] * 2
+    questions.clear()
+    path.unlink()
+    asked("3 days")
+    assert quorisk("init", "bookkeeper", *options(**{"--retention": ""}), "--out", str(path))[0] == 0
+    assert path.read_text("utf-8") == FILLED
+    assert questions == ['How long each is kept, such as "3 days"']
+
+
+def test_a_terminal_without_an_answer_gets_the_file_to_fill_in(quorisk, asked, tmp_path):
+    for protocol, answers in (("kraft", [""]), ("compaction", [])):
+        asked(*answers)
+        path = tmp_path / f"{protocol}.toml"
+        assert quorisk("init", protocol, "--out", str(path))[0] == 0
+        assert path.read_text("utf-8") == starters.text(protocol)
