@@ -110,11 +110,10 @@ def _risk(design: Design) -> str:
     where = f" ({worst['cluster_at']})" if worst.get("cluster_at") else ""
     said = f"Data is lost in a year with probability {numbers.plain(worst['p'])}{where}"
     if worst["incidents"] > 0.0:
-        sizes = [numbers.in_full(worst[f"incident_{name}"]) for name in ("p50", "p99")]
-        said += (
-            f": once in {say_time(YEAR_S / worst['incidents'])}, and then {sizes[0]} entries at once (median; one "
-            f"incident in 100: {sizes[1]} or more)"
-        )
+        median, most = worst["incident_p50"], worst["incident_p99"]
+        entries = f"{numbers.in_full(median)} entr{'y' if median == 1.0 else 'ies'}"
+        more = f"; one incident in 100: {numbers.in_full(most)} or more" if most > median else ""
+        said += f": once in {say_time(YEAR_S / worst['incidents'])}, and then {entries} at once (median{more})"
     return f"{said}; {numbers.plain(worst['entries'])} entries a year on average"
 
 

@@ -21,6 +21,8 @@ SURE = 0.95
 """A part of the draws in which a design is the choice that leaves nothing to learn."""
 _WORTH = 0.03
 """A figure is worth learning if knowing it makes the choice right in so many more of the draws."""
+_LITTLE = 0.01
+"""A part of P(any loss in a year) that makes no difference."""
 _BINS = 8
 _MOST_DESIGNS = 40
 _LEAST_DISTANCE = 0.02
@@ -71,7 +73,8 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
     """
     if known is None:
         return None
-    mine = {each.settings: known.designs[designs_of[_id(each)]] for each in found if _id(each) in designs_of}
+    told = [each for each in found if _id(each) in designs_of and not _has_other_losses(each)]
+    mine = {each.settings: known.designs[designs_of[_id(each)]] for each in told}
     solved = {name: each for name, each in mine.items() if each is not None}
     if not solved:
         return None
@@ -99,6 +102,11 @@ def tornado(sure: Doubt, settings: str) -> list[dict[str, Any]]:
 
 def _id(design: Design) -> str:
     return str(design.worst.get("parts", [design.worst])[0]["point_id"])
+
+
+def _has_other_losses(design: Design) -> bool:
+    """Whether much of what it loses comes beside its cluster, in scenarios whose doubt is not known."""
+    return design.is_clustered and design.worst["any_loss"] < (1.0 - _LITTLE) * design.worst["p"]
 
 
 def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:

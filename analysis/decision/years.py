@@ -11,6 +11,8 @@ from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
 SUMMED = ("p", "low", "high")
+SIZES = {"incident_p50": 0.5, "incident_p99": 0.01, "incident_p99_high": 0.01}
+"""What an incident loses, and the part of incidents that lose as much or more."""
 _ALMOST = 1.0 - 1e-16
 
 
@@ -19,7 +21,7 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     `p`, `low` and `high` are losses a year. On a cluster they are of P(any loss in a year), and `entries` and
     `incidents`, each with its ends, what is lost in a year and how often: the cluster's with those scenarios whose
-    losses are incidents of their own.
+    losses are incidents of their own. The sizes of incidents are the cluster's, unless it has too few of them.
     """
     counted = {name: sum(part[name] for part in parts) for name in COUNTED}
     clustered = "any_loss" in parts[0] and parts[0].get("invariant", text.ANY_LOSS) == text.ANY_LOSS
@@ -31,6 +33,9 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for name, end in zip(SUMMED, ENDS, strict=True):
         found[name] = -math.expm1(math.log1p(-min(parts[0][f"any_loss{end}"], _ALMOST)) - summed[name])
         found |= {f"{what}{end}": parts[0][f"{what}{end}"] + summed[name] for what in ("entries", "incidents")}
+    for size, part in SIZES.items():  # of a scenario's incident: one object
+        if size in parts[0] and parts[0]["incidents_high"] < part * (parts[0]["incidents_high"] + summed["low"]):
+            found[size] = 1.0
     counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
     return {**parts[0], **counted, **found, "yearly": True}
 

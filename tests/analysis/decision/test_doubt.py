@@ -67,3 +67,12 @@ def test_nothing_is_said_where_nothing_is_known():
     assert doubt(found, 1.0, None, {"0": 0}) is None
     counted = known(1.0)._replace(designs=[None])
     assert doubt(found, 1.0, counted, {"0": 0}) is None
+
+
+@pytest.mark.parametrize(("any_loss", "is_told"), [(0.999e-3, True), (0.9e-3, False)])
+def test_nothing_is_said_of_losses_beside_a_cluster_unless_they_are_few(any_loss, is_told):
+    """What is known of a cluster's figures says nothing of scenarios that are incidents beside it."""
+    alone = design(0, 1e-3, 2)
+    worst = {**alone.worst, "any_loss": any_loss, "entries_high": 1.0, "incident_p99_high": 1.0}
+    sure = doubt([alone._replace(points=[worst], worst=worst)], 1.0, known(1.0), {"0": 0})
+    assert (sure is not None) == is_told

@@ -1,0 +1,27 @@
+"""What the scenarios of a design add up to in a year, on a cluster."""
+
+import pytest
+
+from quorisk.analysis.decision import years
+
+NOTHING = dict.fromkeys(years.COUNTED, 0)
+SIZES = {"incident_p50": 4e6, "incident_p99": 7e6, "incident_p99_high": 8e6}
+CLUSTER = {f"{name}{end}": 1e-3 for name in ("any_loss", "incidents", "entries") for end in ("", "_low", "_high")}
+
+
+@pytest.mark.parametrize(
+    ("per_year", "sizes"),
+    [
+        (0.0, (4e6, 7e6, 8e6)),
+        (0.9e-3, (4e6, 7e6, 8e6)),
+        (1.1e-3, (1.0, 7e6, 8e6)),
+        (98e-3, (1.0, 7e6, 8e6)),
+        (0.1, (1,) * 3),
+    ],
+)
+def test_an_incident_of_a_scenario_loses_one_object(per_year, sizes):
+    """The median is one object's where most incidents are such; 99 of 100 lose no more where a hundredth is larger."""
+    part = {**NOTHING, **CLUSTER, **SIZES, "p": 1.0, "low": 1.0, "high": 1.0, "per_year": per_year, "incident": True}
+    found = years.added([part])
+    assert tuple(found[name] for name in years.SIZES) == sizes
+    assert found["incidents"] == pytest.approx(1e-3 + per_year)
