@@ -31,6 +31,8 @@ WALKS, STEPS = 40, 4000
 """Of each configuration of `cases.walks`, at most."""
 REPLAYED, COUNTED = 50, 20_000
 """Runs that are repeated in plain Python, and that are held against exact answers."""
+LONGEST = 1 << 12
+"""Steps after which such a run is cut off: where some never end, they would take all the time, and tell no more."""
 MEMORY = 1 << 28
 _LIMITS = ("rates", "message_loss", "horizon", "max_steps")
 """What `cases.variants` may set besides parameters and the model's other probabilities."""
@@ -129,7 +131,7 @@ def _experiments(model: Model, cases: Cases) -> Iterator[Experiment]:
 
 def _replayed(model: Model, points: list[Point]) -> str:
     """Runs of compiled code once more in plain Python."""
-    for point in points:
+    for point in map(_cut, points):
         rows = numba_engine.record(model, pack(model, [point]), Job(0, 0, REPLAYED), seed=1)
         for run, row in enumerate(rows.tolist()):
             again = rerun(model, point, 1, run).record()
@@ -150,7 +152,8 @@ def _exact(model: Model, points: list[Point]) -> str:
         if parts.largest > absorption.MAX_COMPONENT:
             continue
         truth = answers.solve(chain, parts, model, (), ())
-        tally = read(model, numba_engine.simulate(model, pack(model, [point]), [Job(0, 0, COUNTED)], seed=2)[0])
+        packed = pack(model, [_cut(point)])
+        tally = read(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
         for name, p in {DATA_LOSS: truth.outcomes["lost"], **truth.invariants}.items():
             losses = {DATA_LOSS: tally.outcomes["lost"], **tally.broken}[name]
             low, high = sure.interval(losses, COUNTED, tally.outcomes["unfinished"])
@@ -182,3 +185,7 @@ def _lumped(model: Model, points: list[Point]) -> str:
 def _unbounded(points: list[Point]) -> list[Point]:
     """Points whose runs end by themselves."""
     return [point._replace(horizon=float("inf"), max_steps=1 << 20) for point in points]
+
+
+def _cut(point: Point) -> Point:
+    return point._replace(max_steps=min(point.max_steps, LONGEST))

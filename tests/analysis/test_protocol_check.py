@@ -1,0 +1,25 @@
+"""What a protocol is held to, where its runs are cut off."""
+
+from typing import Any
+
+from quorisk.analysis import protocol_check
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states.rerun import Rerun, rerun
+
+
+def test_runs_that_are_cut_off_are_repeated_so_far_and_count_as_possible_losses(monkeypatch):
+    """Whatever may still happen in them, answers have to agree with the rest."""
+    model, cases = registry.load("compaction"), registry.cases("compaction")
+    points = [each.points[0].point for each in protocol_check._experiments(model, cases)]
+    lengths: list[int] = []
+
+    def noted(*arguments: Any) -> Rerun:
+        lengths.append(len((again := rerun(*arguments)).path.steps))
+        return again
+
+    monkeypatch.setattr(protocol_check, "rerun", noted)
+    monkeypatch.setattr(protocol_check, "LONGEST", 4)
+    assert protocol_check._replayed(model, points).startswith(f"{50 * len(points)} runs of")
+    assert max(lengths) == 4
+    found = protocol_check._exact(model, points)
+    assert not found.startswith("of 0 ")
