@@ -5,11 +5,14 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from quorisk.analysis.cluster import answer
+from quorisk.analysis.experiment.config import load
 from quorisk.analysis.rates import metrics
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
 from quorisk.kernels.protocols import evidence, rates, registry
 from quorisk.kernels.protocols.settings import back, table
+from quorisk.say import numbers
 from tests.support import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -64,6 +67,17 @@ def test_the_page_of_rates_has_the_metrics_that_are_read_and_the_keys_that_follo
 @pytest.mark.parametrize("name", registry.own())
 def test_rates_are_listed_with_what_they_count(name):
     assert rates.table(registry.load(name)) in (ROOT / "docs" / "actions.md").read_text()
+
+
+def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
+    page = (ROOT / "docs" / "kafka.md").read_text()
+    given = load(ROOT / "configs" / "kafka_cluster.toml")
+    flushed = given.changed("flush_every_message=true", "rates.broker_flushes=1 / s")
+    for each in (*answer.designs(given), *answer.designs(flushed)):
+        losses = answer.answer(each, answer.effort_of(given, 1)).losses
+        p_any, sizes = losses.p_any, [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99")]
+        said = f"| {numbers.plain(p_any.value)} {numbers.span(p_any.low, p_any.high)} | "
+        assert said + (", ".join(sizes) if each.unflushed else f"{sizes[0]} (") in page
 
 
 def test_a_protocol_need_not_say_which_settings_it_has():
