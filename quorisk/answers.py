@@ -29,7 +29,7 @@ from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
 from quorisk.analysis.year import Year
-from quorisk.command import show, show_cluster, show_decision, show_rates, show_sensitivity, show_year
+from quorisk.command import show, show_cluster, show_compare, show_decision, show_rates, show_sensitivity, show_year
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states.search import Search
 from quorisk.say.plain import plain
@@ -251,7 +251,7 @@ class Comparison(comparing.Result):
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show.compare(self, console))
+        return _html(lambda console: show_compare.compare(self, console))
 
 
 class Counterexample(Found):

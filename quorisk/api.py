@@ -34,7 +34,7 @@ from quorisk.answers import (
     Sweep,
     Yearly,
 )
-from quorisk.command import show
+from quorisk.command import bars, show
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def estimate(
     Example: `estimate("configs/defect1.toml", {"run.runs": 100_000}).data_loss.high`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    with show.estimate_bar(experiment.run.runs) as (progress, solving):
+    with bars.estimate_bar(experiment.run.runs) as (progress, solving):
         return Estimated(*estimating.estimate(experiment, _threads(threads), progress, most, solving))
 
 
@@ -124,7 +124,7 @@ def recommend(
     from quorisk.analysis.decision.weigh import Weigher
 
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    with show.status() as tell:
+    with bars.status() as tell:
         weigher = Weigher(most, _threads(threads), tell)
         return Recommended(experiment, recommending.advise(experiment, weigher, break_even))
 
@@ -148,7 +148,7 @@ def exact(
     Example: `exact("configs/limbo.toml", by_steps=[14]).p_by_steps[14]`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    with show.chain_line() as progress:
+    with bars.chain_line() as progress:
         return Solved(*solving.exact(experiment, most, by_steps, by_time, storm, progress))
 
 
@@ -170,9 +170,9 @@ def year(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     if solve:
-        with show.chain_line() as progress:
+        with bars.chain_line() as progress:
             return Yearly(*years.exact_year(experiment, most, progress))
-    with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
+    with bars.run_bar(experiment.run.runs * len(experiment.points)) as progress:
         return Yearly(*years.estimate_year(experiment, _threads(threads), progress))
 
 
@@ -187,7 +187,7 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
     experiment = load_experiment(source, overrides)
     designs = clusters.designs(experiment)
     effort = clusters.effort_of(experiment, _threads(threads))
-    with show.run_bar(len(designs) * effort.years, "years") as progress:
+    with bars.run_bar(len(designs) * effort.years, "years") as progress:
         return Incidents(clusters.answers(designs, effort, progress), effort.confidence)
 
 
@@ -201,7 +201,7 @@ def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int 
     Example: `sensitivity("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}).tornado()`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    with show.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
+    with bars.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
         return Depends(experiment, sensing.of_experiment(experiment, most, progress, solving))
 
 
@@ -214,7 +214,7 @@ def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4
     Example: `explore("configs/limbo.toml").found.distinct_states`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    with show.search_line() as progress:
+    with bars.search_line() as progress:
         return Explored(experiment, *exploring.explore(experiment, most, progress))
 
 
@@ -237,7 +237,7 @@ def compare(
     changed = load_experiment(source, overrides).changed
     options = [f"{key}={','.join(map(_as_toml, values))}" for key, values in (vary or {}).items()]
     plan = comparing.vary(changed, options, all_pairs) if options else comparing.ablation(changed)
-    with show.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
+    with bars.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
         return Comparison(*comparing.compare(plan, _threads(threads), progress))
 
 
@@ -262,7 +262,7 @@ def trace(
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     which = f"{run[0]}:{run[1]}" if run else None
     saved = Path(replay) if replay else None
-    with show.status() as tell:
+    with bars.status() as tell:
         return Counterexample(*find.asked_for(experiment, invariant, which, saved, most, tell))
 
 
@@ -325,7 +325,7 @@ def rates(
     paths = [Path(path) for path in data]
     settings = [f"{key}={value}" for key, value in (conf or {}).items()]
     asked = from_data.Asked(paths, profile, of, nodes, since, until, master, settings)
-    with show.run_bar(from_data.size(paths), "bytes") as progress:
+    with bars.run_bar(from_data.size(paths), "bytes") as progress:
         return Rates(*from_data.rates(asked, progress))
 
 

@@ -16,7 +16,7 @@ import typer
 
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
-from quorisk.command import show
+from quorisk.command import bars
 from quorisk.plots.ack_quorum import TERMS, ack_quorum_figure
 from quorisk.plots.style import save
 from quorisk.say import numbers
@@ -49,7 +49,7 @@ def main(write_quorum: int = 3, out: Path = ROOT / "docs" / "gallery" / "ack_quo
     """Solves, draws and says it."""
     quorums = (write_quorum, write_quorum - 1)
     losses: dict[tuple[int, bool, float], float] = {}
-    with show.run_bar(len(quorums) * 2 * len(LOSSES), "chains") as progress:
+    with bars.run_bar(len(quorums) * 2 * len(LOSSES), "chains") as progress:
         for ack_quorum, outages, loss in itertools.product(quorums, OUTAGES, LOSSES):
             losses[ack_quorum, outages, loss] = losses_per_year(write_quorum, ack_quorum, loss, outages)
             if progress:

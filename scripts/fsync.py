@@ -11,7 +11,7 @@ import typer
 
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
-from quorisk.command import show
+from quorisk.command import bars
 from quorisk.plots.fsync import fsync_figure
 from quorisk.plots.style import save
 from quorisk.say import numbers
@@ -50,7 +50,7 @@ def p_loss(flushes: str, scenario: str, min_isr: int, version: str) -> float:
 def main(out: Path = ROOT / "docs" / "gallery" / "fsync.svg") -> None:
     """Solves, draws, and prints the table in Markdown."""
     solved = []
-    with show.run_bar(len(FLUSHES) * len(POWER_FAILS) * len(DESIGNS), "chains") as progress:
+    with bars.run_bar(len(FLUSHES) * len(POWER_FAILS) * len(DESIGNS), "chains") as progress:
         for flushes, scenario, design in itertools.product(FLUSHES, POWER_FAILS, DESIGNS):
             solved.append({"flushes": flushes, "what": POWER_FAILS[scenario], "p": p_loss(flushes, scenario, *design)})
             if progress:

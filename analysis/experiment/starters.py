@@ -16,7 +16,6 @@ from quorisk.kernels.errors import ConfigError
 
 FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
 """Beside the packages, or in the one that a wheel installs."""
-PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
 OF_CLUSTERS = "bookkeeper", "kraft"
 """Protocols with a file about a cluster."""
 MOST_ENSEMBLE = MOST_FACTOR = 5

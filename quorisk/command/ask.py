@@ -48,16 +48,16 @@ def estimate_verb(
     experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore, year
     from quorisk.analysis.estimate import estimate
-    from quorisk.command import show, show_year
+    from quorisk.command import bars, show, show_year
 
     memory_bytes = explore.parse_memory(memory)
     cores = threads or estimate.num_cores()
     if year.has_year(experiment):
-        with show.run_bar(experiment.run.runs * len(experiment.points)) as progress:
+        with bars.run_bar(experiment.run.runs * len(experiment.points)) as progress:
             whole = year.estimate_year(experiment, cores, progress, memory_bytes)
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
-    with show.estimate_bar(experiment.run.runs) as (progress, solving):
+    with bars.estimate_bar(experiment.run.runs) as (progress, solving):
         result = estimate.estimate(experiment, cores, progress, memory_bytes, solving)
     if as_json:
         print_json(result)
@@ -81,10 +81,10 @@ def explore_verb(
     """
     experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore
-    from quorisk.command import show
+    from quorisk.command import bars, show
 
     memory_bytes = explore.parse_memory(memory)
-    with show.search_line() as progress:
+    with bars.search_line() as progress:
         found, seconds = explore.explore(experiment, memory_bytes, progress)
     if as_json:
         print_json(explore.as_json(experiment, found, seconds))
@@ -133,7 +133,7 @@ def exact_verb(
     experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore, year
     from quorisk.analysis.exact import exact
-    from quorisk.command import show, show_year
+    from quorisk.command import bars, show, show_year
 
     memory_bytes = explore.parse_memory(memory)
     if year.has_year(experiment):
@@ -141,12 +141,12 @@ def exact_verb(
             raise ConfigError(
                 "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --set scenario=NAME"
             )
-        with show.chain_line() as progress:
+        with bars.chain_line() as progress:
             whole = year.exact_year(experiment, memory_bytes, progress)
         print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
-    with show.chain_line() as progress:
+    with bars.chain_line() as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
     if as_json:
         print_json(result)
@@ -193,7 +193,7 @@ def compare_verb(
     from quorisk.analysis.compare import by_year, compare
     from quorisk.analysis.estimate import estimate
     from quorisk.analysis.experiment import config
-    from quorisk.command import show
+    from quorisk.command import bars, show, show_compare
 
     def changed(*more: str) -> "Experiment":
         return config.load(file, [*overrides, *more])
@@ -213,14 +213,14 @@ def compare_verb(
     plan = planned(changed)
     tell_idle(plan.experiment, strict)
     tell_notes(plan.experiment)
-    with show.estimate_bar(compare.num_runs(plan)) as (progress, solving):
+    with bars.estimate_bar(compare.num_runs(plan)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
     if plot:
         _plot(plot, compare.rows(result))
     if as_json:
         print_json(result)
         return
-    show.compare(result, show.console())
+    show_compare.compare(result, show.console())
     if plot:
         typer.echo(f"{plot}: a figure of the differences")
 
@@ -234,9 +234,9 @@ def _check_comparison(vary: Sequence[str], ablation: bool, all_pairs: bool, plot
 
 def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:
     from quorisk.analysis.compare import by_year, compare
-    from quorisk.command import show, show_year
+    from quorisk.command import bars, show, show_year
 
-    with show.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
+    with bars.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
         years = by_year.compare_years(plans, confidence, cores, progress, solving)
     print_json(by_year.as_json(years)) if as_json else show_year.differences(years, show.console())
 
@@ -278,10 +278,10 @@ def trace_verb(
     experiment = load(file, overrides, strict, one=True)
     from quorisk.analysis import explore, files
     from quorisk.analysis.traces import find, formats, json_file, trace
-    from quorisk.command import show
+    from quorisk.command import bars
 
     memory_bytes, chosen = explore.parse_memory(memory), formats.chosen(form, out)
-    with show.status() as tell:
+    with bars.status() as tell:
         found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
     replayed = found.trace and trace.replay(found.trace)
     answer = json_file.as_json(*found, replayed.verdict if replayed else "")

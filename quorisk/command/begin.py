@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from quorisk.analysis.experiment.starters import OF_CLUSTERS, PROTOCOLS
 from quorisk.command.app import Json, app, print_json
 from quorisk.kernels.errors import ConfigError
 
+PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
+"""With files of their own to start from."""
 _CHOICES = f"{', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}"
 _PULSAR = (
     'Pulsar stores its messages in BookKeeper: `quorisk init bookkeeper`, with profile = "pulsar_cloud" for one in a '
@@ -40,7 +41,7 @@ def init_verb(
     recommend` weighs the quorums of today against others on it. In a terminal you are asked for what is not given.
     Else a file in which a comment explains every key. Without --out it goes to stdout if that is not a terminal.
 
-    Example: quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
+    Example: quorisk init bookkeeper --out mine.toml
     """
     given = {
         "nodes": nodes,
@@ -78,9 +79,10 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
     from quorisk.analysis.experiment import every_key, starters
 
     known = {name: answer for name, answer in given.items() if answer is not None}
-    if protocol not in OF_CLUSTERS:
+    if protocol not in starters.OF_CLUSTERS:
         if known:
-            raise ConfigError(f" {next(iter(known.values()))}: for {' and '.join(OF_CLUSTERS)} only", next(iter(known)))
+            of_clusters = " and ".join(starters.OF_CLUSTERS)
+            raise ConfigError(f" {next(iter(known.values()))}: for {of_clusters} only", next(iter(known)))
         return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
     for name, answer in known.items():
         starters.check(protocol, name, answer)

@@ -38,11 +38,11 @@ def cluster_verb(
     experiment = load(file, overrides, strict)
     from quorisk.analysis.cluster import answer
     from quorisk.analysis.estimate import estimate
-    from quorisk.command import show, show_cluster
+    from quorisk.command import bars, show, show_cluster
 
     effort = answer.effort_of(experiment, threads or estimate.num_cores())
     designs = answer.designs(experiment)
-    with show.run_bar(len(designs) * effort.years, "years") as progress:
+    with bars.run_bar(len(designs) * effort.years, "years") as progress:
         if out is None:
             found = answer.answers(designs, effort, progress)
         else:

@@ -49,10 +49,10 @@ def recommend_verb(
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
     from quorisk.analysis.estimate import estimate
-    from quorisk.command import show, show_decision
+    from quorisk.command import bars, show_decision
 
     memory_bytes = explore.parse_memory(memory)
-    with show.status() as tell:
+    with bars.status() as tell:
         weigher = Weigher(memory_bytes, threads or estimate.num_cores(), tell)
         scaled, within_s = {"": (None, recommend.WITHIN_S), "all": (None, math.inf), "none": ((), math.inf)}.get(
             " ".join(keys), (keys, math.inf)

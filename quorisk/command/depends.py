@@ -35,10 +35,10 @@ def sensitivity_verb(
         raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     from quorisk.analysis import explore
     from quorisk.analysis.rates import scores, sensitivity
-    from quorisk.command import show, show_sensitivity
+    from quorisk.command import bars, show, show_sensitivity
 
     memory_bytes = explore.parse_memory(memory)
-    with show.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
+    with bars.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
         found = sensitivity.of_experiment(experiment, memory_bytes, progress, solving)
     drawn = _plot(plot, sensitivity.rows(found, experiment)) if plot else ""
     if as_json:

@@ -53,11 +53,11 @@ def rates_verb(
     from quorisk.analysis import files
     from quorisk.analysis.rates import answer
     from quorisk.analysis.rates import profile as profiles
-    from quorisk.command import show, show_rates
+    from quorisk.command import bars, show, show_rates
     from quorisk.sparkjobs.rates import Asked, rates, size
 
     asked = Asked(data, profile, of, nodes, since, until, master, conf)
-    with show.run_bar(size(data), "bytes") as progress:
+    with bars.run_bar(size(data), "bytes") as progress:
         found = rates(asked, progress)
     if out:
         profiles.write(found, out, shlex.join(["quorisk", *sys.argv[1:]]))

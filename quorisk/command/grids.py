@@ -42,9 +42,9 @@ def run_verb(
 
     Example: quorisk run configs/demo.toml --out results/demo
     """
-    from quorisk.command import show
+    from quorisk.command import bars, show
 
-    with show.status() as tell:
+    with bars.status() as tell:
         if tell:
             tell(f"reading {file}")
         experiment = load(file, overrides, strict)
@@ -158,14 +158,14 @@ def plot_verb(
     \b
     Example: quorisk plot results/demo --only loss --x message_loss --hue ack_quorum --size 8x4.5 --no-caption
     """
-    from quorisk.command import show
+    from quorisk.command import bars
     from quorisk.plots.canvas import Frame
     from quorisk.plots.figures import FIGURES, Wish
     from quorisk.sparkjobs.draw import plot
 
     frame = Frame(title, _size_in(size), not no_caption)
     wish = Wish([invariant] if invariant else None, only or FIGURES, x, hue, frame)
-    with show.status() as tell:
+    with bars.status() as tell:
         files = plot(results, out, kinds, wish, tell)
     if as_json:
         print_json([str(file) for file in files])

@@ -24,10 +24,10 @@ def check_protocol_verb(
     Example: quorisk check-protocol compaction
     """
     from quorisk.analysis import protocol_check
-    from quorisk.command import show
+    from quorisk.command import bars
 
     found = []
-    with show.status() as tell:
+    with bars.status() as tell:
         for each in protocol_check.check(name):
             found.append(each)
             if tell:
@@ -61,13 +61,13 @@ def calibrate_verb(
     Example: quorisk calibrate --repetitions 1000 --p 0.5,0.1,0.001
     """
     from quorisk.analysis import calibrate
-    from quorisk.command import show
+    from quorisk.command import bars, show
 
     probabilities = calibrate.parse_probabilities(p)
     if not 0 < confidence < 1:
         raise ConfigError(f"--confidence {confidence}: a number between 0 and 1")
     chosen = list(calibrate.estimators(probabilities, runs, confidence, seed))
-    with show.run_bar(len(chosen) * repetitions, "repetitions") as progress:
+    with bars.run_bar(len(chosen) * repetitions, "repetitions") as progress:
         result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
     if as_json:
         print_json(result)
@@ -96,9 +96,9 @@ def bench_verb(
     """
     from quorisk.analysis import bench
     from quorisk.analysis.estimate import estimate
-    from quorisk.command import show
+    from quorisk.command import bars, show
 
-    with show.status() as tell:
+    with bars.status() as tell:
         rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
     if as_json:
         print_json(rows)

@@ -57,10 +57,10 @@ def _list(stories: Any) -> None:
 def _tell(experiment: Any, incident: Any) -> None:
     from quorisk.analysis.traces import find, formats
     from quorisk.analysis.traces.trace import replay
-    from quorisk.command import show
+    from quorisk.command import bars
 
     typer.echo(f"{incident.title}\n\n{incident.happened}\n\nIn one line: {incident.mechanism}\n")
-    with show.status() as tell:
+    with bars.status() as tell:
         found = find.of_incident(experiment, MEMORY, tell)
     if found.trace:
         typer.echo(f"How the model does it ({found.reason}):\n")

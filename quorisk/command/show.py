@@ -1,28 +1,19 @@
 """Results as people read them: rich tables on a console."""
 
-import math
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from quorisk.analysis.bench import Speed
 from quorisk.analysis.calibrate import Result as Calibrated
-from quorisk.analysis.compare.compare import Result
-from quorisk.analysis.decision.pace import rounded
 from quorisk.analysis.estimate.estimate import Estimate, MetFaults, Risk
 from quorisk.analysis.estimate.rare import HeadPart
 from quorisk.analysis.exact.exact import ExactResult
-from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.explore import NOTE
-from quorisk.analysis.statistics.estimator import Estimator
-from quorisk.analysis.statistics.paired import Comparison
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import Search
 from quorisk.say import numbers
@@ -44,87 +35,6 @@ def console(stderr: bool = False) -> Console:
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if terminal else PIPED_WIDTH
     return Console(stderr=stderr, highlight=False, force_terminal=terminal, width=width)
-
-
-@contextmanager
-def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None] | None]:
-    """Counts runs, or `what`, on stderr, with the time left: yields what to call with each number that have ended.
-
-    None if stderr is no terminal.
-    """
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None
-        return
-    with Progress(*_columns(what), console=err, transient=True) as bar:
-        task = bar.add_task("", total=num_runs)
-        yield lambda ended: bar.advance(task, ended)
-
-
-@contextmanager
-def estimate_bar(
-    num_runs: int,
-) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]] | tuple[None, None]]:
-    """As `run_bar`, with a second bar for the likeliest paths, while they are solved: also yields what to call with
-    their transitions, and how many there may be.
-    """
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None, None
-        return
-    with Progress(*_columns("runs"), console=err, transient=True) as bar:
-        runs = bar.add_task("", total=num_runs)
-        paths = bar.add_task("solving the likeliest paths", total=None, visible=False)
-
-        def solving(transitions: int, most: int) -> None:
-            bar.update(paths, total=most, completed=min(transitions, most), visible=True)
-            bar.reset(runs, visible=False)
-
-        def ended(num: int) -> None:
-            bar.update(paths, visible=False)
-            bar.update(runs, advance=num, visible=True)
-
-        yield ended, solving
-
-
-def _columns(what: str) -> tuple[ProgressColumn, ...]:
-    counted = TextColumn(f"of {{task.total:,.0f}} {what}")
-    return TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
-
-
-@contextmanager
-def status() -> Iterator[Callable[[str], None] | None]:
-    """A line on stderr for work whose end is not known: yields what to call with its text. None as with `run_bar`."""
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None
-        return
-    with err.status("") as line:
-        yield line.update
-
-
-@contextmanager
-def search_line() -> Iterator[Callable[[int, int], None] | None]:
-    """As `status`, for searches: yields what to call with the number of states, and the depth."""
-    with status() as tell:
-        yield (lambda states, depth: tell(f"{numbers.counted(states, 'state')}, depth {depth:,}")) if tell else None
-
-
-@contextmanager
-def chain_line() -> Iterator[Callable[[int, int, float], None] | None]:
-    """As `status`, for chains: yields what to call with the numbers of states and transitions so far, and of the states
-    that are to be expected in all."""
-    start = time.monotonic()
-
-    def line(states: int, transitions: int, expected: float) -> str:
-        so_far = f"{numbers.counted(states, 'state')} and {transitions:,} transitions so far"
-        if not states < expected < math.inf:
-            return f"{so_far}; no end in sight yet"
-        left_s = (time.monotonic() - start) / states * (expected - states)
-        return f"{so_far}; about {expected:.1g} states are to be expected, in about {rounded(left_s)} more"
-
-    with status() as tell:
-        yield (lambda *found: tell(line(*found))) if tell else None
 
 
 def estimate(result: Estimate, out: Console) -> None:
@@ -164,7 +74,7 @@ def estimate(result: Estimate, out: Console) -> None:
             soft_wrap=True,
         )
     if result.outcomes["unfinished"]:
-        _warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
+        warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
     out.print(" ".join(["* data loss.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 
@@ -254,7 +164,7 @@ def explore(found: Search, seconds: float, left_out: list[str], out: Console) ->
         switches = ", ".join(f"{name} off" for name in left_out)
         out.print(f"the specification's own states: {switches} (set it in the file to search with it)", soft_wrap=True)
     if not found.complete:
-        _warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
+        warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
     out.print(NOTE, style="dim", soft_wrap=True)
 
 
@@ -284,110 +194,6 @@ def exact(result: ExactResult, out: Console) -> None:
     out.print(" ".join(["* data loss. Exact, no sampling.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 
-def compare(result: Result, out: Console) -> None:
-    """Prints a comparison: a table for any data loss, and for each invariant that broke, unless it alone is that."""
-    data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
-    for event in result.pairs[0].events:
-        found = [pair.events[event] for pair in result.pairs]
-        broke = any(each.p_variant or each.p_baseline for each in found)
-        same = event in result.data_loss_invariants and found == data_loss
-        if event == DATA_LOSS or (broke and not same):
-            out.print(_comparisons(event, result))
-    out.print(
-        f"{numbers.counted(result.runs, 'run')} of each variant, all with the same random numbers", soft_wrap=True
-    )
-    cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
-    if cut_off:
-        _warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")
-    hold = f"hold together for all {len(result.pairs)} pairs" if len(result.pairs) > 1 else "hold"
-    if result.alone:
-        out.print(_alone(result), soft_wrap=True)
-    note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
-    test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
-    if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
-        test += (
-            " If p is small although the interval of the difference contains 0, both are right: the test only asks "
-            "whether they differ, while the interval also says by how much, and is wider for it."
-        )
-    out.print(" ".join([note, test, *assumed(result.assumptions)]), style="dim", soft_wrap=True)
-
-
-def _alone(result: Result) -> str:
-    """What is said of variants that were estimated alone."""
-    by_method: dict[str, list[str]] = {}
-    for label, each in result.alone.items():
-        by_method.setdefault(each.method, []).append(label)
-    how = "; ".join(f"{method}: {', '.join(labels)}" for method, labels in by_method.items())
-    said = f"Some lose data too seldom to be seen in these runs, so each variant was estimated alone ({how})."
-    shared = [pair for pair in result.pairs if pair.events[DATA_LOSS].from_exits]
-    if len(shared) < len(result.pairs):
-        said += " Differences and ratios follow from two intervals each."
-    if shared:
-        names = ", ".join(f"{pair.variant} ({pair.baseline})" for pair in shared)
-        said += f" These share a head with their baseline, and the same runs from its exits are compared: {names}."
-    return said
-
-
-def _is_between(each: Comparison, result: Result) -> bool:
-    """Whether the test says that two differ, and the interval leaves it open."""
-    return each.paired and each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
-
-
-def _comparisons(event: str, result: Result) -> Table:
-    """The comparisons in one event; every baseline's row is above those of its variants."""
-    table = make_table("variant", "P", "difference", "ratio", "p")
-    table.title, table.title_justify = event, "left"
-    baseline = None
-    for pair in result.pairs:
-        each = pair.events[event]
-        if pair.baseline != baseline:
-            baseline = pair.baseline
-            table.add_section()
-            table.add_row(baseline, _probability(each.p_baseline, baseline, event, result), "baseline")
-        ratio = _ratio(each, *(_never(label, event, result) for label in (pair.variant, pair.baseline)))
-        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each, ratio))
-    return table
-
-
-def _never(label: str, event: str, result: Result) -> bool:
-    """Whether it is proved that data are never lost, and so none in this way."""
-    losing = event == DATA_LOSS or event in result.data_loss_invariants
-    return losing and label in result.alone and result.alone[label].risk.high == 0.0
-
-
-def _probability(p: float, label: str, event: str, result: Result) -> str:
-    if _never(label, event, result):
-        return "0"
-    if event == DATA_LOSS and label in result.alone:
-        return probability(result.alone[label].risk)
-    high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
-    return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
-
-
-def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
-    """How many times as often, with its interval; of a 0 that is proved nothing else is left to say."""
-    if baseline_never:
-        return "" if never else "baseline never"
-    if never:
-        return "0"
-    most = math.inf if each.ratio_high is None else each.ratio_high
-    value = f"{numbers.plain(each.ratio)} " if each.ratio else ""
-    return value + numbers.span(each.ratio_low, most)
-
-
-def _cells(each: Comparison, ratio: str) -> list[str]:
-    """Difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper bound,
-    never a 0. Estimates have no p-value."""
-    low, high = each.difference_low, each.difference_high
-    differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
-    difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
-    return [
-        escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
-        escape(ratio),
-        "" if not each.paired else f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
-    ]
-
-
 def calibrate(result: Calibrated, out: Console) -> None:
     """Prints a calibration."""
     percent, brackets = numbers.percent(result.confidence), numbers.percent(result.coverage_confidence)
@@ -406,7 +212,7 @@ def calibrate(result: Calibrated, out: Console) -> None:
     out.print(said, soft_wrap=True)
     short = [f"{row.method} at {row.p:g}" for row in result.rows if row.coverage_high < result.confidence]
     if short:
-        _warn(out, f"coverage below {percent}: {', '.join(short)}.")
+        warn(out, f"coverage below {percent}: {', '.join(short)}.")
 
 
 def bench(rows: Iterable[Speed], out: Console) -> None:
@@ -443,5 +249,6 @@ def assumed(assumptions: Iterable[str]) -> list[str]:
     return [re.sub(rf"rates: .{{{_MOST_RATES},}}", "rates; --json lists them.", each) for each in assumptions]
 
 
-def _warn(out: Console, text: str) -> None:
+def warn(out: Console, text: str) -> None:
+    """Prints a warning."""
     out.print(f"warning: {text}", style="yellow", soft_wrap=True)

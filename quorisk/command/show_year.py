@@ -13,7 +13,7 @@ from quorisk.analysis.estimate.estimate import Estimate
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import METHOD, Losses
 from quorisk.analysis.year import Year
-from quorisk.command import show
+from quorisk.command import show, show_compare
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
@@ -55,7 +55,7 @@ def differences(years: Years, out: Console) -> None:
     out.print(table)
     for name, result in years.scenarios.items():
         out.print(escape(f"{name}, {_times(years.per_year[name])} times a year:"))
-        show.compare(result, out)
+        show_compare.compare(result, out)
     hold = f"hold together for all pairs with {numbers.percent(years.confidence)} confidence"
     out.print(f"The differences in losses a year {hold}: {METHOD}.", style="dim", soft_wrap=True)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from quorisk.analysis.decision import frames
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results import provenance, schema
-from quorisk.command import main, show
+from quorisk.command import main, show, show_compare
 from quorisk.kernels.errors import ConfigError
 from quorisk.plots.figures import Wish
 from quorisk.sparkjobs import folder
@@ -168,11 +168,11 @@ def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"], False)
     result = compare.compare(plan, estimate.num_cores())
     out = Console(width=200, record=True)
-    show.compare(result, out)
+    show_compare.compare(result, out)
     assert "both are right" not in out.export_text()
     seen = paired.Table(0, 6, 0, 994)
     events = dict.fromkeys(result.pairs[0].events, paired.compare([paired.Counts(seen, seen, seen)], 0.95)[0])
-    show.compare(result._replace(pairs=[result.pairs[0]._replace(events=events)]), out)
+    show_compare.compare(result._replace(pairs=[result.pairs[0]._replace(events=events)]), out)
     assert "both are right" in out.export_text()
 
 

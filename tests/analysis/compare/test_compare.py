@@ -20,7 +20,7 @@ from quorisk.analysis.experiment.config import load
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import paired
 from quorisk.analysis.statistics.paired import Counts, Table
-from quorisk.command import show
+from quorisk.command import show_compare
 from quorisk.plots import forest
 from quorisk.plots.style import save
 from quorisk.say import numbers
@@ -285,13 +285,13 @@ def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
     seen, least = table_of(0, 0, 0, 100), table_of(0, 0, 40, 100)  # 40 runs of the baseline were cut off
     [found] = paired.compare([Counts(seen, least, seen)], 0.95)
     assert -found.difference_low > 0.4 > found.difference_high
-    assert show._cells(found, "")[0].startswith("< 0.517 ")
+    assert show_compare._cells(found, "")[0].startswith("< 0.517 ")
 
 
 def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
     seen = table_of(0, 3, 0, 97)
     [found] = paired.compare([Counts(seen, seen, seen)], 0.95)
-    said = [show._ratio(found, never, baseline) for never in (False, True) for baseline in (False, True)]
+    said = [show_compare._ratio(found, never, baseline) for never in (False, True) for baseline in (False, True)]
     assert said == [numbers.span(found.ratio_low, math.inf), "baseline never", "0", ""]
 
 
@@ -376,7 +376,7 @@ def test_on_screen_too(file):
     for pair in result.pairs:
         pair.events["CompactedLedgerLeak"] = pair.events[DATA_LOSS]
     out = io.StringIO()
-    show.compare(result, Console(file=out, width=200))
+    show_compare.compare(result, Console(file=out, width=200))
     titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
     assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]
 

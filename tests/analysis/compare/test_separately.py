@@ -16,7 +16,7 @@ from quorisk.analysis.experiment.config import build
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.paired import Counts, Table, apart, beyond
 from quorisk.analysis.statistics.paired import compare as compare_pairs
-from quorisk.command import show
+from quorisk.command import show_compare
 from quorisk.plots import forest
 
 SIZES = {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1}
@@ -43,7 +43,7 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     assert set(result.alone) == set(result.variants)
     assert all(each.paired for name, each in pair.events.items() if name != DATA_LOSS)
     told = io.StringIO()
-    show.compare(result, Console(file=told, width=200))
+    show_compare.compare(result, Console(file=told, width=200))
     assert "so each variant was estimated alone" in told.getvalue()
     losing, *_ = [line for line in told.getvalue().splitlines() if "delete off" in line]
     assert "baseline never" in losing
@@ -95,7 +95,7 @@ def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits
     assert both == variant.risk.losses  # the runs by which each was estimated alone
     assert both + only_baseline == baseline.risk.losses
     told = io.StringIO()
-    show.compare(result, Console(file=told, width=200))
+    show_compare.compare(result, Console(file=told, width=200))
     assert (
         "These share a head with their baseline, and the same runs from its exits are compared: retain_null_key off"
         in told.getvalue()

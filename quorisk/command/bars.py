@@ -1,0 +1,93 @@
+"""How far a verb is, and how long the rest takes: bars and lines on stderr, if it is a terminal."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from quorisk.analysis.decision.pace import rounded
+from quorisk.command.show import console
+from quorisk.say import numbers
+
+
+@contextmanager
+def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None] | None]:
+    """Counts runs, or `what`, on stderr, with the time left: yields what to call with each number that have ended.
+
+    None if stderr is no terminal.
+    """
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None
+        return
+    with Progress(*_columns(what), console=err, transient=True) as bar:
+        task = bar.add_task("", total=num_runs)
+        yield lambda ended: bar.advance(task, ended)
+
+
+@contextmanager
+def estimate_bar(
+    num_runs: int,
+) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]] | tuple[None, None]]:
+    """As `run_bar`, with a second bar for the likeliest paths, while they are solved: also yields what to call with
+    their transitions, and how many there may be.
+    """
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None, None
+        return
+    with Progress(*_columns("runs"), console=err, transient=True) as bar:
+        runs = bar.add_task("", total=num_runs)
+        paths = bar.add_task("solving the likeliest paths", total=None, visible=False)
+
+        def solving(transitions: int, most: int) -> None:
+            bar.update(paths, total=most, completed=min(transitions, most), visible=True)
+            bar.reset(runs, visible=False)
+
+        def ended(num: int) -> None:
+            bar.update(paths, visible=False)
+            bar.update(runs, advance=num, visible=True)
+
+        yield ended, solving
+
+
+def _columns(what: str) -> tuple[ProgressColumn, ...]:
+    counted = TextColumn(f"of {{task.total:,.0f}} {what}")
+    return TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
+
+
+@contextmanager
+def status() -> Iterator[Callable[[str], None] | None]:
+    """A line on stderr for work whose end is not known: yields what to call with its text. None as with `run_bar`."""
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None
+        return
+    with err.status("") as line:
+        yield line.update
+
+
+@contextmanager
+def search_line() -> Iterator[Callable[[int, int], None] | None]:
+    """As `status`, for searches: yields what to call with the number of states, and the depth."""
+    with status() as tell:
+        yield (lambda states, depth: tell(f"{numbers.counted(states, 'state')}, depth {depth:,}")) if tell else None
+
+
+@contextmanager
+def chain_line() -> Iterator[Callable[[int, int, float], None] | None]:
+    """As `status`, for chains: yields what to call with the numbers of states and transitions so far, and of the states
+    that are to be expected in all."""
+    start = time.monotonic()
+
+    def line(states: int, transitions: int, expected: float) -> str:
+        so_far = f"{numbers.counted(states, 'state')} and {transitions:,} transitions so far"
+        if not states < expected < math.inf:
+            return f"{so_far}; no end in sight yet"
+        left_s = (time.monotonic() - start) / states * (expected - states)
+        return f"{so_far}; about {expected:.1g} states are to be expected, in about {rounded(left_s)} more"
+
+    with status() as tell:
+        yield (lambda *found: tell(line(*found))) if tell else None

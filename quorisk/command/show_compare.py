@@ -1,0 +1,118 @@
+"""Comparisons as people read them."""
+
+import math
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from quorisk.analysis.compare.compare import Result
+from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.statistics.estimator import Estimator
+from quorisk.analysis.statistics.paired import Comparison
+from quorisk.command.show import assumed, make_table, probability, warn
+from quorisk.say import numbers
+
+
+def compare(result: Result, out: Console) -> None:
+    """Prints a comparison: a table for any data loss, and for each invariant that broke, unless it alone is that."""
+    data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
+    for event in result.pairs[0].events:
+        found = [pair.events[event] for pair in result.pairs]
+        broke = any(each.p_variant or each.p_baseline for each in found)
+        same = event in result.data_loss_invariants and found == data_loss
+        if event == DATA_LOSS or (broke and not same):
+            out.print(_comparisons(event, result))
+    out.print(
+        f"{numbers.counted(result.runs, 'run')} of each variant, all with the same random numbers", soft_wrap=True
+    )
+    cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
+    if cut_off:
+        warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")
+    hold = f"hold together for all {len(result.pairs)} pairs" if len(result.pairs) > 1 else "hold"
+    if result.alone:
+        out.print(_alone(result), soft_wrap=True)
+    note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
+    test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
+    if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
+        test += (
+            " If p is small although the interval of the difference contains 0, both are right: the test only asks "
+            "whether they differ, while the interval also says by how much, and is wider for it."
+        )
+    out.print(" ".join([note, test, *assumed(result.assumptions)]), style="dim", soft_wrap=True)
+
+
+def _alone(result: Result) -> str:
+    """What is said of variants that were estimated alone."""
+    by_method: dict[str, list[str]] = {}
+    for label, each in result.alone.items():
+        by_method.setdefault(each.method, []).append(label)
+    how = "; ".join(f"{method}: {', '.join(labels)}" for method, labels in by_method.items())
+    said = f"Some lose data too seldom to be seen in these runs, so each variant was estimated alone ({how})."
+    shared = [pair for pair in result.pairs if pair.events[DATA_LOSS].from_exits]
+    if len(shared) < len(result.pairs):
+        said += " Differences and ratios follow from two intervals each."
+    if shared:
+        names = ", ".join(f"{pair.variant} ({pair.baseline})" for pair in shared)
+        said += f" These share a head with their baseline, and the same runs from its exits are compared: {names}."
+    return said
+
+
+def _is_between(each: Comparison, result: Result) -> bool:
+    """Whether the test says that two differ, and the interval leaves it open."""
+    return each.paired and each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
+
+
+def _comparisons(event: str, result: Result) -> Table:
+    """The comparisons in one event; every baseline's row is above those of its variants."""
+    table = make_table("variant", "P", "difference", "ratio", "p")
+    table.title, table.title_justify = event, "left"
+    baseline = None
+    for pair in result.pairs:
+        each = pair.events[event]
+        if pair.baseline != baseline:
+            baseline = pair.baseline
+            table.add_section()
+            table.add_row(baseline, _probability(each.p_baseline, baseline, event, result), "baseline")
+        ratio = _ratio(each, *(_never(label, event, result) for label in (pair.variant, pair.baseline)))
+        table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each, ratio))
+    return table
+
+
+def _never(label: str, event: str, result: Result) -> bool:
+    """Whether it is proved that data are never lost, and so none in this way."""
+    losing = event == DATA_LOSS or event in result.data_loss_invariants
+    return losing and label in result.alone and result.alone[label].risk.high == 0.0
+
+
+def _probability(p: float, label: str, event: str, result: Result) -> str:
+    if _never(label, event, result):
+        return "0"
+    if event == DATA_LOSS and label in result.alone:
+        return probability(result.alone[label].risk)
+    high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
+    return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
+
+
+def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
+    """How many times as often, with its interval; of a 0 that is proved nothing else is left to say."""
+    if baseline_never:
+        return "" if never else "baseline never"
+    if never:
+        return "0"
+    most = math.inf if each.ratio_high is None else each.ratio_high
+    value = f"{numbers.plain(each.ratio)} " if each.ratio else ""
+    return value + numbers.span(each.ratio_low, most)
+
+
+def _cells(each: Comparison, ratio: str) -> list[str]:
+    """Difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper bound,
+    never a 0. Estimates have no p-value."""
+    low, high = each.difference_low, each.difference_high
+    differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
+    difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
+    return [
+        escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
+        escape(ratio),
+        "" if not each.paired else f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
+    ]
