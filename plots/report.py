@@ -18,6 +18,7 @@ from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import UNDECIDED
 from quorisk.plots import interactive, tables
+from quorisk.plots.summary import summary
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 from quorisk.say.scope import Scope
@@ -144,6 +145,7 @@ def _designs(frame: pd.DataFrame, sure: Doubt | None) -> dict[str, Any]:
     found, tail = designs(rows), judging.tail(rows)
     shown = found[:MOST_DESIGNS]
     return {
+        "summary": summary(found, target, sure),
         "data": interactive.data(shown, sure),
         "controls": interactive.controls(shown, target),
         "figures": interactive.figures(shown, sure),

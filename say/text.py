@@ -21,6 +21,14 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+CAUSES = {
+    "single_losses": "nodes lost one by one",
+    "outages": "an outage of the whole cluster",
+    "rack_outages": "an outage of a rack",
+    "thin_entries": "entries left with few copies",
+    "unflushed": "an outage that took what was not on disk",
+}
+"""What a cluster's incidents are put down to."""
 FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 """Parameters that are told only where they differ from another."""
 TIME_UNIT = "run.time_unit"

@@ -11,13 +11,6 @@ from quorisk.command.show import make_table
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
-_CAUSES = {
-    "single_losses": "nodes lost one by one",
-    "outages": "an outage of the whole cluster",
-    "rack_outages": "an outage of a rack",
-    "thin_entries": "entries left with few copies",
-    "unflushed": "an outage that took what was not on disk",
-}
 _METHODS = {
     "strata": "strata, solved or sampled, with a bound of what they leave out",
     "sampled years": "years of the cluster drawn at random",
@@ -103,7 +96,7 @@ def _sizes(found: Answer, out: Console) -> None:
 def _causes(found: Answer) -> str:
     causes = {name: cause for name, cause in found.losses.by_cause.items() if cause.share > 0.0}
     ranked = sorted(causes, key=lambda name: -causes[name].share)
-    return ", ".join(f"{_CAUSES[name]} ({numbers.share(causes[name].share)})" for name in ranked)
+    return ", ".join(f"{text.CAUSES[name]} ({numbers.share(causes[name].share)})" for name in ranked)
 
 
 def _at_least(found: Answer) -> str:

@@ -183,6 +183,7 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
         assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
         page.set_viewport_size({"width": 688, "height": 1000})  # A4, upright
         assert page.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")
+        assert page.evaluate("document.querySelector('#summary').getBoundingClientRect().bottom < innerHeight")
         page.set_viewport_size({"width": 1000, "height": 700})
         sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
         assert len(sizes) == 1 + across

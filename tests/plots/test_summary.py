@@ -1,0 +1,69 @@
+"""What a report says first: the chosen design's risk, cause, doubt and cost, of made-up designs."""
+
+import numpy as np
+import pytest
+
+from quorisk.analysis.decision.designs import Design
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.statistics.allowed import Design as Known
+from quorisk.plots.report import report
+from quorisk.plots.summary import summary
+from tests.plots.tables import frame
+from tests.plots.test_report import LOST_AT, PROVENANCE
+
+COUNTS = {"losses": 1, "messages": 0, "steps": 1, "completed": 1, "horizon": 0, "stuck": 0, "runs": 9, "hidden": 0}
+STORED = {"stored": 3, "copies": 2, "on_disk": True, "stored_bytes": 2.0**40, "survives": "1 bookie"}
+WRITE = {"write_p50_ms": 0.5, "write_p99_ms": 2.0}
+CLUSTER = {
+    "any_loss": 1e-3,
+    "incidents": 2e-3,
+    "entries_high": 10.0,
+    "incident_p50": 5e4,
+    "incident_p99": 3e5,
+    "incident_p99_high": 3e5,
+    "cause": "rack_outages",
+}
+
+
+def design(p: float, **more) -> Design:
+    worst = {**COUNTS, "p": p, "low": p, "high": p, "method": "exact", "confidence": 0.95, "point_id": "a", **more}
+    return Design("WQ 3", [worst], worst)
+
+
+def told(found: Design, target: float = 1.0, sure: Doubt | None = None) -> dict[str, str]:
+    return dict(summary([found], target, sure))
+
+
+def test_of_a_cluster_it_says_how_often_how_much_and_why():
+    sure = Doubt({"WQ 3": Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)}, {"WQ 3": 1.0}, {}, None, {})
+    assert told(design(2e-3, **CLUSTER, **STORED, **WRITE), 1.0, sure) == {
+        "design": "WQ 3 (recommended)",
+        "P(any loss) in a year": "0.00200; once in 500 years",
+        "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
+        "mostly because of": "an outage of a rack",
+        "how sure": "by what is known of the rates, nine times in ten 1.00 × 10⁻⁴ to 0.0100",
+        "it stores": "3 copies of each entry; 1 TiB in all",
+        "it survives the loss of": "1 bookie",
+        "a write takes": "0.500 ms (median); 99 of 100 at most 2.00 ms",
+    }
+
+
+@pytest.mark.parametrize(("per_year", "cause"), [(1.0, "failover"), (0.1, "an outage of a rack")])
+def test_what_most_losses_come_of_may_be_a_scenario_beside_the_cluster(per_year, cause):
+    beside = {"run.scenario": "failover", "per_year": per_year, "p": 5e-3, "incident": True}
+    inside = {"run.scenario": "entry", "per_year": 1e10, "p": 1e-3, "incident": False}
+    assert told(design(6e-3, **CLUSTER, parts=[beside, inside]))["mostly because of"] == cause
+
+
+def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_it_says_so():
+    parts = [{"run.scenario": name, "per_year": 10.0, "p": p} for name, p in (("entry", 0.1), ("outage", 0.2))]
+    said = told(design(3.0, parts=parts), 1.0)
+    assert said["design"] == "WQ 3 (not recommended)"
+    assert said["losses a year"] == "3.00"
+    assert said["mostly because of"] == "outage"
+    assert said["how sure"].startswith("not known")
+
+
+def test_it_stands_before_the_recommendation():
+    html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
+    assert 0 < html.index('<section id="summary">') < html.index('id="recommendation"')
