@@ -90,6 +90,8 @@ class Parameter(NamedTuple):
     """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
     called: str = ""
     """The cluster's own name of it, which files may use as well."""
+    formerly: str = ""
+    """What it was called before: a file that still calls it so is told."""
     later: bool = False
     """The model got it after its version: where it has its default, points are what they were, and so is their
     identity."""

@@ -53,6 +53,8 @@ class Key(NamedTuple):
     """The key whose value it has if the file gives none."""
     called: str = ""
     """A cluster's own name of it, which a file may use as well: of a rate, the interval in milliseconds."""
+    formerly: str = ""
+    """What it was called before, without its table."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
@@ -174,7 +176,7 @@ def _parameter_key(parameter: Parameter) -> Key:
             kind = choice(names)
     follows = f"{parameter.table}.{parameter.follows}" if parameter.follows else ""
     name, default = f"{parameter.table}.{parameter.name}", parameter.default_value
-    return Key(name, kind, default, True, follows=follows, called=parameter.called)
+    return Key(name, kind, default, True, follows=follows, called=parameter.called, formerly=parameter.formerly)
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:
@@ -196,6 +198,8 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
 def suggest(name: str, keys: Mapping[str, Key]) -> str:
     """Returns what somebody who wrote `name` may have meant."""
     table, _, last = name.rpartition(".")
+    if renamed := [key.name for key in keys.values() if key.formerly and key.formerly == last]:
+        return f"it is called {renamed[0]} now"
     if table in READERS:
         return f"[{table}] is the same for all points of a grid, and for all scenarios"
     by_last = {key.partition(".")[2]: key for key in keys}

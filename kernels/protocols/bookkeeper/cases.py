@@ -9,11 +9,11 @@ _PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rate
 _SINGLE = _PAIR | {"write_quorum": 1, "ack_quorum": 1}
 _LARGE = {"bookies": 5, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 3, "inflight": 3}
 _STRIPED = _PAIR | {"ensemble_size": 3, "bookies": 4, "entries": 3, "inflight": 3}
-_FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
+_FAULTS = {"max_lost": 2, "max_empty_restarts": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
 _AUDITOR = {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answers_fencing": False}
-_TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_amnesias": 6}
+_TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_empty_restarts": 6}
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
-_PARTIAL = {"max_unclean_restarts": 1, "max_partial_amnesias": 1, "p_lost_entry": 0.4}
+_PARTIAL = {"max_unclean_restarts": 1, "max_partial_losses": 1, "p_lost_entry": 0.4}
 _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     (
         *("bookie_restarts_empty", "bookie_is_lost", "two_bookies_are_lost_together"),

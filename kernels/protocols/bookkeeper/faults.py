@@ -86,7 +86,7 @@ def up(state, params):
 
 
 def bookie_restarts_empty_enabled(state, params):
-    return (where(state.amnesias < params.max_amnesias, up(state, params), 0),)
+    return (where(state.amnesias < params.max_empty_restarts, up(state, params), 0),)
 
 
 def bookie_restarts_empty(state, params, bookie, lost):
@@ -209,12 +209,12 @@ def restartable_racks(state, params):
     racks = 0
     for r in range(MAX_BOOKIES):
         bookies = popcount(rack_of(params, r) & up(state, params))
-        racks |= where((bookies != 0) & (state.amnesias + bookies <= params.max_amnesias), 1 << r, 0)
+        racks |= where((bookies != 0) & (state.amnesias + bookies <= params.max_empty_restarts), 1 << r, 0)
     return racks
 
 
 def rack_restarts_empty_enabled(state, params):
-    wanted = (params.racks != 0) & (state.amnesias < params.max_amnesias)
+    wanted = (params.racks != 0) & (state.amnesias < params.max_empty_restarts)
     return (when(wanted, restartable_racks, state, params),)
 
 
@@ -273,7 +273,7 @@ ACTIONS = (
         bookie_restarts_empty,
         _EMPTY,
         counts="Each bookie that is up restarts without its data.",
-        bounds=("max_amnesias",),
+        bounds=("max_empty_restarts",),
     ),
     Action(
         "bookie_is_lost",
@@ -334,7 +334,7 @@ ACTIONS = (
         rack_restarts_empty,
         _CORRELATED,
         counts="Each rack restarts, all of its bookies without their data.",
-        bounds=("racks", "max_amnesias"),
+        bounds=("racks", "max_empty_restarts"),
     ),
     Action(
         "cluster_loses_power",

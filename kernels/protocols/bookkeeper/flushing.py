@@ -31,7 +31,7 @@ def bookie_restarts_unclean(state, params, bookie, lost):
 
 
 def bookie_loses_some_enabled(state, params):
-    return (where(state.partial_amnesias < params.max_partial_amnesias, up(state, params), 0),)
+    return (where(state.partial_amnesias < params.max_partial_losses, up(state, params), 0),)
 
 
 def entries_on_disk(state, params, bookie):
@@ -81,6 +81,6 @@ ACTIONS = (
         "partial loss",
         counts="Each bookie that is up loses a part of the entries that it has on disk.",
         lost_with="p_lost_entry",
-        needs=("max_partial_amnesias",),
+        needs=("max_partial_losses",),
     ),
 )

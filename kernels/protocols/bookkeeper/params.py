@@ -43,7 +43,7 @@ class Params(NamedTuple):
     fence_on_unclean_shutdown: int
     limbo_on_unclean_shutdown: int
     max_lost: int
-    max_amnesias: int
+    max_empty_restarts: int
     writer_crash: int
     auto_recovery: int
     replacement: int
@@ -53,7 +53,7 @@ class Params(NamedTuple):
     max_outages: int
     max_rack_outages: int
     max_unclean_restarts: int
-    max_partial_amnesias: int
+    max_partial_losses: int
     entries_are_durable: int  # on disk before they are confirmed
     fences_are_durable: int
     fences_when_unclean: int  # a bookie that comes back from an unclean shutdown fences the ledger
@@ -160,7 +160,13 @@ PARAMETERS = (
         later=True,
     ),
     Parameter("max_lost", "faults", (0, MAX_BOOKIES), "bookies that may be lost for good at the same time"),
-    Parameter("max_amnesias", "faults", (0, MAX_AMNESIAS), "times that a bookie may restart without its data"),
+    Parameter(
+        "max_empty_restarts",
+        "faults",
+        (0, MAX_AMNESIAS),
+        "times that a bookie may restart without its data",
+        formerly="max_amnesias",
+    ),
     Parameter("writer_crash", "faults", None, "the writer may crash"),
     Parameter(
         "auto_recovery", "faults", None, "the auditor has fragments of lost bookies copied to others", repair=True
@@ -183,10 +189,11 @@ PARAMETERS = (
         later=True,
     ),
     Parameter(
-        "max_partial_amnesias",
+        "max_partial_losses",
         "faults",
         (0, MAX_AMNESIAS),
         "times that a bookie may lose a part of the entries that it has on disk",
+        formerly="max_partial_amnesias",
         later=True,
     ),
     Parameter(

@@ -25,7 +25,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
     return Promise(
         copies=ack_quorum,
         stored=write_quorum,
-        on_disk=bool(written and synced and values.get("faults.max_amnesias", 0) == 0),
+        on_disk=bool(written and synced and values.get("faults.max_empty_restarts", 0) == 0),
         survives=survives,
         nodes=ack_quorum - 1,
         zones=zones,

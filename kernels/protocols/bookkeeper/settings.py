@@ -30,7 +30,7 @@ SETTINGS = (
     Setting(
         "rack-aware placement (`ensemblePlacementPolicy`, `minNumRacksPerWriteQuorum`)",
         "`model.racks`, `variant.rack_aware_placement`, `rates.rack_restarts_empty`",
-        "a rack's bookies lose power together; `faults.max_amnesias` says how often it may happen",
+        "a rack's bookies lose power together; `faults.max_empty_restarts` says how often it may happen",
     ),
     Setting("`addEntryTimeoutSec`", "`rates.client_changes_ensemble`"),
     Setting("auditor, autorecovery (`lostBookieRecoveryDelay`)", "`rates.auditor_replicates_fragment`"),

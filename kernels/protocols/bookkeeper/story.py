@@ -163,7 +163,7 @@ def _disk_variables(spec: SpecState, params: Any) -> dict[str, Any]:
         found["d_fenced"] = _by_bookie(disk.fenced for disk in spec.disks)
     if params.max_unclean_restarts:
         found["unclean_restarts"] = spec.unclean_restarts
-    if params.max_partial_amnesias:
+    if params.max_partial_losses:
         found["b_damaged"] = _by_bookie(Set(tuple(sorted(disk.damaged))) for disk in spec.disks)
         found["partial_amnesias"] = spec.partial_amnesias
     return found

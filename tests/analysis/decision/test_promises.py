@@ -25,7 +25,7 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
         ({}, 2, True, "1 bookie"),
         ({"model.ack_quorum": 1}, 1, True, "no bookie"),
         ({"model.ack_quorum": 3}, 3, True, "2 bookies"),
-        ({"faults.max_amnesias": 1}, 2, False, "1 bookie"),
+        ({"faults.max_empty_restarts": 1}, 2, False, "1 bookie"),
         ({"variant.limbo_on_unclean_shutdown": False}, 2, True, "1 bookie, but no empty restart"),
         ({"variant.fence_on_unclean_shutdown": False}, 2, True, "1 bookie, but no empty restart"),
         ({"variant.fence_on_unclean_shutdown": True}, 2, True, "1 bookie"),
@@ -64,10 +64,10 @@ def test_one_empty_restart_loses_data_where_nothing_guards_against_it():
         said = BOOKKEEPER(dotted_values(experiment.model, experiment.points[0].point)).survives
         return estimate(experiment, 2).data_loss.p, said
 
-    p, said = asked(False, max_amnesias=1)
+    p, said = asked(False, max_empty_restarts=1)
     assert p > 1e-3
     assert said == "1 bookie, but no empty restart"
-    assert asked(True, max_amnesias=1) == (0.0, "1 bookie")
+    assert asked(True, max_empty_restarts=1) == (0.0, "1 bookie")
     assert asked(False, max_lost=1) == (0.0, "1 bookie, but no empty restart")
     p, said = asked(True, (True, False), max_unclean_restarts=1)  # one that does not notice
     assert p > 1e-3

@@ -72,7 +72,7 @@ def test_bookies_lost_together_hit_an_ensemble_as_often_as_copysets_say(bookies,
 def test_limbo_ends_truncation_after_an_empty_restart_and_a_fence_alone_does_not(fence, limbo):
     """The smallest ledger: only with both mechanisms can no recovery close it without what its writer acknowledged."""
     sizes = {"bookies": 1, "clients": 2, "write_quorum": 1, "ack_quorum": 1, "entries": 1, "inflight": 1}
-    given = sizes | {"fence_on_unclean_shutdown": fence, "limbo_on_unclean_shutdown": limbo, "max_amnesias": 1}
+    given = sizes | {"fence_on_unclean_shutdown": fence, "limbo_on_unclean_shutdown": limbo, "max_empty_restarts": 1}
     rates = {"bookie_restarts_empty": 1e-3, "client_starts_recovery": 0.2, "client_closes_ledger_success": 0.01}
     found = solve(BOOKKEEPER, point_of(BOOKKEEPER, 0.0, rates | {"client_closes_ledger_fail": 0.01}, **given))
     p = found.invariants["NoDivergenceBetweenClientAndMetaData"]

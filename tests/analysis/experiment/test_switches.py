@@ -6,6 +6,7 @@ import pytest
 
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.switches import idle
+from quorisk.kernels.errors import ConfigError
 from tests.support import ROOT
 
 FILE = """
@@ -25,7 +26,7 @@ max_lost = 1
 [run]
 runs = 100
 """
-OFF = "rates.bookie_restarts_empty (faults.max_amnesias = 0)"
+OFF = "rates.bookie_restarts_empty (faults.max_empty_restarts = 0)"
 STARTERS = sorted((ROOT / "configs" / "starters").glob("*.toml"))
 
 
@@ -42,17 +43,17 @@ def said(file: Path, *overrides: str) -> list[str]:
 
 def test_a_rate_whose_bound_is_0_is_told(file):
     assert said(file) == [OFF]
-    assert said(file, "max_amnesias=0") == [OFF]
-    assert said(file, "max_amnesias=1") == []
+    assert said(file, "max_empty_restarts=0") == [OFF]
+    assert said(file, "max_empty_restarts=1") == []
     assert said(file, "bookie_restarts_empty=0") == []
-    assert said(file, "grid.max_amnesias=[0, 1]") == [], "a grid that switches it on somewhere"
+    assert said(file, "grid.max_empty_restarts=[0, 1]") == [], "a grid that switches it on somewhere"
     assert said(file, "p_lost_in_outage=0.01") == [OFF, "faults.p_lost_in_outage (faults.max_outages = 0)"]
-    assert said(file, "max_amnesias=1", "client_starts_recovery=2") == [
+    assert said(file, "max_empty_restarts=1", "client_starts_recovery=2") == [
         "rates.client_starts_recovery (model.clients = 1)"
     ]
-    both = said(file, "max_amnesias=1", "rack_restarts_empty=2")
+    both = said(file, "max_empty_restarts=1", "rack_restarts_empty=2")
     assert both == ["rates.rack_restarts_empty (model.racks = 0)"]
-    assert said(file, "max_amnesias=1", "bookie_flushes=2") == [
+    assert said(file, "max_empty_restarts=1", "bookie_flushes=2") == [
         "rates.bookie_flushes (variant.journal_write = true and variant.journal_sync = true)"
     ]
 
@@ -63,12 +64,12 @@ def test_scenarios_are_told_of_their_own_rates(file):
     storm = "scenarios.storm.rates.writer_crashes (faults.writer_crash = false)"
     assert said(file) == [OFF, storm]
     assert said(file, "scenario=calm") == [OFF]
-    assert said(file, "scenarios.storm.faults.writer_crash=true", "scenarios.storm.max_amnesias=1") == []
+    assert said(file, "scenarios.storm.faults.writer_crash=true", "scenarios.storm.max_empty_restarts=1") == []
 
 
 def test_a_profile_s_faults_are_told_unless_the_file_says_that_they_are_off(file):
     file.write_text(FILE.replace("1e-3", '"1 / year"').replace("[model]", 'profile = "bookkeeper_ssd"\n[model]'))
-    found = said(file, "max_amnesias=1")
+    found = said(file, "max_empty_restarts=1")
     assert "rates.cluster_loses_power (faults.max_outages = 0)" in found
     assert not any("client_starts_recovery" in each for each in found), "no fault"
     assert "rates.cluster_loses_power (faults.max_outages = 0)" not in said(file, "max_outages=0")
@@ -88,4 +89,17 @@ def test_verbs_say_it_in_a_line_and_strict_refuses(quorisk, file):
         assert quorisk(verb, str(file), "--strict") == (2, "", f"error: --strict: {line}")
     code, _, err = quorisk("compare", str(file), "--vary", "ack_quorum=1,2", "--strict")
     assert (code, err) == (2, f"error: --strict: {line}")
-    assert quorisk("exact", str(file), "--strict", "--set", "max_amnesias=1")[0] == 0
+    assert quorisk("exact", str(file), "--strict", "--set", "max_empty_restarts=1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "key", ["faults.max_amnesias", "max_amnesias", "grid.max_amnesias", "scenarios.calm.max_amnesias"]
+)
+def test_a_key_that_was_renamed_is_refused_with_its_name_of_today(file, key):
+    file.write_text(f"{FILE}[scenarios.calm]\nper_year = 1\n")
+    with pytest.raises(ConfigError, match=r"max_amnesias.*: .*it is called faults.max_empty_restarts now") as error:
+        config.load(file, [f"{key}={[1] if 'grid' in key else 1}"])
+    assert "\n" not in str(error.value)
+    file.write_text(FILE.replace("max_lost = 1", "max_amnesias = 1"))
+    with pytest.raises(ConfigError, match=r"faults.max_amnesias = 1: .*it is called faults.max_empty_restarts now"):
+        config.load(file)

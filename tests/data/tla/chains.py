@@ -42,7 +42,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {
         "name": "restart_nowrite_damage_believed",
         "model": {"bookies": 2, "clients": 1, "write_quorum": 1, "ack_quorum": 1, "entries": 2, "inflight": 1},
-        "faults": {"max_unclean_restarts": 1, "max_partial_amnesias": 1},
+        "faults": {"max_unclean_restarts": 1, "max_partial_losses": 1},
         "variant": {"journal_write": False, "limbo_on_unclean_shutdown": False, "damaged_reads_unknown": False},
         "message_loss": 0.1,
         "p_lost_entry": 0.25,

@@ -21,8 +21,8 @@ def bookies(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
     model = dict(zip(("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight"), sizes, strict=True))
     if "ensemble_size" in given:
         model["ensemble_size"] = given.pop("ensemble_size")
-    faults: Row = dict.fromkeys(("max_lost", "max_amnesias", "max_outages"), 0)
-    faults |= {"max_unclean_restarts": 0, "max_partial_amnesias": 0}
+    faults: Row = dict.fromkeys(("max_lost", "max_empty_restarts", "max_outages"), 0)
+    faults |= {"max_unclean_restarts": 0, "max_partial_losses": 0}
     faults |= dict.fromkeys(("writer_crash", "auto_recovery", "replacement"), False)
     variant: Row = dict.fromkeys(("fence_on_unclean_shutdown", "limbo_on_unclean_shutdown"), False)
     variant |= dict.fromkeys(("journal_write", "journal_sync", "damaged_reads_unknown"), True)
@@ -54,7 +54,7 @@ NO_WRITE: Row = {"journal_write": False}
 NOTICED: Row = {"fence_on_unclean_shutdown": True, "limbo_on_unclean_shutdown": True}
 REPAIR: Row = {"auto_recovery": True, "replacement": True}
 RESTART: Row = {"max_unclean_restarts": 1}
-DAMAGE: Row = {"max_partial_amnesias": 1}
+DAMAGE: Row = {"max_partial_losses": 1}
 OUTAGE: Row = {"max_outages": 1}
 EVERY: Row = {"FlushEveryMessage": "TRUE"}
 SPARED: Row = {"AvoidLastReplicaStanding": "TRUE"}
@@ -75,11 +75,13 @@ ROWS = (
     bookies("restart_nowrite_noticed", ALONE, **RESTART, **NO_WRITE, **NOTICED),
     bookies("restart_neither_limbo", ALONE, **RESTART, **NO_WRITE, **NO_SYNC, limbo_on_unclean_shutdown=True),
     bookies("restarts_nosync", ALONE, max_unclean_restarts=2, **NO_SYNC),
-    bookies("restart_and_empty_noticed", ALONE, max_amnesias=1, **RESTART, **NO_WRITE, **NOTICED, writer_crash=True),
+    bookies(
+        "restart_and_empty_noticed", ALONE, max_empty_restarts=1, **RESTART, **NO_WRITE, **NOTICED, writer_crash=True
+    ),
     bookies("damage", ALONE, **DAMAGE),
     bookies("damage_believed", ALONE, **DAMAGE, damaged_reads_unknown=False),
     bookies("damage_and_restart_nosync", ALONE, **DAMAGE, **RESTART, **NO_SYNC),
-    bookies("damage_two_entries_nosync", (2, 1, 2, 1, 2, 2), max_partial_amnesias=2, **NO_SYNC),
+    bookies("damage_two_entries_nosync", (2, 1, 2, 1, 2, 2), max_partial_losses=2, **NO_SYNC),
     bookies("outage_nowrite_noticed", ALONE, **OUTAGE, **NO_WRITE, **NOTICED),
     bookies("outage_and_restart_nosync", PAIR, **OUTAGE, **RESTART, **NO_SYNC),
     bookies("outage_nosync", (2, 2, 1, 1, 1, 1), **OUTAGE, **NO_SYNC),

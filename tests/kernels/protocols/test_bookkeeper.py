@@ -36,10 +36,10 @@ SWITCHES = [parameter.name for parameter in MODEL.parameters if parameter.table 
 VARIANTS = [{}, {"semantics": "literal"}] + [{switch: False} for switch in SWITCHES]
 MEMORY = 2 << 30
 ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
-FAULTS = {"max_lost": 2, "max_amnesias": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
-TOGETHER = FAULTS | {"lost_together": True, "max_lost": 4, "max_amnesias": 5}
+FAULTS = {"max_lost": 2, "max_empty_restarts": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
+TOGETHER = FAULTS | {"lost_together": True, "max_lost": 4, "max_empty_restarts": 5}
 OUTAGES = {"max_outages": 2, "max_rack_outages": 2}
-PARTIAL = {"journal_sync": False, "max_unclean_restarts": 2, "max_partial_amnesias": 2}
+PARTIAL = {"journal_sync": False, "max_unclean_restarts": 2, "max_partial_losses": 2}
 STRIKES = tuple(action.name for action in MODEL.actions if action.fault or action.name == "bookie_is_replaced")
 
 
@@ -70,7 +70,7 @@ def test_state_space_equals_the_reference(sizes, variant):
     state_space_equals_the_reference(sizes, variant)
 
 
-ONE_EACH = FAULTS | {"max_lost": 1, "max_amnesias": 1}
+ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_amnesias": 1}
         ((1, 2, 1, 1, 1, 1), ONE_EACH | {"limbo_on_unclean_shutdown": False, "semantics": "literal"}),
         ((2, 1, 1, 1, 1, 1), ONE_EACH | {"max_lost": 2}),
         ((2, 1, 1, 1, 1, 1), ONE_EACH | {"auto_recovery": False}),
-        ((2, 1, 1, 1, 1, 1), ONE_EACH | {"replacement": False, "max_lost": 2, "racks": 2, "max_amnesias": 2}),
+        ((2, 1, 1, 1, 1, 1), ONE_EACH | {"replacement": False, "max_lost": 2, "racks": 2, "max_empty_restarts": 2}),
         ((3, 1, 2, 1, 1, 1), {"lost_together": True, "max_lost": 3, "auto_recovery": True}),
-        ((3, 1, 2, 1, 1, 1), {"racks": 2, "max_amnesias": 2, "limbo_on_unclean_shutdown": False}),
+        ((3, 1, 2, 1, 1, 1), {"racks": 2, "max_empty_restarts": 2, "limbo_on_unclean_shutdown": False}),
         ((3, 1, 2, 1, 1, 1), {"racks": 2, "rack_aware_placement": False, "max_lost": 1, "auto_recovery": True}),
         ((1, 2, 1, 1, 1, 1), {"max_outages": 2}),
         ((2, 1, 1, 1, 1, 1), {"max_outages": 1, "auto_recovery": True, "replacement": True, "writer_crash": True}),
-        ((2, 1, 1, 1, 1, 1), {"max_outages": 1, "max_lost": 1, "max_amnesias": 1, "semantics": "literal"}),
+        ((2, 1, 1, 1, 1, 1), {"max_outages": 1, "max_lost": 1, "max_empty_restarts": 1, "semantics": "literal"}),
         ((3, 1, 2, 1, 1, 1), {"max_rack_outages": 1, "racks": 2, "auto_recovery": True}),
         ((2, 1, 1, 1, 1, 1), {"max_rack_outages": 2, "max_outages": 1, "racks": 3}),
-        ((1, 2, 1, 1, 1, 1), {"max_amnesias": 1, "limbo_answers_fencing": False}),
+        ((1, 2, 1, 1, 1, 1), {"max_empty_restarts": 1, "limbo_answers_fencing": False}),
         ((3, 1, 1, 1, 2, 1), {"max_lost": 2, "auto_recovery": True, "repair_open_ledgers": True}),
         ((2, 2, 1, 1, 1, 1), {"max_lost": 1, "fence_open_ledgers": True}),
-        ((3, 1, 2, 1, 2, 1), FAULTS | {"ledger": "closed", "max_outages": 1, "max_amnesias": 1}),
+        ((3, 1, 2, 1, 2, 1), FAULTS | {"ledger": "closed", "max_outages": 1, "max_empty_restarts": 1}),
         ((5, 1, 2, 1, 4, 2), {"ledger": "closed", "ensemble_size": 4, "max_lost": 1, "auto_recovery": True}),
     ],
     ids=str,

@@ -189,11 +189,11 @@ def test_only_entries_of_a_replaced_position_are_sent_again():
 
 
 SPACES = [
-    ((3, 1, 1, 1, 1, 1), 2, FAULTS | {"max_lost": 1, "max_amnesias": 1}),
+    ((3, 1, 1, 1, 1, 1), 2, FAULTS | {"max_lost": 1, "max_empty_restarts": 1}),
     ((3, 2, 1, 1, 1, 1), 2, {"semantics": "literal"}),
     ((4, 1, 2, 2, 1, 1), 3, {"max_lost": 1, "auto_recovery": True, "replacement": True}),
     ((3, 1, 1, 1, 2, 2), 2, EARLY),
-    ((4, 1, 2, 1, 1, 1), 3, {"racks": 2, "max_amnesias": 2, "limbo_on_unclean_shutdown": False}),
+    ((4, 1, 2, 1, 1, 1), 3, {"racks": 2, "max_empty_restarts": 2, "limbo_on_unclean_shutdown": False}),
 ]
 
 

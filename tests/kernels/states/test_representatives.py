@@ -24,7 +24,7 @@ PROBLEMS = {
     "empty restarts": (
         {"write_quorum": 1},
         {"limbo_on_unclean_shutdown": False},
-        {"max_amnesias": 1, "message_loss": 0.1},
+        {"max_empty_restarts": 1, "message_loss": 0.1},
     ),
     "versions that nobody compares": (
         {"write_quorum": 1},
@@ -33,12 +33,22 @@ PROBLEMS = {
     ),
     "three clients": ({"clients": 3, "write_quorum": 1}, {"fence_recovery_reads": False}, {}),
     "two to spare": ({**SHARED, "write_quorum": 1, "ack_quorum": 1, "clients": 1}, {}, {**LOST, **NOISE}),
-    "racks": ({**SHARED, "clients": 1, "racks": 2}, {}, {"max_amnesias": 2, "max_lost": 2, "auto_recovery": True}),
+    "racks": (
+        {**SHARED, "clients": 1, "racks": 2},
+        {},
+        {"max_empty_restarts": 2, "max_lost": 2, "auto_recovery": True},
+    ),
     "an outage": ({**SHARED, "clients": 1}, {}, {"max_outages": 1, "p_lost_in_outage": 0.3, "auto_recovery": True}),
     "an outage of a rack": (
         {**SHARED, "clients": 1, "racks": 2},
         {},
-        {"max_rack_outages": 1, "p_lost_in_rack_outage": 0.3, "max_amnesias": 2, "max_lost": 1, "auto_recovery": True},
+        {
+            "max_rack_outages": 1,
+            "p_lost_in_rack_outage": 0.3,
+            "max_empty_restarts": 2,
+            "max_lost": 1,
+            "auto_recovery": True,
+        },
     ),
 }
 

@@ -56,7 +56,7 @@ def running(s: State, k: Constants) -> list[int]:
 
 def bookie_restarts_empty(s: State, k: Constants) -> Iterator[Change]:
     for b in running(s, k):
-        if s.amnesias < k.max_amnesias:
+        if s.amnesias < k.max_empty_restarts:
             yield b, restart_empty(s, b, k)
 
 
@@ -145,7 +145,7 @@ def three_bookies_are_lost_together(s: State, k: Constants) -> Iterator[Change]:
 def rack_restarts_empty(s: State, k: Constants) -> Iterator[Change]:
     for rack in range(k.racks):
         bookies = [b for b in running(s, k) if b % k.racks == rack]
-        if bookies and s.amnesias + len(bookies) <= k.max_amnesias:
+        if bookies and s.amnesias + len(bookies) <= k.max_empty_restarts:
             after = s
             for b in bookies:
                 after = restart_empty(after, b, k)

@@ -98,7 +98,7 @@ def bookie_restarts_unclean(s: State, k: Constants) -> Iterator[Fates]:
 def bookie_loses_some(s: State, k: Constants) -> Iterator[Fates]:
     """The lost subset is one of the entries on disk."""
     for b in running(s, k):
-        if s.partial_amnesias < k.max_partial_amnesias:
+        if s.partial_amnesias < k.max_partial_losses:
             counted = s._replace(partial_amnesias=s.partial_amnesias + 1)
             yield b, [without(counted, b, gone, k) for gone in subsets(s.disks[b].entries)]
 

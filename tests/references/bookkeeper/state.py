@@ -50,7 +50,7 @@ class Constants(NamedTuple):
     rack_aware_placement: bool = True
     racks: int = 0
     max_lost: int = 0
-    max_amnesias: int = 0
+    max_empty_restarts: int = 0
     writer_crash: bool = False
     auto_recovery: bool = False
     replacement: bool = False
@@ -61,7 +61,7 @@ class Constants(NamedTuple):
     journal_sync: bool = True
     damaged_reads_unknown: bool = True
     max_unclean_restarts: int = 0
-    max_partial_amnesias: int = 0
+    max_partial_losses: int = 0
     ensemble_size: int = 0
     callbacks_after_unset: bool = True
     ledger: str = "new"
