@@ -59,8 +59,11 @@ ack_quorum = [1, 2]
 
 
 def values_of(model: Model, **given: Any) -> dict[str, Any]:
-    """All parameters of a model: those given, else the small configuration, else the defaults."""
-    return with_defaults(model, {**registry.cases(model.name).small, **given})
+    """All parameters of a model: those given, by their names of today or of before, else the small configuration, else
+    the defaults."""
+    now = {parameter.formerly: parameter.name for parameter in model.parameters if parameter.formerly}
+    named = {now.get(name, name): value for name, value in given.items()}
+    return with_defaults(model, {**registry.cases(model.name).small, **named})
 
 
 def tables_of(model: Model, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

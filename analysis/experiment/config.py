@@ -184,7 +184,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         figures = {name: value for name, value in figures.items() if not _of_cluster(name)}
     in_file, in_place = settings.flatten(changed, keys), settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
-    notes = settings.kept(read, in_place, keys)
+    notes = settings.kept(read, in_place, keys) + settings.renamed(document, overrides, keys)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
     found = scenarios.finished(read.scenarios, keys)

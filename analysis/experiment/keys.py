@@ -54,7 +54,7 @@ class Key(NamedTuple):
     called: str = ""
     """A cluster's own name of it, which a file may use as well: of a rate, the interval in milliseconds."""
     formerly: str = ""
-    """What it was called before, without its table."""
+    """What it was called before, without its table: files may say so still, and are told."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
@@ -180,13 +180,16 @@ def _parameter_key(parameter: Parameter) -> Key:
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:
-    """Returns the key of a dotted name, of a last part that only one key has, or of a cluster's own name, which reads
-    what clusters have there. Raises ConfigError."""
+    """Returns the key of a dotted name, of a last part that only one key has, of what a key was called before, or of a
+    cluster's own name, which reads what clusters have there. Raises ConfigError."""
     if name in keys:
         return keys[name]
     for key in keys.values():
-        if key.called and name in (key.called, f"{key.name.partition('.')[0]}.{key.called}"):
+        table = key.name.partition(".")[0]
+        if key.called and name in (key.called, f"{table}.{key.called}"):
             return key._replace(kind=INTERVAL) if key.timed else key
+        if key.formerly and name in (key.formerly, f"{table}.{key.formerly}"):
+            return key
     same = [key for key in keys if key.partition(".")[2] == name]
     if len(same) > 1:
         raise ConfigError(f"{show_key(name)} may be {' or '.join(same)}; write the dotted name")
@@ -198,8 +201,6 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
 def suggest(name: str, keys: Mapping[str, Key]) -> str:
     """Returns what somebody who wrote `name` may have meant."""
     table, _, last = name.rpartition(".")
-    if renamed := [key.name for key in keys.values() if key.formerly and key.formerly == last]:
-        return f"it is called {renamed[0]} now"
     if table in READERS:
         return f"[{table}] is the same for all points of a grid, and for all scenarios"
     by_last = {key.partition(".")[2]: key for key in keys}

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -229,6 +229,22 @@ def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Ke
                 f"scenarios.{own[0]}.{key}"
             )
     return tuple(lines)
+
+
+def renamed(document: Mapping[str, Any], overrides: Sequence[str], keys: Mapping[str, Key]) -> tuple[str, ...]:
+    """Returns a line for each key that a file or an override calls what it was called before."""
+    used = {part for name in _names(document) for part in re.findall(r"\w+", name)}
+    used |= {part for override in overrides for part in re.findall(r"\w+", override.partition("=")[0])}
+    old = (key for key in keys.values() if key.formerly and key.formerly in used)
+    return tuple(f"{key.formerly} is called {key.name} now" for key in old)
+
+
+def _names(table: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of a table and of those in it."""
+    for name, value in table.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from _names(value)
 
 
 def _check_apart(settings: Settings) -> None:

@@ -78,9 +78,9 @@ def tell_idle(experiment: "Experiment", strict: bool) -> None:
 
 
 def tell_notes(*experiments: "Experiment") -> None:
-    """Prints what overrides leave unchanged on stderr, each line once."""
+    """Prints what overrides leave unchanged, and keys that have other names now, on stderr, each line once."""
     for note in dict.fromkeys(note for experiment in experiments for note in experiment.notes):
-        typer.echo(f"note: --set {note}", err=True)
+        typer.echo(f"note: {note}", err=True)
 
 
 def as_text(value: Any) -> str:

@@ -29,7 +29,7 @@ runs = 2000
 """
 SET = ("--set", "broker_crash=0.02")
 NOTE = (
-    "note: --set rates.broker_crash does not change scenario storm, which has its own; to change that, set "
+    "note: rates.broker_crash does not change scenario storm, which has its own; to change that, set "
     "scenarios.storm.rates.broker_crash\n"
 )
 

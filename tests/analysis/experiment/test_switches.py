@@ -6,7 +6,6 @@ import pytest
 
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.switches import idle
-from quorisk.kernels.errors import ConfigError
 from tests.support import ROOT
 
 FILE = """
@@ -95,11 +94,13 @@ def test_verbs_say_it_in_a_line_and_strict_refuses(quorisk, file):
 @pytest.mark.parametrize(
     "key", ["faults.max_amnesias", "max_amnesias", "grid.max_amnesias", "scenarios.calm.max_amnesias"]
 )
-def test_a_key_that_was_renamed_is_refused_with_its_name_of_today(file, key):
+def test_a_key_may_be_called_what_it_was_called_before_and_is_told_its_name(file, key):
     file.write_text(f"{FILE}[scenarios.calm]\nper_year = 1\n")
-    with pytest.raises(ConfigError, match=r"max_amnesias.*: .*it is called faults.max_empty_restarts now") as error:
-        config.load(file, [f"{key}={[1] if 'grid' in key else 1}"])
-    assert "\n" not in str(error.value)
+    given = config.load(file, [f"{key}={[1] if 'grid' in key else 1}"])
+    assert given.points[0].point.values["max_empty_restarts"] == 1
+    assert given.notes == ("max_amnesias is called faults.max_empty_restarts now",)
     file.write_text(FILE.replace("max_lost = 1", "max_amnesias = 1"))
-    with pytest.raises(ConfigError, match=r"faults.max_amnesias = 1: .*it is called faults.max_empty_restarts now"):
-        config.load(file)
+    given = config.load(file)
+    assert given.points[0].point.values["max_empty_restarts"] == 1
+    assert given.notes == ("max_amnesias is called faults.max_empty_restarts now",)
+    assert not config.load(file, ["faults.max_empty_restarts=2"]).points[0].point.values.get("max_amnesias")
