@@ -33,6 +33,8 @@ PLAN_SCHEMA = pa.schema(
     ]
 )
 """A row is a range of runs of one point. A task has one or several."""
+LEFT_PART = 1 / 8
+"""Of the seconds left of a budget, what the runs may take that are made at once with a head."""
 _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
 _UNDISTURBED_S = 1.0
 """Once runs took that long, what else goes on weighs little."""
@@ -122,14 +124,15 @@ def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int, heads: Mapping[int,
     return pa.table(columns, schema=PLAN_SCHEMA)
 
 
-def solving(heads: Mapping[int, int], run: RunSettings, run_s: np.ndarray) -> pa.Table:
+def solving(heads: Mapping[int, int], run: RunSettings, run_s: np.ndarray, left_s: float = math.inf) -> pa.Table:
     """Returns a task for each point whose head is wanted, given its most transitions, the longest first: PLAN_SCHEMA.
 
-    It makes the first runs from the exits, too: up to the first look, if there are any, and for LONGEST_S at the most.
+    It makes the first runs from the exits, too: up to the first look, if there are any, and for LONGEST_S at the
+    most, or a part of the `left_s` seconds of a budget: if time is up before these end, the head is lost with them.
     """
     order = sorted(heads, key=lambda point: -run_s[point])
     first = next(sequential.looks(run.runs)) if rule_of(run) else run.runs
-    num_runs = np.clip(LONGEST_S / run_s[order], 1, first).astype(np.int64)
+    num_runs = np.clip(min(LONGEST_S, LEFT_PART * left_s) / run_s[order], 1, first).astype(np.int64)
     columns = {
         "task": np.arange(len(order)),
         "head": [heads[point] for point in order],

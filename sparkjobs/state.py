@@ -34,7 +34,8 @@ class State:
         """Takes up what the folder holds; HEADS_PART of a budget may go to heads. Raises ConfigError and RunError."""
         pilots = [pilot_runs(each.point, experiment.run) for each in experiment.points]
         num_points = len(experiment.points)
-        core_s = HEADS_PART * budget_s * num_cores() / num_points
+        cores = min(num_cores(), num_points)  # one core solves a head
+        core_s = HEADS_PART * budget_s * cores / num_points
         largest = rare.affordable(core_s) if core_s < math.inf else rare.MOST_TRANSITIONS
         self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest)
         self._experiment, self._out = experiment, out

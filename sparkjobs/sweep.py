@@ -202,7 +202,7 @@ def _rounds(
         while any(left := state.ledger.left()):
             jobs, unsolved, tails = left
             left_s = max(0.0, deadline - time.monotonic())
-            solved = solving(unsolved, asked, run_s)
+            solved = solving(unsolved, asked, run_s, left_s)
             bar.expect(min(cost_s(jobs, run_s) + (pc.sum(solved["expected_s"]).as_py() or 0.0), left_s * cores))
             shared_jobs = share(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores)
             tasks = together(solved, plan(shared_jobs, run_s, cores, tails))

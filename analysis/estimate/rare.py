@@ -32,8 +32,8 @@ PATIENT_TRANSITIONS, PATIENCE = 1 << 22, 8
 times as many as it should have."""
 MOST_RUNS = 1 << 22
 """From exits, where an interval of some width is enough: they take less time than the head that needs fewer."""
-SOLVED_A_S = 250_000
-"""Transitions that a core solves in a second, at least."""
+SOLVED_A_S = 200_000
+"""Transitions that a core solves in a second, and finds the exits of, at least."""
 LITTLE_KNOWN = 0.5
 """With no loss in the head, and more than so many of the runs leaving it, `auto` counts: it knows no more."""
 NONE_LOST = 3.7

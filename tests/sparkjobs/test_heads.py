@@ -202,6 +202,22 @@ def test_a_chain_that_is_too_large_is_not_to_be_resumed(load, tmp_path):
         state.take([done._replace(head=heads.record(given.model, None, MOST))])
 
 
+def test_a_budget_bounds_heads_by_the_cores_that_solve_them_and_the_runs_made_with_them(load, tmp_path, monkeypatch):
+    """However many runs there may be; one core solves a head."""
+    monkeypatch.setattr("quorisk.sparkjobs.state.num_cores", lambda: 2)
+    one = load("run.method=auto", "run.runs=1e12", "broker_crash=1e-7")
+    three = load("run.method=auto", "run.runs=1e12")
+    assert (len(one.points), len(three.points)) == (1, 3)
+    for given, core_s in ((one, 52.0 / 4), (three, 52.0 / 4 * 2 / 3)):
+        ledger = State(given, tmp_path, 52.0).ledger
+        for point in range(len(given.points)):
+            ledger.add(point, 0, Counts(method.PILOT_RUNS, 0, 0, 1 << 30))
+        assert set(ledger.unsolved().values()) == {rare.affordable(core_s)}
+    run_s = np.array([1e-3, 1e-5])
+    [slow, quick] = plan.solving({0: 1 << 17, 1: 1 << 17}, one.run, run_s, 16.0)["num_runs"].to_pylist()
+    assert (slow, quick) == pytest.approx((2000, 200_000), abs=1)
+
+
 def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     run = load("run.method=auto", "run.runs=1_000_000").run
     no_more = heads.record(load().model, None, rare.FEWEST_TRANSITIONS)
