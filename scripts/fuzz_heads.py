@@ -77,7 +77,7 @@ def random_experiment(model: Model, chance: random.Random) -> Experiment | None:
 def compared(experiment: Experiment, most_states: int) -> tuple[int, int, bool] | None:
     """States of the chain and of the head, and whether they differ; None if the chain is too large."""
 
-    def stop(states: int, _: int) -> None:
+    def stop(states: int, *_: float) -> None:
         if states > most_states:
             raise TimeoutError
 
