@@ -29,6 +29,12 @@ CAUSES = {
     "unflushed": "an outage that took what was not on disk",
 }
 """What a cluster's incidents are put down to."""
+PLACEMENTS = {
+    "two_racks": "write sets in two racks",
+    "distinct_racks": "copies in racks of their own",
+    "copysets": "copysets",
+}
+"""Ways to place copies, other than at random."""
 FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 """Parameters that are told only where they differ from another."""
 TIME_UNIT = "run.time_unit"

@@ -146,7 +146,7 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
     return Answer(
         placed.varied,
         found,
-        availability(cluster, restarts, placed.ack_quorum),
+        availability(cluster, restarts, placed.ack_quorum, placed.write_needs),
         cluster.entries * placed.entry_bytes,
         placed.entry_bytes,
         drawn.years if drawn else 0,

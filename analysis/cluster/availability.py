@@ -3,12 +3,15 @@
 A node does not answer while it restarts, and a copy on it is missing from its loss until it is made anew. Nodes do so
 independently of each other (restarts one after another are better than that). A ledger cannot be read where all copies
 of a write set are missing, and cannot be closed where a write set lacks so many answers that an entry may have been
-acknowledged without those that are left: its ack quorum. Outages of the whole cluster come on top.
+acknowledged without those that are left: its ack quorum. Outages of the whole cluster come on top. Of a rack that is
+down it is told apart what cannot be read, closed or written meanwhile.
 """
 
 from itertools import product
 from typing import NamedTuple
 
+from quorisk.kernels.cluster.placement import windows
+from quorisk.kernels.cluster.racks import has_room_without, in_one_rack
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.say.quantities import YEAR_S
 
@@ -37,6 +40,18 @@ class Unavailable(NamedTuple):
     """How long it lasts."""
 
 
+class RackDown(NamedTuple):
+    """What cannot be used while one rack is down, whichever it is, and all other nodes answer: parts of all ledgers."""
+
+    reading: float
+    """Cannot be read; lost in part, if the rack is gone for good."""
+    closing: float | None
+    writing: float | None
+    """Writes stop; None where it is not known how many answers they wait for."""
+    has_room: bool
+    """Whether writes go on once other nodes have taken the places of those that are down."""
+
+
 class Availability(NamedTuple):
     """What of a cluster cannot be used for a while."""
 
@@ -45,15 +60,36 @@ class Availability(NamedTuple):
     """None where no ack quorum is known."""
     outage_s_per_year: float
     """How long all of the cluster is out, a year."""
+    rack_down: RackDown | None = None
+    """None if there is one rack."""
     method: str = "solved, with nodes that answer independently of each other"
 
 
-def availability(cluster: Cluster, restarts: Restarts, ack_quorum: int | None) -> Availability:
-    """Returns how available a cluster's ledgers are."""
+def availability(
+    cluster: Cluster, restarts: Restarts, ack_quorum: int | None, write_needs: int | None = None
+) -> Availability:
+    """Returns how available a cluster's ledgers are; a write waits for `write_needs` answers at least."""
     away, begins = _away(cluster, restarts)
     closing = _unavailable(cluster, ack_quorum, away, begins) if ack_quorum else None
     reading = _unavailable(cluster, cluster.write_quorum, away, begins)
-    return Availability(reading, closing, cluster.outages * restarts.outage_time * YEAR_S)
+    down = _rack_down(cluster, ack_quorum, write_needs) if cluster.racks > 1 else None
+    return Availability(reading, closing, cluster.outages * restarts.outage_time * YEAR_S, down)
+
+
+def _rack_down(cluster: Cluster, ack_quorum: int | None, write_needs: int | None) -> RackDown:
+    masks, spans = in_one_rack(cluster), windows(cluster.ensemble_size, cluster.write_quorum)
+
+    def part(fatal: int) -> float:
+        """Of ledgers of which a write set has so many members in the rack."""
+        return sum(p for mask, p in masks.items() if any(sum(mask >> i & 1 for i in span) >= fatal for span in spans))
+
+    copies = cluster.write_quorum
+    return RackDown(
+        part(copies),
+        part(ack_quorum) if ack_quorum else None,
+        part(copies - write_needs + 1) if write_needs else None,
+        ack_quorum is not None and has_room_without(cluster),
+    )
 
 
 def _away(cluster: Cluster, restarts: Restarts) -> tuple[float, float]:
@@ -79,7 +115,7 @@ def _unavailable(cluster: Cluster, fatal: int, away: float, begins: float) -> Un
     that would make the difference of how often they go.
     """
     size = cluster.ensemble_size
-    spans = [[(first + i) % size for i in range(cluster.write_quorum)] for first in range(cluster.windows)]
+    spans = windows(size, cluster.write_quorum)
 
     def is_out(gone: tuple[bool, ...]) -> bool:
         return any(sum(gone[i] for i in span) >= fatal for span in spans)

@@ -14,6 +14,7 @@ from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.kernels.cluster.setting import RANDOM
 from quorisk.kernels.cores import side_by_side
 from quorisk.say import text
 
@@ -80,6 +81,21 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     if not experiment.scenarios:
         return frame.assign(**{SCENARIO: NO_SCENARIO, "per_year": 0.0, "incident": False})
     return frame.assign(incident=[experiment.scenarios[name].incident for name in frame[SCENARIO]])
+
+
+def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
+    """Returns a frame that `with_cluster` made with what a placement is worth: `placement`, and `at_random`, P(any loss
+    in a year) of the same cluster with random placement. As it is where that is the placement, or without a cluster.
+    """
+    if "any_loss" not in frame or all(each.cluster.placement == RANDOM for each in experiment.clusters):
+        return frame
+    design_of, effort = {point.point_id: point.design for point in experiment.points}, quick_effort(experiment)
+    told = {}
+    for design, placed in worst_clusters(experiment).items():
+        at_random = placed._replace(cluster=placed.cluster._replace(placement=RANDOM, scatter_width=0))
+        told[design] = placed.cluster.placement, answer_of(at_random, effort).losses.p_any.value
+    placements, values = zip(*(told[design_of[point_id]] for point_id in frame["point_id"]), strict=True)
+    return frame.assign(placement=placements, at_random=values)
 
 
 def is_replaced(experiment: Experiment, scenario: str | None) -> bool:

@@ -59,7 +59,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     picks = verdict.choice(list(found), target)
     if len(found) == 1:
         headline = f"This design {'meets' if meets else 'is not shown to meet'} the {goal}."
-        why.append(f"{_capital(_risk(found[0]))}.")
+        why += [f"{_capital(_risk(found[0]))}.", *_placement(found[0])]
         if len(found[0].points) > 1:
             why.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
     elif picks:
@@ -135,6 +135,7 @@ def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: 
     """Why a design is the choice: its risk, and what sets it apart from the others that meet the targets."""
     given = f" All designs have {first.worst['given']}." if first.worst.get("given") else ""
     said = [f"{_capital(_risk(first))}. {_promised(first)}{given}".strip()]
+    said += _placement(first)
     others = [each for each in meets if each is not first and not each.is_changed]
     stored = first.worst.get("stored", 0)
     if len(meets) == 1:
@@ -146,6 +147,15 @@ def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: 
     else:
         best = "none stores less, or loses less for as much"
     return [*said, f"{len(meets)} of {len(found)} designs meet the {goal}. Of these, {best}."]
+
+
+def _placement(design: Design) -> list[str]:
+    """What placing its copies otherwise than at random is worth."""
+    how, at_random = text.PLACEMENTS.get(design.worst.get("placement", "")), design.worst.get("at_random", 0.0)
+    if how is None or not at_random:
+        return []
+    times, p = numbers.plain(design.worst["any_loss"] / at_random, 2), numbers.plain(at_random)
+    return [f"With {how}, a loss is {times} times as likely as with random placement ({p} a year)."]
 
 
 def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[Design]) -> list[str]:

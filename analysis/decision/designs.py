@@ -20,7 +20,7 @@ _TOLD = (
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_losses_per_year",
     "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
-    "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "cause",
+    "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "cause", "placement", "at_random",
     "allowed_low", "allowed_high",
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from quorisk.analysis.cluster.joined import with_cluster
+from quorisk.analysis.cluster.joined import with_cluster, with_random_placement
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
@@ -106,7 +106,7 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
         per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
         frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
     if not names or SCENARIO in frame:
-        frame = with_cluster(frame, experiment)
+        frame = with_random_placement(with_cluster(frame, experiment), experiment)
     first = [column for column in experiment.varied if column in frame]
     return frame[[*first, *(column for column in frame.columns if column not in first)]]
 

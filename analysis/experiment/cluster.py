@@ -67,6 +67,9 @@ class Placed(NamedTuple):
     """Acknowledged entries that are not on disk, on average: an outage of the whole cluster takes them."""
     refused: str = ""
     """Why its losses cannot be told; empty if they can."""
+    write_needs: int | None = None
+    """The fewest replicas with which a write is acknowledged: the ack quorum, or min.insync.replicas; None if the
+    protocol's model has neither."""
 
 
 def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
@@ -178,7 +181,8 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     ack_quorum = values.get("model.ack_quorum")
     thin = _thin(protocol, values, cluster, is_physical) if ack_quorum and ack_quorum < copies else ()
     unflushed, refused = _unflushed(protocol, values, cluster, is_physical, promised)
-    return Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, thin, unflushed, refused)
+    needs = ack_quorum or (1 if values.get("variant.acks") == "1" else values.get("model.min_isr"))
+    return Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, thin, unflushed, refused, needs)
 
 
 def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:

@@ -151,7 +151,7 @@ def newly_missing(ensemble: int, write_quorum: int) -> np.ndarray:
     return np.divide(table, totals, out=np.zeros_like(table), where=totals > 0)
 
 
-def _windows(ensemble: int, write_quorum: int) -> list[list[int]]:
+def windows(ensemble: int, write_quorum: int) -> list[list[int]]:
     """The positions of each write set."""
     starts = range(1 if ensemble == write_quorum else ensemble)
     return [[(start + i) % ensemble for i in range(write_quorum)] for start in starts]
@@ -159,7 +159,7 @@ def _windows(ensemble: int, write_quorum: int) -> list[list[int]]:
 
 def _newly(ring: Sequence[int], write_quorum: int) -> list[list[int]]:
     """The write sets of a ring that are newly missing."""
-    spans = _windows(len(ring), write_quorum)
+    spans = windows(len(ring), write_quorum)
     return [span for span in spans if all(ring[i] in (OLD, NEW) for i in span) and any(ring[i] == NEW for i in span)]
 
 
@@ -192,7 +192,7 @@ _NO_RINGS = (
 
 
 def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
-    ensemble, spans = cluster.ensemble_size, _windows(cluster.ensemble_size, cluster.write_quorum)
+    ensemble, spans = cluster.ensemble_size, windows(cluster.ensemble_size, cluster.write_quorum)
     forbidden = [sum(1 << i for i in span) for span in spans]
     allowed = [mask for mask in range(1, 1 << ensemble) if not any(mask & each == each for each in forbidden)]
     states = list(product(range(4), repeat=ensemble))
@@ -202,7 +202,7 @@ def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
         for state in sorted(states, key=lambda state: state.count(OPEN))  # so that a rack is not asked twice
         for after, taken in _taken(state, set(allowed))
     ]
-    fills = [_fills(allowed, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
+    fills = [fills(allowed, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
     one = np.zeros((1, 1 << ensemble))
     one[0, 0] = 1.0
     thin = np.array([[_ring_thin(state, spans, kinds, kind) for kind in range(len(kinds.copies))] for state in states])
@@ -228,7 +228,7 @@ def _taken(state: tuple[int, ...], allowed: set[int]) -> Iterator[tuple[tuple[in
             yield tuple(after), taken
 
 
-def _fills(allowed: Iterable[int], ensemble: int, size: int, racks: int) -> np.ndarray:
+def fills(allowed: Iterable[int], ensemble: int, size: int, racks: int) -> np.ndarray:
     """[n, mask]: the ways to fill these positions from n racks, each of which takes an allowed part of them."""
     by_racks = np.zeros((ensemble + 1, 1 << ensemble))  # [k, mask]: by exactly k racks, in the order of lowest position
     by_racks[0, 0] = 1.0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from quorisk.analysis.cluster.answer import Answer
-from quorisk.analysis.cluster.availability import Unavailable
+from quorisk.analysis.cluster.availability import RackDown, Unavailable
 from quorisk.analysis.cluster.figures import Figure
 from quorisk.command.show import make_table
 from quorisk.say import numbers, text
@@ -114,6 +114,23 @@ def _availability(found: Answer, out: Console) -> None:
             out.print(_unavailable(verb, state), soft_wrap=True)
     if available.outage_s_per_year:
         out.print(f"The whole cluster is out for {say_time(available.outage_s_per_year)} a year.", soft_wrap=True)
+    if available.rack_down:
+        out.print(_rack_down(available.rack_down), soft_wrap=True)
+
+
+def _rack_down(down: RackDown) -> str:
+    lost = " (entries in them are lost if it is gone for good)" if down.reading else ""
+    said = [f"{_part(down.reading)} cannot be read{lost}" if down.reading else "all ledgers can be read"]
+    if down.closing is not None:
+        said.append(f"{_part(down.closing)} cannot be closed")
+    if down.writing is not None:
+        until = "until other nodes take the places of those that are down" if down.has_room else "as long as it lasts"
+        said.append(f"{_part(down.writing)} take no writes{f' {until}' if down.writing else ''}")
+    return f"While one rack is down: {'; '.join(said)}."
+
+
+def _part(value: float) -> str:
+    return f"{numbers.share(value)} of ledgers" if value else "none"
 
 
 def _unavailable(verb: str, state: Unavailable) -> str:

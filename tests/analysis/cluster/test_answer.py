@@ -9,7 +9,7 @@ from quorisk.analysis.cluster import answer as module
 from quorisk.analysis.cluster.answer import Effort, answer, as_json
 from quorisk.analysis.cluster.availability import Restarts, availability
 from quorisk.analysis.experiment.cluster import Placed
-from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, Thin
 from quorisk.say.quantities import YEAR_S
 from tests.analysis.cluster.clusters import cluster_of
 
@@ -113,3 +113,26 @@ def test_several_designs_tell_how_far_they_are():
     both = [placed(RARE), placed(RARE._replace(lifetime_shape=2.0))]
     module.answers(both, EFFORT, told.append)
     assert sum(told) == 2 * EFFORT.years
+
+
+@pytest.mark.parametrize(
+    ("placement", "racks", "ack_quorum", "said"),
+    [
+        (DISTINCT_RACKS, 3, 2, (0.0, 0.0, 0.0, False)),
+        (DISTINCT_RACKS, 4, 3, (0.0, 0.0, 0.75, True)),
+        (TWO_RACKS, 2, 2, (0.0, 0.5, 0.5, False)),
+        (TWO_RACKS, 2, 3, (0.0, 0.0, 1.0, False)),
+        (RANDOM, 2, 3, (1 / 11, 1 / 11, 10 / 11, True)),
+    ],
+)
+def test_a_rack_that_is_down(placement, racks, ack_quorum, said):
+    """Of 12 bookies with three copies. By hand: of sets in two of two racks, half have two in the one that is down."""
+    cluster = Cluster(12, 3, 3, 1, 1, racks=racks, placement=placement)
+    found = availability(cluster, Restarts(), ack_quorum, ack_quorum).rack_down
+    assert found == pytest.approx(said)
+    assert availability(cluster._replace(racks=1), Restarts(), ack_quorum, ack_quorum).rack_down is None
+
+
+def test_a_kafka_partition_takes_no_writes_below_min_isr_and_no_broker_takes_a_place():
+    cluster = Cluster(12, 3, 3, 1, 1, racks=2, placement=TWO_RACKS)
+    assert availability(cluster, Restarts(), None, 2).rack_down == pytest.approx((0.0, None, 0.5, False))

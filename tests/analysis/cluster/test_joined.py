@@ -123,3 +123,19 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
 def test_any_loss_alone_is_that_of_all_figures():
     cluster = designs(experiment())[0].cluster
     assert any_loss(cluster, 0.95, Draws(0, 1)) == certified(cluster, 0.95, Draws(0, 1)).p_any
+
+
+def test_what_a_placement_is_worth_is_told_against_random_placement():
+    racks = {**DOCUMENT["cluster"], "racks": 2, "rack_outages": 1.0, "p_lost_in_rack_outage": 0.5}
+    told = {}
+    for placement in ("random", "two_racks"):
+        given = experiment(cluster={**racks, "placement": placement}, scenarios={}, targets={"copies": 1})
+        told[placement] = advised(given)
+    [alone], [apart] = (each.designs for each in told.values())
+    assert "at_random" not in alone.worst
+    assert apart.worst["at_random"] == pytest.approx(alone.worst["any_loss"], rel=1e-12)
+    ratio = apart.worst["any_loss"] / alone.worst["any_loss"]
+    assert 0.01 < ratio < 0.9
+    [said] = [each for each in told["two_racks"].words.sentences if "random placement" in each]
+    assert said.startswith(f"With write sets in two racks, a loss is {ratio:.2g} times as likely as with random")
+    assert not any("random placement" in each for each in told["random"].words.sentences)
