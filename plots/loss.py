@@ -192,8 +192,8 @@ def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
     bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, **_BARS, **_marks(hollow))
     bounds.lines[0].set_gid(UPPER_BOUND)
     axes.set_yticks(y, choose.labels(rows, keys))
+    axes.set_xlim(_limits(rows))  # first: Matplotlib warns of a logarithmic axis without a number on it
     axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel=text.measure(rows))
-    axes.set_xlim(_limits(rows))
     log_ticks(axes.xaxis)
 
 

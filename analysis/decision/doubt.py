@@ -162,7 +162,7 @@ def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
         ends = numbers.between(numbers.below(mine.low), numbers.above(mine.high))
         most = max(mine.shares, key=lambda name: mine.shares[name])
         said.append(
-            f"By what is known of the rates, {unit} may be {ends} (90 % of what they allow); "
+            f"By what is known of the rates, {unit} may be {ends} (90% of what they allow); "
             f"{numbers.share(round(mine.shares[most], 2))} of that doubt is {most}."
         )
     part = found.choice.get(chosen, 0.0)

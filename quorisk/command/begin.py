@@ -24,24 +24,28 @@ _PULSAR = (
 def init_verb(
     protocol: Annotated[str | None, typer.Argument(metavar="PROTOCOL", help=_CHOICES, show_default=False)] = None,
     nodes: Annotated[str | None, typer.Option(metavar="N", help="bookies or brokers of the cluster")] = None,
-    racks: Annotated[str | None, typer.Option(metavar="N", help="racks that placement knows of; 1: none")] = None,
+    racks: Annotated[
+        str | None, typer.Option(metavar="N", help="racks or zones that the placement of copies knows of")
+    ] = None,
     entries_per_second: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="entries or records written, of the whole cluster")
     ] = None,
     retention: Annotated[str | None, typer.Option(metavar="TIME", help='how long they are kept: "3 days"')] = None,
     quorums: Annotated[
-        str | None, typer.Option(help='of today: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"')
+        str | None, typer.Option(help='today\'s: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"')
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
     as_json: Json = False,
 ) -> None:
     """Write an experiment file to start from.
 
-    Of bookkeeper and kraft, one about your cluster, if --nodes and the other figures say what it is: then `quorisk
-    recommend` weighs the quorums of today against others on it. In a terminal you are asked for what is not given.
-    Else a file in which a comment explains every key. Without --out it goes to stdout if that is not a terminal.
+    For bookkeeper and kraft the file can be about your cluster: say what it is with --nodes and the options below it,
+    and `quorisk recommend` weighs today's quorums against others. In a terminal you are asked for what is missing.
+    Otherwise it is a file to fill in by hand, with every key explained. Without --out, it goes to stdout if that is
+    not a terminal.
 
-    Example: quorisk init bookkeeper --out mine.toml
+    \b
+    Example: quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
     """
     given = {
         "nodes": nodes,

@@ -27,8 +27,9 @@ def cluster_verb(
 ) -> None:
     """Say how likely a cluster is to lose data in a year.
 
-    For the cluster of a file's [cluster]: P(any acknowledged entry lost in a year), how often that happens, how much is
-    lost when it does, and because of what. For each design of the grid, and each cluster: [grid] may list both.
+    For the cluster that [cluster] in the file describes: how likely it is to lose anything acknowledged in a year, how
+    often that happens, how much is lost at once, and because of what; and what cannot be read, closed or written while
+    nodes or a rack are down. [grid] may list designs and clusters: each combination is answered.
 
     \b
     Example: quorisk cluster configs/cluster.toml --set cluster.nodes=100

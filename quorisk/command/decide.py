@@ -38,8 +38,9 @@ def recommend_verb(
     """Say which design to run.
 
     Weighs every design of the grid over all scenarios: exactly if its Markov chain is small, else by random runs. Ranks
-    the designs by losses, checks them against [targets], and names the one to choose and the runner-up. Says how far
-    off rates and other figures would have to be to change the choice.
+    the designs by losses or, if the file has [cluster], by the probability of losing anything in a year. Checks them
+    against [targets], and names the one to choose and the runner-up. Says how sure that is by what is known of the
+    rates, and how far off they would have to be to change the choice.
 
     \b
     Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss

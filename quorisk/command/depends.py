@@ -23,9 +23,9 @@ def sensitivity_verb(
 ) -> None:
     """Say what the losses of one configuration depend on.
 
-    By how much does each rate, probability and the lifetime change them? Which faults does a run meet that loses data,
-    and what is the likeliest path to a loss? Exact where losses are solved, estimated from the losing runs where they
-    are counted. If the file has scenarios: what the losses a year depend on.
+    How much does each rate, each probability and the lifetime change them? Which faults does a run that loses data
+    meet, and what is the likeliest path to a loss? Exact where losses are solved, estimated from the losing runs where
+    they are counted. If the file has scenarios: what the losses a year depend on.
 
     \b
     Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3

@@ -15,7 +15,7 @@ def incidents_verb(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="an incident (default: list all)")] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell how data were lost in the field, and how the model loses them too.
+    """Tell how data was lost in the field, and how the model loses it too.
 
     Without NAME, lists the incidents. With it, tells what happened, the steps of a counterexample, what prevents it,
     and which file to start from. docs/incidents.md has them all, with probabilities and diagrams.
