@@ -90,10 +90,15 @@ def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.
     if "any_loss" not in frame or all(each.cluster.placement == RANDOM for each in experiment.clusters):
         return frame
     design_of, effort = {point.point_id: point.design for point in experiment.points}, quick_effort(experiment)
-    told = {}
-    for design, placed in worst_clusters(experiment).items():
-        at_random = placed._replace(cluster=placed.cluster._replace(placement=RANDOM, scatter_width=0))
-        told[design] = placed.cluster.placement, answer_of(at_random, effort).losses.p_any.value
+    found = worst_clusters(experiment)
+    at_random = [
+        each._replace(cluster=each.cluster._replace(placement=RANDOM, scatter_width=0)) for each in found.values()
+    ]
+    answers = side_by_side(lambda placed: answer_of(placed, effort), at_random, effort.threads)
+    told = {
+        design: (placed.cluster.placement, its.losses.p_any.value)
+        for (design, placed), its in zip(found.items(), answers, strict=True)
+    }
     placements, values = zip(*(told[design_of[point_id]] for point_id in frame["point_id"]), strict=True)
     return frame.assign(placement=placements, at_random=values)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.analysis.decision import flips, verdict
-from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.designs import SAME, Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.doubt import sentences as told
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
@@ -154,8 +154,9 @@ def _placement(design: Design) -> list[str]:
     how, at_random = text.PLACEMENTS.get(design.worst.get("placement", "")), design.worst.get("at_random", 0.0)
     if how is None or not at_random:
         return []
-    times, p = numbers.plain(design.worst["any_loss"] / at_random, 2), numbers.plain(at_random)
-    return [f"With {how}, a loss is {times} times as likely as with random placement ({p} a year)."]
+    ratio = design.worst["any_loss"] / at_random
+    times = "as likely" if abs(ratio - 1.0) < SAME else f"{numbers.plain(ratio, 2)} times as likely"
+    return [f"With {how}, a loss is {times} as with random placement ({numbers.plain(at_random)} a year)."]
 
 
 def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[Design]) -> list[str]:

@@ -32,7 +32,7 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
 """What designs promise and may be held to, in words: of one, and of several."""
 _LOST = ("nodes", "zones")
 _SIZES = ("model.bookies",)
-_SAME = 0.01
+SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 
 
@@ -235,4 +235,4 @@ def ranked(found: list[Design]) -> list[Design]:
 
 def _least(low: float) -> float:
     """What another one's upper end has to reach for the two to be tied."""
-    return low * (1.0 - _SAME)
+    return low * (1.0 - SAME)

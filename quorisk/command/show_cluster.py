@@ -119,18 +119,14 @@ def _availability(found: Answer, out: Console) -> None:
 
 
 def _rack_down(down: RackDown) -> str:
-    lost = " (entries in them are lost if it is gone for good)" if down.reading else ""
-    said = [f"{_part(down.reading)} cannot be read{lost}" if down.reading else "all ledgers can be read"]
-    if down.closing is not None:
-        said.append(f"{_part(down.closing)} cannot be closed")
-    if down.writing is not None:
-        until = "until other nodes take the places of those that are down" if down.has_room else "as long as it lasts"
-        said.append(f"{_part(down.writing)} take no writes{f' {until}' if down.writing else ''}")
+    until = "until other nodes take the places of those that are down" if down.has_room else "as long as it lasts"
+    ways = [
+        (down.reading, "all ledgers can be read", "cannot be read (entries in them are lost if it is gone for good)"),
+        (down.closing, "all can be closed", "cannot be closed"),
+        (down.writing, "all take writes", f"take no writes {until}"),
+    ]
+    said = [f"{numbers.share(part)} of ledgers {bad}" if part else good for part, good, bad in ways if part is not None]
     return f"While one rack is down: {'; '.join(said)}."
-
-
-def _part(value: float) -> str:
-    return f"{numbers.share(value)} of ledgers" if value else "none"
 
 
 def _unavailable(verb: str, state: Unavailable) -> str:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from quorisk.analysis.cluster.availability import RackDown
+from quorisk.command import show_cluster
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.experiment.test_cluster import CLUSTER
 
@@ -74,3 +76,14 @@ def test_in_python(on_a_cluster):
     assert frame["p_any"] == found.designs[0].losses.p_any.value == found.as_json()["p_any_loss_per_year"]["p"]
     assert "P(any loss in a year)" in found._repr_html_()
     assert repr(found).startswith("<Incidents: P(any loss in a year) 0.03")
+
+
+@pytest.mark.parametrize(
+    ("down", "said"),
+    [
+        ((0.0, 0.0, 0.0, True), "all ledgers can be read; all can be closed; all take writes."),
+        ((0.0, None, 0.5, False), "all ledgers can be read; 50% of ledgers take no writes as long as it lasts."),
+    ],
+)
+def test_what_a_rack_that_is_down_takes_is_said_in_a_line(down, said):
+    assert show_cluster._rack_down(RackDown(*down)) == f"While one rack is down: {said}"
