@@ -78,6 +78,8 @@ class Speed(NamedTuple):
     """The most that the device's bandwidth allows; None if the device is not in LIMITS."""
     steps_per_s_by_operations: float | None = None
     """The most that its arithmetic allows."""
+    to_last: float | None = None
+    """`steps_per_s` by that of the last benchmark on this machine; None if there was none."""
 
 
 def bench(engine: str | None, threads: int, progress: Callable[[str], None] | None = None) -> Iterator[Speed]:

@@ -89,17 +89,18 @@ def bench_verb(
     compiled for one configuration makes one run after another ("scalar"), or as many at a time as one or two of the
     CPU's registers hold ("lanes"), or, in large models, many together that draw the same action ("queued"). JAX runs on
     GPUs or on the CPU; for it, the bytes and operations of a step are counted as well, and the most steps that the
-    device could do. compile_s is the time of a first call: set QUORISK_CACHE_DIR to an empty folder to measure it with
-    nothing compiled.
+    device could do. "to last" is how fast it is beside the last benchmark on this machine. compile_s is the time of a
+    first call: set QUORISK_CACHE_DIR to an empty folder to measure it with nothing compiled.
 
     Example: quorisk bench --threads 2 --json
     """
-    from quorisk.analysis import bench
+    from quorisk.analysis import bench, bench_history
     from quorisk.analysis.estimate import estimate
     from quorisk.command import bars, show
 
     with bars.status() as tell:
         rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
+    rows = bench_history.beside_last(rows, bench_history.path())
     if as_json:
         print_json(rows)
     else:
