@@ -187,11 +187,16 @@ def known(
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
     exits = exits_of(head, solved, memory_bytes // 2)
-    if rare.is_too_wide(solved, exits, most):
-        smaller = rare.solve(model, point, memory_bytes // 2, most, told, certain, is_patient=False)
-        assert smaller, "a larger one was solved"
-        head, solved = smaller
-        exits = exits_of(head, solved, memory_bytes // 2)
+    while rare.is_too_wide(solved, exits, most):
+        del head  # exits have the memory of a smaller one
+        smaller = rare.solve(model, point, memory_bytes // 2, solved.transitions // 4, told, certain, is_patient=False)
+        if smaller is None or smaller[1].transitions >= solved.transitions:
+            break
+        head, less = smaller
+        others = exits_of(head, less, memory_bytes // 2)
+        if rare.upper(less, others, most) >= rare.upper(solved, exits, most):
+            break
+        solved, exits = less, others
     return Known(solved, exits if len(exits.flows) else None)
 
 

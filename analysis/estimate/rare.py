@@ -253,9 +253,13 @@ def only_bounds(solved: Solved, most: int) -> bool:
 
 
 def is_too_wide(solved: Solved, exits: Exits, most: int) -> bool:
-    """Whether the exits for which there was no room say more of the bound than all others, and a head of `most`
-    transitions may say more."""
-    return solved.transitions > 2 * most and exits.left_out > solved.lost + _none_lost(solved, most)
+    """Whether the exits for which there was no room say more of the bound than all others: a smaller head has fewer."""
+    return exits.left_out > solved.lost + _none_lost(solved, most)
+
+
+def upper(solved: Solved, exits: Exits, most: int) -> float:
+    """Returns the upper end that comes out if none of the runs from the exits is lost."""
+    return solved.lost + exits.left_out + _none_lost(solved, most)
 
 
 def _none_lost(solved: Solved, runs: int) -> float:

@@ -150,6 +150,25 @@ def test_a_head_goes_on_where_only_a_bound_would_come_out():
     assert len(solved.flows) == head.num_states
 
 
+@pytest.mark.parametrize("crowded", [1, 2])
+def test_where_exits_have_no_room_a_smaller_head_is_tried_and_the_better_bound_kept(crowded, monkeypatch):
+    given, tried = experiment(broker_crash=1e-3, compactor_phase_two_write=1e-3), []
+
+    def without_room(head, solved, memory_bytes):
+        tried.append(solved)
+        exits = exits_of(head, solved, memory_bytes)
+        return exits._replace(left_out=solved.leaves if len(tried) <= crowded else 0.0)
+
+    monkeypatch.setattr(method, "exits_of", without_room)
+    found = method.known(given.model, given.points[0].point, given.run, MOST, MEMORY)
+    assert found
+    large, small = tried
+    assert small.transitions < large.transitions
+    assert found.solved == (small if crowded == 1 else large)
+    assert found.exits
+    assert rare.upper(found.solved, found.exits, MOST) < large.lost + large.leaves * (1.0 + 4.0 / MOST)
+
+
 def test_a_head_that_cannot_be_solved_any_more_is_the_last_that_could(monkeypatch):
     given = experiment(broker_crash=1e-3)
     point, solve, calls = given.points[0].point, Head.solve, []
