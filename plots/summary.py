@@ -69,6 +69,6 @@ def _costs(design: Design) -> Iterator[tuple[str, str]]:
         size = f"; {numbers.size(worst['stored_bytes'])} in all" if "stored_bytes" in worst else ""
         yield "it stores", f"{numbers.counted(int(worst['stored']), 'copy', 'copies')} of each entry{size}"
         yield "it survives the loss of", str(worst.get("survives"))
-    if "write_p99_ms" in worst:
+    if "write_p50_ms" in worst:
         half, most = numbers.number(worst["write_p50_ms"]), numbers.number(worst["write_p99_ms"])
         yield "a write takes", f"{half} ms (median); 99 of 100 at most {most} ms"

@@ -202,14 +202,14 @@ def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
         for state in sorted(states, key=lambda state: state.count(OPEN))  # so that a rack is not asked twice
         for after, taken in _taken(state, set(allowed))
     ]
-    fills = [fills(allowed, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
+    of_racks = [fills(allowed, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
     one = np.zeros((1, 1 << ensemble))
     one[0, 0] = 1.0
     thin = np.array([[_ring_thin(state, spans, kinds, kind) for kind in range(len(kinds.copies))] for state in states])
     return (
         np.array(moves, np.int64),
-        fills[0],
-        fills[1] if len(fills) > 1 else one,
+        of_racks[0],
+        of_racks[1] if len(of_racks) > 1 else one,
         np.array([sum(1 << i for i in range(ensemble) if state[i] == OPEN) for state in states], np.int64),
         np.array([len(_newly(state, cluster.write_quorum)) for state in states], np.int64),
         thin,
