@@ -14,7 +14,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of, tables_of
 
-RUNS, AGAIN, SEED = 40_000, 60, 11
+RUNS, BY_JAX, AGAIN, SEED = 40_000, 4_000, 60, 11
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -24,7 +24,7 @@ def test_a_run_means_the_same_wherever_it_is_made(name):
     point, loss = point_of(model), 0.1 if loses_messages(model) else 0.0
     packed = points.pack(model, [point])
     records = numba_engine.record(model, packed, Job(0, 0, RUNS), SEED)
-    assert (jax_engine.record(model, packed, Job(0, 0, RUNS), SEED) == records).all()
+    assert (jax_engine.record(model, packed, Job(0, 0, BY_JAX), SEED) == records[:BY_JAX]).all()
 
     for run in range(AGAIN):
         ran, record = rerun(model, point, SEED, run), dict(zip(RECORD, records[run].tolist(), strict=True))

@@ -15,7 +15,7 @@ from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of
 
 SEED = 2**64 - 3
-RUNS, RERUNS = 20_000, 60
+RUNS, BY_JAX, RERUNS = 20_000, 5_000, 60
 YEAR_S = 365.25 * 86400
 PHYSICAL = {
     "client_creates_ledger": 1e3,
@@ -43,8 +43,9 @@ POINTS = {
 def test_numba_jax_and_the_rerun_make_the_same_runs(name):
     model, point = POINTS[name]
     packed = points.pack(model, [point])
-    by_numba, by_jax = (engine.record(model, packed, Job(0, 5, RUNS), SEED) for engine in (numba_engine, jax_engine))
-    assert (by_numba == by_jax).all(), np.flatnonzero((by_numba != by_jax).any(1))
+    by_numba = numba_engine.record(model, packed, Job(0, 5, RUNS), SEED)
+    differ = (by_numba[:BY_JAX] != jax_engine.record(model, packed, Job(0, 5, BY_JAX), SEED)).any(1)
+    assert not differ.any(), np.flatnonzero(differ)
     for run in range(RERUNS):
         again = rerun(model, point, SEED, 5 + run)
         recorded = dict(zip(RECORD, by_numba[run].tolist(), strict=True))
