@@ -14,7 +14,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of, tables_of
 
-RUNS, BY_JAX, AGAIN, SEED = 40_000, 4_000, 60, 11
+RUNS, BY_JAX, AGAIN, SEED = 40_000, 1_000, 60, 11
 
 
 @pytest.mark.parametrize("name", registry.names())

@@ -15,7 +15,7 @@ from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of
 
 SEED = 2**64 - 3
-RUNS, BY_JAX, RERUNS = 20_000, 5_000, 60
+RUNS, BY_JAX, RERUNS = 20_000, 1_000, 60
 YEAR_S = 365.25 * 86400
 PHYSICAL = {
     "client_creates_ledger": 1e3,

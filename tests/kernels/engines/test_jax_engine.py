@@ -19,12 +19,13 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL as TOPIC
 from tests.support import point_of
 
-RUNS = 3_000
+RUNS, BY_JAX = 6_000, 600
+"""Of each variant, and how many of them JAX makes again."""
 SEED = 2**64 - 1
-MOST_STEPS = 500
+MOST_STEPS = 120
 """Some runs of some variants never end, and the others of a batch wait for them."""
-FIRST_RUN = 2**32 - RUNS // 2
-"""Half of the runs' indices need more than 32 bits."""
+FIRST_RUN = 2**32 - BY_JAX // 2
+"""Half of the runs' indices need more than 32 bits, and nearly all of those that JAX does not make."""
 CRASHES = [point_of(TOPIC, rates={"broker_crash": rate}, max_crashes=2) for rate in (0.01, 0.5, 1.0)]
 JOBS = [Job(0, 0, 9000), Job(2, 2**40, 1), Job(1, 5, 0), Job(1, FIRST_RUN, 4000), Job(0, 9000, 300)]
 
@@ -35,10 +36,10 @@ def test_every_run_of_every_variant_is_numbas_run(name):
     packed = points.pack(model, [point_of(model, **{"max_steps": MOST_STEPS, **given}) for given in variants])
     seen = np.zeros(len(OUTCOMES), np.int64)
     for point, given in enumerate(variants):
-        job = Job(point, FIRST_RUN, RUNS)
-        want, have = (engine.record(model, packed, job, SEED) for engine in (numba_engine, jax_engine))
+        want = numba_engine.record(model, packed, Job(point, FIRST_RUN, RUNS), SEED)
+        have = jax_engine.record(model, packed, Job(point, FIRST_RUN, BY_JAX), SEED)
         assert have.dtype == want.dtype
-        differing = np.flatnonzero((have != want).any(1))
+        differing = np.flatnonzero((have != want[:BY_JAX]).any(1))
         assert not len(differing), (
             f"{given}: {len(differing)} runs, first {want[differing[0]]}, not {have[differing[0]]}"
         )
@@ -70,7 +71,7 @@ def by_jax(jobs, seed=SEED, given=CRASHES, progress=None):
 def test_tallies_are_numbas_tallies(name):
     model, variants = registry.load(name), registry.cases(name).variants
     packed = points.pack(model, [point_of(model, **{"max_steps": MOST_STEPS, **given}) for given in variants])
-    jobs = [Job(point, 7 * point, 20_000 // (1 + point)) for point in range(len(variants))]
+    jobs = [Job(point, 7 * point, 6_000 // (1 + point)) for point in range(len(variants))]
     want, have = (engine.simulate(model, packed, jobs, 3) for engine in (numba_engine, jax_engine))
     assert (have == want).all(), np.argwhere(have != want)
     assert want[:, tally.TIME_HISTOGRAM : tally.BROKEN].sum() > 0
