@@ -3,16 +3,17 @@
 Whoever can write into the folder can run code here, so it has to belong to this user or root, and not be open to all.
 Numba does not notice a flipped bit in what it loads, which may then crash or compute something else, and it fails where
 the disk is full. So each file begins with a checksum of its name and the rest; one that does not match is compiled
-again, and one that cannot be written is done without.
+again, and one that cannot be written is done without. What several processes need at the same time one of them makes.
 """
 
+import fcntl
 import hashlib
 import os
 import pickle
 import secrets
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,20 @@ def _checksum(path: Path, content: bytes) -> bytes:
     return hashlib.sha256(path.name.encode() + b"\0" + content).digest()
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Has one thread of one process at a time make what is kept at `path`, while others that need it wait; all make it
+    if there is no disk to lock."""
+    lock = path.with_suffix(".lock")
+    with ExitStack() as stack:
+        with suppress(OSError):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(stack.enter_context(lock.open("w")), fcntl.LOCK_EX)
+        yield
+        with suppress(OSError):
+            lock.unlink()
+
+
 class _Files(IndexDataCacheFile):
     """Numba's files of one function, with checksums.
 
@@ -124,6 +139,17 @@ class _Cache(FunctionCache):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+        self.turn = ExitStack()
+        """To be closed once there is code, made here or elsewhere, or will be none."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code on disk, also if another process is making it; None if the caller has to make it, whose turn it is
+        then."""
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            self.turn.enter_context(alone(Path(self._cache_path) / self._impl.filename_base))
+            found = super().load_overload(sig, target_context)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):  # a disk that has no room is no reason to stop
@@ -133,5 +159,12 @@ class _Cache(FunctionCache):
 def kept(compiled: Any) -> Any:
     """A function of Numba's whose machine code is kept on disk from now on, if the disk takes anything."""
     with suppress(RuntimeError):  # which is how Numba says that it cannot write there
-        compiled._cache = _Cache(compiled.py_func)
+        cache = compiled._cache = _Cache(compiled.py_func)
+        to_code = compiled.compile
+
+        def compile_in_turn(signature: Any) -> Any:
+            with cache.turn:
+                return to_code(signature)
+
+        compiled.compile = compile_in_turn
     return compiled

@@ -4,7 +4,6 @@ They come in an accumulator: Spark applies the updates of an action's task once,
 whichever of its copies came first. So a row counts once. Driver and workers need no disk in common.
 """
 
-import fcntl
 import gc
 import secrets
 import socket
@@ -12,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from quorisk.analysis.estimate import method
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
 from quorisk.analysis.results import schema
+from quorisk.kernels import keeping
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, kin
 from quorisk.kernels.engines.registry import Engine, choose
@@ -226,12 +226,7 @@ def once(what: str, protocol: str, call: Callable[[], object]) -> None:
     if key in _COMPILED:
         return
     ready = Path(numba.config.CACHE_DIR) / f"{'-'.join(key)}.ready"
-    with ExitStack() as stack:
-        with suppress(OSError):  # a disk that is full keeps nothing: each compiles for itself
-            ready.parent.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context(ready.with_suffix(".lock").open("w"))
-            if not ready.exists():
-                fcntl.flock(lock, fcntl.LOCK_EX)
+    with nullcontext() if ready.exists() else keeping.alone(ready):
         call()
     with suppress(OSError):
         ready.touch()

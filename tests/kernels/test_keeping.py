@@ -2,15 +2,21 @@
 
 import os
 import re
+import sys
+from multiprocessing import get_context
 from pathlib import Path
 from types import FunctionType
 
 import numba
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 from quorisk.kernels import keeping
 from quorisk.kernels.errors import ConfigError
+
+COMPILED, LOADED = 10, 11
+"""How a process ends."""
 
 
 def plus_one(number):
@@ -26,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 def kept():
     """A function as another process would have it: nothing of it is in memory."""
-    return keeping.kept(njit(FunctionType(plus_one.__code__, {}, "plus_one")))
+    return keeping.kept(njit(FunctionType(plus_one.__code__, {"__name__": __name__}, "plus_one")))
 
 
 def files(folder):
@@ -41,6 +47,29 @@ def compiled(function):
 
 def test_code_is_loaded_by_whoever_comes_next(folder):
     assert [compiled(kept()) for _ in range(2)] == [True, False]
+
+
+def test_one_of_several_processes_compiles_and_the_others_wait_for_its_code(folder):
+    forked = get_context("fork")
+    together = forked.Barrier(3)
+
+    def needs_it():
+        function = kept()
+        together.wait()
+        sys.exit(COMPILED if compiled(function) else LOADED)
+
+    processes = [forked.Process(target=needs_it) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert sorted(process.exitcode for process in processes) == [COMPILED, LOADED, LOADED]
+
+
+def test_whoever_fails_to_compile_lets_the_next_one_try(folder):
+    for _ in range(2):
+        with pytest.raises(TypingError):
+            kept()("one")
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -2,11 +2,10 @@
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,7 +97,7 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
     path = _path(model, params, weights, limits, shape)
     kept = _load(path)
     if kept is None:
-        with _alone(path):  # the processes of a sweep come to a point at the same time
+        with keeping.alone(path):  # the processes of a sweep come to a point at the same time
             kept = _load(path)
             if kept is None:
                 kept = _compile(model, params, weights, limits, shape)
@@ -196,20 +195,6 @@ def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, s
     """Where the code is kept."""
     key = repr((model.name, tuple(params), weights, limits, shape, this_cpu(), llvmlite.__version__))
     return folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Has one thread of one process at a time make the file, while others that need it wait; all do if there is no
-    disk to lock."""
-    lock = path.with_suffix(".lock")
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            fcntl.flock(stack.enter_context(lock.open("w")), fcntl.LOCK_EX)
-        yield
-        with contextlib.suppress(OSError):
-            lock.unlink()
 
 
 def _keep(path: Path, description: dict[str, Any], code: bytes) -> None:
