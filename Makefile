@@ -76,7 +76,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 	    $(ENSURE_VENV) && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "Installing into $(VENV): a few minutes the first time."
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,exact]' -c constraints.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --quiet -e '.[dev,exact]' -c constraints.txt
 	@touch $@
 
 # Spark starts a second sooner with it.

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections import Counter
 from multiprocessing import get_context
 from pathlib import Path
 from types import FunctionType
@@ -63,7 +64,7 @@ def test_one_of_several_processes_compiles_and_the_others_wait_for_its_code(fold
         process.start()
     for process in processes:
         process.join(60)
-    assert sorted(process.exitcode for process in processes) == [COMPILED, LOADED, LOADED]
+    assert Counter(process.exitcode for process in processes) == {COMPILED: 1, LOADED: 2}
 
 
 def test_whoever_fails_to_compile_lets_the_next_one_try(folder):
