@@ -56,8 +56,8 @@ class Action(NamedTuple):
     bounds: tuple[str, ...] = ()
     """Parameters that all have to be above the lowest that is allowed, switches on, or it never happens: how often a
     fault may happen, whether there is a repair, another client."""
-    interval_ms: str = ""
-    """The setting of a cluster, in milliseconds, that its rate is one over; files may give that instead."""
+    interval_ms: tuple[str, ...] = ()
+    """Settings of a cluster, in milliseconds, that its rate is one over; files may give one of them instead."""
 
 
 class Invariant(NamedTuple):
@@ -88,8 +88,10 @@ class Parameter(NamedTuple):
     """The parameter whose value it has where a file gives none; such a point is the one with that value given."""
     repair: bool = False
     """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
-    called: str = ""
-    """The cluster's own name of it, which files may use as well."""
+    called: tuple[str, ...] = ()
+    """The cluster's own names of it, which files may use as well."""
+    spelled: tuple[tuple[int, Any], ...] = ()
+    """Values that the cluster has for it, each with the one that it is here; files may use them as well."""
     formerly: str = ""
     """What it was called before: a file that still calls it so is told."""
     later: bool = False

@@ -21,6 +21,8 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+_MEANT = {"kip966": "kip966 (ELR)", "v3_5": "v3_5 (no ELR)"}
+"""Names of versions that say little to who runs them."""
 CAUSES = {
     "single_losses": "nodes lost one by one",
     "outages": "an outage of the whole cluster",
@@ -57,7 +59,7 @@ def value(given: Any) -> str:
         return "on" if given else "off"
     if isinstance(given, float):
         return numbers.short(given) if math.isfinite(given) else "none"
-    return _clean(str(given))
+    return _clean(_MEANT.get(str(given), str(given)))
 
 
 def _clean(given: str) -> str:

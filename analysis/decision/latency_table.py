@@ -27,6 +27,7 @@ from quorisk.analysis.decision.latency import (
     pareto_exponential,
 )
 from quorisk.analysis.experiment.keys import show, show_key
+from quorisk.analysis.experiment.tables import CALLED
 from quorisk.kernels.errors import ConfigError
 
 MOST_BYTES = 1 << 26
@@ -48,8 +49,6 @@ _RANGES = {
 _MOST_SPREAD = 1e6
 """The largest p99 by its median."""
 _KEYS = ("replica", "request", "answer", "cut_ms")
-_CUT = "replica.lag.time.max.ms"
-"""What Kafka calls `cut_ms`; files may, too."""
 
 
 class LatencySettings(NamedTuple):
@@ -64,10 +63,10 @@ class LatencySettings(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     """Returns the settings of a table [latency] of a file in `folder`. Raises ConfigError."""
-    if _CUT in table:
-        if "cut_ms" in table:
-            raise ConfigError(f"latency.{_CUT} = {show(table[_CUT])}: the same as cut_ms, which is there, too")
-        table = {"cut_ms" if key == _CUT else key: value for key, value in table.items()}
+    for theirs, ours in CALLED["latency"].items():
+        if {theirs, ours} <= table.keys():
+            raise ConfigError(f"latency.{theirs} = {show(table[theirs])}: the same as {ours}, which is there, too")
+    table = {CALLED["latency"].get(key, key): value for key, value in table.items()}
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")

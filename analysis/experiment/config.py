@@ -182,7 +182,10 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     figures = {name: figure.given for name, figure in profile.figures.items()} if profile else {}
     if not has_cluster:
         figures = {name: value for name, value in figures.items() if not _of_cluster(name)}
-    in_file, in_place = settings.flatten(changed, keys), settings.overridden(overriding, keys)
+    in_file = settings.flatten(changed, keys)
+    named = [*in_file, *(each.partition("=")[0].strip() for each in overriding)]
+    settings.check_known(named, keys, registry.settings(model.name))
+    in_place = settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
     notes = settings.kept(read, in_place, keys) + settings.renamed(document, overrides, keys)
     time_unit = settings.time_unit(read, keys)

@@ -51,8 +51,8 @@ class Key(NamedTuple):
     """RATE, PROBABILITY or PER_YEAR if a file may say how well it is known."""
     follows: str = ""
     """The key whose value it has if the file gives none."""
-    called: str = ""
-    """A cluster's own name of it, which a file may use as well: of a rate, the interval in milliseconds."""
+    called: tuple[str, ...] = ()
+    """A cluster's own names of it, which a file may use as well: of a rate, the interval in milliseconds."""
     formerly: str = ""
     """What it was called before, without its table: files may say so still, and are told."""
 
@@ -174,9 +174,19 @@ def _parameter_key(parameter: Parameter) -> Key:
             kind = integer(low, high)
         case names:
             kind = choice(names)
+    kind = _spelled(kind, parameter.spelled)
     follows = f"{parameter.table}.{parameter.follows}" if parameter.follows else ""
     name, default = f"{parameter.table}.{parameter.name}", parameter.default_value
     return Key(name, kind, default, True, follows=follows, called=parameter.called, formerly=parameter.formerly)
+
+
+def _spelled(bare: Kind, spelled: tuple[tuple[int, Any], ...]) -> Kind:
+    """The kind that also takes integers that a cluster has for some of its values."""
+    if not spelled:
+        return bare
+    theirs = dict(spelled)
+    allowed = f"{bare.allowed}; or {' or '.join(map(str, theirs))}"
+    return bare._replace(allowed=allowed, read=lambda v: theirs[v] if type(v) is int and v in theirs else bare.read(v))
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:
@@ -186,7 +196,7 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
         return keys[name]
     for key in keys.values():
         table = key.name.partition(".")[0]
-        if key.called and name in (key.called, f"{table}.{key.called}"):
+        if name in key.called or name.removeprefix(f"{table}.") in key.called:
             return key._replace(kind=INTERVAL) if key.timed else key
         if key.formerly and name in (key.formerly, f"{table}.{key.formerly}"):
             return key

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from quorisk.analysis.experiment import scenarios, where
 from quorisk.analysis.experiment.keys import INTERVAL, Key, find, show, show_key, toml_value
 from quorisk.analysis.experiment.known import Stated, is_stated, stated
-from quorisk.analysis.experiment.tables import READERS
+from quorisk.analysis.experiment.tables import CALLED, READERS
 from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.protocols.settings import Setting
 
 _QUANTITY = re.compile(r"(?!0[xob])[\d._eE+-]++ *(?:[/%]|[^\W\d_])[\w ./%()+-]*")
 """A number that something follows: a unit."""
@@ -90,9 +91,13 @@ def with_tables(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[
     changed, others = dict(document), []
     for override in overrides:
         name, _, text = (part.strip() for part in override.partition("="))
-        table, *inner = name.split(".")
-        if table in READERS and all(inner) and inner and text and isinstance(changed.get(table, {}), Mapping):
-            changed[table] = _put(changed.get(table, {}), inner, text if is_text(text) else toml_value(text))
+        table, _, key = name.partition(".")
+        theirs = CALLED.get(table, {})
+        inner = [theirs[key]] if key in theirs else key.split(".")
+        there = changed.get(table, {})
+        if table in READERS and all(inner) and text and isinstance(there, Mapping):
+            others_named = {key: value for key, value in there.items() if theirs.get(key) != inner[0]}
+            changed[table] = _put(others_named, inner, text if is_text(text) else toml_value(text))
         else:
             others.append(override)
     return changed, others
@@ -116,10 +121,30 @@ def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, A
         value = text if is_text(text) else toml_value(text)
         if not name.startswith(("grid.", "scenarios.")):
             key = _find(name, value, keys)
-            name = f"rates.{key.called}" if key.kind is INTERVAL else key.name
+            name = f"rates.{key.called[0]}" if key.kind is INTERVAL else key.name
         flat.pop(name, None)  # the last one counts, also against a list of the same key in between
         flat[name] = value
     return flat
+
+
+def check_known(names: Iterable[str], keys: Mapping[str, Key], settings: Sequence[Setting]) -> None:
+    """Raises ConfigError for a setting of a cluster that files cannot give, or not there, saying which keys it is
+    about."""
+    about = {own: each for each in settings for own in re.findall(r"`([\w.]+)[^`]*`", each.names)}
+    for name in names:
+        key = re.sub(r"^grid\.|^scenarios\.\w+\.", "", name)
+        table, _, inside = key.partition(".")
+        if (own := inside if table in TABLES else key) in about and not _found(key, keys):
+            elsewhere = _found(own, keys)
+            said = f"it belongs in [{elsewhere.name.partition('.')[0]}]" if elsewhere else about[own].said()
+            raise ConfigError(f"{show_key(name)}: {said}")
+
+
+def _found(name: str, keys: Mapping[str, Key]) -> Key | None:
+    try:
+        return find(name, keys)
+    except ConfigError:
+        return None
 
 
 def is_text(given: str) -> bool:
@@ -154,6 +179,7 @@ def check(
         except ConfigError as error:
             raise ConfigError(f"profile: {error}") from None
     picks_first = dict(sorted(overrides.items(), key=lambda given: not _is_pick(given[0])))
+    named: dict[str, str] = {}
     for source in (file, picks_first):
         for name, value in source.items():
             if name == "grid.where":
@@ -169,8 +195,8 @@ def check(
                 _keep(settings.known, *scenarios.take(name, value, keys, settings.scenarios))
             else:
                 key = _find(name, value, keys)
-                if source is file and key.name != name and key.name in file:
-                    raise ConfigError(f"{show_key(name)} = {show(value)}: the same as {key.name}, which is there, too")
+                if source is file and (other := named.setdefault(key.name, name)) != name:
+                    raise ConfigError(f"{show_key(name)} = {show(value)}: the same as {other}, which is there, too")
                 settings.values[key.name] = _keep(settings.known, key.name, stated(key, value))
                 if source is picks_first:
                     settings.grid.pop(key.name, None)
@@ -220,7 +246,8 @@ def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Ke
         if name.startswith("scenarios."):
             scenarios.take(name, value, keys, named)
     lines = []
-    for key in overrides:
+    outside = [name for name in overrides if not name.startswith(("grid.", "scenarios."))]
+    for key in (find(name, keys).name for name in outside):
         own = [name for name in _picked(settings) if key in settings.scenarios[name] and key not in named[name]]
         if own:
             one, several = f"scenario {own[0]}, which has its", f"scenarios {', '.join(own)}, which have their"

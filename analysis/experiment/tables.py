@@ -17,6 +17,8 @@ READERS: Mapping[str, str] = {
 """By name of the table, the module whose `read(table, folder)` checks it: `folder` is where the file is, and what it
 returns becomes `Experiment.tables[name]`. Its `check(experiment)`, if it has one, sees whether the file as a whole
 agrees with it. Both raise ConfigError."""
+CALLED: Mapping[str, Mapping[str, str]] = {"latency": {"replica.lag.time.max.ms": "cut_ms"}}
+"""By name of the table, what clusters call keys of it: files and overrides may, too."""
 
 
 def read(name: str, table: Mapping[str, Any], folder: Path) -> Any:

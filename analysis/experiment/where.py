@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import Key, Kind, find, show, toml_value
+from quorisk.analysis.experiment.keys import INTERVAL, Key, Kind, find, show, toml_value
 from quorisk.kernels.errors import ConfigError
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -62,29 +62,37 @@ def parse(text: object, keys: Mapping[str, Key]) -> Alternatives:
 def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> Condition:
     left = find(name, keys)
     kind = left.kind
+    is_word = kind.type is str and kind.read(other) is not None  # acks == all, as on the command line
     if offset := _OFFSET.fullmatch(other):
         right, by = find(offset[1], keys), int(offset[2] + offset[3])
         condition, said = Condition(left.name, symbol, right.name, None, by), other
         comparable = right.kind.type is kind.type is float and not (left.timed or right.timed)
-    elif _NAME.fullmatch(other):
+    elif _NAME.fullmatch(other) and not is_word:
         right = find(other, keys)
         condition, said = Condition(left.name, symbol, right.name, None), other
         comparable = right.kind.type is kind.type
     else:
-        value = toml_value(other)
+        value = other if is_word else toml_value(other)
+        said = show(value)
         if left.timed and isinstance(value, str):
             value = left.read(value)
-        condition, said = Condition(left.name, symbol, None, value), show(value)
-        comparable = _may_equal(kind, value)
+        if (comparable := _may_equal(kind, value)) and not _is_number(kind):
+            value = left.read(value)  # as in the file: acks == 1, eligible.leader.replicas.version == 1
+        condition = Condition(left.name, symbol, None, value)
     if not comparable:
         raise ConfigError(f"{left.name} is {kind.allowed}; {said} is not")
-    if symbol in _ORDER and kind.type is not float:
+    if symbol in _ORDER and not _is_number(kind):
         raise ConfigError(f"{left.name} is {kind.allowed}; compare with == or !=")
     return condition
 
 
+def _is_number(kind: Kind) -> bool:
+    """Whether its values are the numbers that the file says: of an interval they are rates."""
+    return kind.type is float and kind is not INTERVAL
+
+
 def _may_equal(kind: Kind, value: object) -> bool:
     """Whether a value can be compared: any number with a number, else only what the key may be set to."""
-    if kind.type is float:
+    if _is_number(kind):
         return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     return kind.read(value) is not None

@@ -5,6 +5,7 @@ from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.kafka.layout import presiding, quorum_leader, truncate
 from quorisk.kernels.protocols.kafka.replication import controller_shrink_isr
 from quorisk.kernels.protocols.rows import gathered, nonempty, row, with_row
+from quorisk.kernels.protocols.settings import LOG_FLUSH_INTERVAL_MS
 
 
 def replica_flushes_enabled(state, params):
@@ -37,6 +38,7 @@ REPLICA_FLUSHES = Action(
     sends_nothing,
     replica_flushes,
     counts="Each replica with records that are not on disk flushes them.",
+    interval_ms=LOG_FLUSH_INTERVAL_MS,
     needs=("flush_every_message",),
 )
 REPLICA_RESTARTS_UNCLEAN = Action(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from quorisk.kernels.model import Condition, Parameter
 from quorisk.kernels.protocols.kafka.layout import MAX_EPOCHS, MAX_RECORDS, MAX_REPLICAS
 from quorisk.kernels.protocols.rows import rows_of_zones
+from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 
 PLAIN, FIRST_TRY, FENCED = range(3)
 """Whose action it is: KafkaReplication's, Kip320FirstTry's or Kip320's."""
@@ -105,6 +106,8 @@ PARAMETERS = (
         None,
         "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
         "otherwise: it is in the page cache until `replica_flushes`)",
+        called=LOG_FLUSH_INTERVAL_MESSAGES,
+        spelled=FLUSHED_AFTER,
         later=True,
     ),
     Parameter(

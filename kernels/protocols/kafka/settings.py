@@ -15,14 +15,16 @@ SETTINGS = (
         "a record counts once it is below the high watermark, whatever the ISR's size",
     ),
     Setting(
-        "`log.flush.interval.messages`",
+        "`log.flush.interval.messages`, `flush.messages`",
         "`variant.flush_every_message`",
-        "on for 1; off for Kafka's default, which is never",
+        "on for 1; off for Kafka's default, 9223372036854775807, which is never; files may use Kafka's names with "
+        "these two",
     ),
     Setting(
-        "`log.flush.interval.ms`, and the operating system's write-back",
+        "`log.flush.interval.ms`, `flush.ms`, and the operating system's write-back",
         "`rates.replica_flushes`",
-        "once in 30 s with the defaults of Kafka and Linux; see `rates.replica_restarts_unclean`",
+        "once in 30 s with the defaults of Kafka and Linux, else the rate is one over it, and files may use Kafka's "
+        "names in `[rates]`; see `rates.replica_restarts_unclean`",
     ),
     Setting(
         "`broker.rack`, replica placement",

@@ -385,7 +385,7 @@ UNFENCE_BROKER = Action(
     sends_nothing,
     unfence_broker,
     counts="Each running broker that is fenced is unfenced.",
-    interval_ms="broker.heartbeat.interval.ms",
+    interval_ms=("broker.heartbeat.interval.ms",),
 )
 PERFORM_PARTITION_REASSIGNMENT = Action(
     "perform_partition_reassignment",

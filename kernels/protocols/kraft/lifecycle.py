@@ -23,6 +23,7 @@ from quorisk.kernels.protocols.kraft.layout import (
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable
 from quorisk.kernels.protocols.rows import ROW, WIDTH, gathered, nonempty, row, rows, spread, with_row
+from quorisk.kernels.protocols.settings import LOG_FLUSH_INTERVAL_MS
 
 
 def broker_start_enabled(state, params):
@@ -293,5 +294,6 @@ BROKER_FLUSHES = Action(
     sends_nothing,
     broker_flushes,
     counts="Each broker with records that are not on disk, up or not, flushes them.",
+    interval_ms=LOG_FLUSH_INTERVAL_MS,
     needs=("flush_every_message",),
 )

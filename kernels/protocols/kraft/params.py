@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from quorisk.kernels.model import Condition, Parameter, Probability
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
 from quorisk.kernels.protocols.rows import rows_of_zones
+from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 
 
 class Params(NamedTuple):
@@ -45,14 +46,18 @@ class Params(NamedTuple):
 PARAMETERS = (
     Parameter("brokers", "model", (1, MAX_BROKERS), "brokers; those beyond the replicas join by reassignment"),
     Parameter(
-        "replication_factor", "model", (1, MAX_BROKERS), "replicas of the partition", called="replication.factor"
+        "replication_factor",
+        "model",
+        (1, MAX_BROKERS),
+        "replicas of the partition",
+        called=("replication.factor", "default.replication.factor"),
     ),
     Parameter(
         "min_isr",
         "model",
         (1, MAX_BROKERS),
         "members that the ISR needs for writes with acks=all",
-        called="min.insync.replicas",
+        called=("min.insync.replicas",),
     ),
     Parameter(
         "init_isr",
@@ -94,6 +99,8 @@ PARAMETERS = (
         "variant",
         ("kip966", "v3_5"),
         "with eligible leader replicas (KIP-966, from 4.1 on by default), or as of 3.5",
+        called=("eligible.leader.replicas.version",),
+        spelled=((1, "kip966"), (0, "v3_5")),
     ),
     Parameter(
         "avoid_last_replica_standing",
@@ -165,7 +172,7 @@ PARAMETERS = (
         None,
         "any replica that is up may lead if nobody else can; beyond the specs",
         default=False,
-        called="unclean.leader.election.enable",
+        called=("unclean.leader.election.enable",),
     ),
     Parameter(
         "acks",
@@ -173,6 +180,7 @@ PARAMETERS = (
         ("all", "1"),
         "the producers' acks: a write is acknowledged once it is committed, or once its leader has it; the latter is "
         "beyond the specs",
+        spelled=((-1, "all"),),
     ),
     Parameter(
         "flush_every_message",
@@ -180,6 +188,8 @@ PARAMETERS = (
         None,
         "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
         "otherwise: it is in the page cache until `broker_flushes`, and gone if the machine stops before)",
+        called=LOG_FLUSH_INTERVAL_MESSAGES,
+        spelled=FLUSHED_AFTER,
         later=True,
     ),
 )

@@ -3,7 +3,11 @@
 from quorisk.kernels.protocols.settings import Setting
 
 SETTINGS = (
-    Setting("`replication.factor`", "`model.replication_factor`", "1 to 5; files may use Kafka's name"),
+    Setting(
+        "`replication.factor`, `default.replication.factor`",
+        "`model.replication_factor`",
+        "1 to 5; files may use Kafka's names",
+    ),
     Setting(
         "`min.insync.replicas`",
         "`model.min_isr`",
@@ -12,7 +16,7 @@ SETTINGS = (
     Setting(
         "`acks=all`, `acks=1`",
         "`variant.acks`",
-        '`"all"` or `1`; with 1 a record counts as acknowledged once its leader has it, whatever the ISR is',
+        '`"all"` (or -1) or `1`; with 1 a record counts as acknowledged once its leader has it, whatever the ISR is',
     ),
     Setting("`acks=0`", "not modelled", "nothing is ever acknowledged, so nothing acknowledged can be lost"),
     Setting(
@@ -24,7 +28,7 @@ SETTINGS = (
         "`eligible.leader.replicas.version`",
         "`variant.version`",
         '1, the default of clusters created with 4.1 or later: `"kip966"`; 0, and so clusters that were upgraded until '
-        'somebody turns it on: `"v3_5"`',
+        'somebody turns it on: `"v3_5"`; files may use Kafka\'s name and numbers',
     ),
     Setting(
         "last known leader (with ELR, once ISR and ELR are empty)",
@@ -37,15 +41,16 @@ SETTINGS = (
         "Kafka has not got it yet; `unclean_leader_election` takes any replica",
     ),
     Setting(
-        "`log.flush.interval.messages`",
+        "`log.flush.interval.messages`, `flush.messages`",
         "`variant.flush_every_message`",
-        "on for 1: a record is on disk before anybody hears of it; off for Kafka's default, which is never",
+        "on for 1: a record is on disk before anybody hears of it; off for Kafka's default, 9223372036854775807, which "
+        "is never; files may use Kafka's names with these two",
     ),
     Setting(
-        "`log.flush.interval.ms`, and the operating system's write-back",
+        "`log.flush.interval.ms`, `flush.ms`, and the operating system's write-back",
         "`rates.broker_flushes`",
-        "once in 30 s with the defaults of Kafka and Linux; what is lost before is up to `rates.tail_loss_shutdown` "
-        "and `rates.cluster_loses_power`",
+        "once in 30 s with the defaults of Kafka and Linux, else the rate is one over it, and files may use Kafka's "
+        "names in `[rates]`; what is lost before is up to `rates.tail_loss_shutdown` and `rates.cluster_loses_power`",
     ),
     Setting(
         "`broker.session.timeout.ms`",

@@ -181,6 +181,48 @@ def test_a_file_may_use_kafkas_own_names(read):
     assert values(swept, "model.min_isr") == [(1,), (2,)]
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("acks=-1", "acks=all"),
+        ("default.replication.factor=2", "replication_factor=2"),
+        ("eligible.leader.replicas.version=0", "version=v3_5"),
+        ("eligible.leader.replicas.version=1", "version=kip966"),
+        ("log.flush.interval.messages=1", "flush_every_message=true"),
+        ("flush.messages=9223372036854775807", "flush_every_message=false"),
+    ],
+)
+def test_kafkas_own_values_are_read_too(read, theirs, ours):
+    other = "acks=all", "version=v3_5", "flush_every_message=false", "replication_factor=1", "min_isr=1"
+    others = [each for each in other if each.partition("=")[0] != ours.partition("=")[0]]
+    assert read(KAFKA, *others, theirs).points == read(KAFKA, *others, ours).points
+    key, _, value = theirs.partition("=")
+    if key.count("."):
+        listed = read(KAFKA, *others, f"grid.{key}=[{value}]")
+        assert listed.points[0].point == read(KAFKA, *others, ours).points[0].point
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("acks == 1", {"1"}),
+        ("acks == -1", {"all"}),
+        ("acks == all", {"all"}),
+        ('acks != "all"', {"1"}),
+        ("min.insync.replicas < replication.factor", set()),
+        ("eligible.leader.replicas.version == 1", {"all", "1"}),
+        ("eligible.leader.replicas.version == 0 or acks == 1", {"1"}),
+    ],
+)
+def test_conditions_read_kafkas_names_and_values_as_files_do(read, condition, left):
+    text = KAFKA + f"[grid]\nacks = [-1, 1]\nwhere = ['{condition}']\n"
+    if not left:
+        with pytest.raises(ConfigError, match="no point of the grid"):
+            read(text)
+        return
+    assert {point.point.values["acks"] for point in read(text).points} == left
+
+
 def _others(experiment, name):
     return [action.name for action in experiment.model.actions if action.name != name]
 
@@ -191,6 +233,11 @@ def _others(experiment, name):
         ("[rates]\nbroker.heartbeat.interval.ms = 0\n", r"rates\.unfence_broker = 0: a number of milliseconds"),
         ('[rates]\nbroker.heartbeat.interval.ms = "2 s"\n', r"unfence_broker = \"2 s\": a number of milliseconds"),
         ("[model.min]\nisr = 2\n", r"there is no key model\.min\.isr"),
+        ("[rates]\nbroker.session.timeout.ms = 9000\n", r"no key by itself; see rates\.fence_broker, faults\.max_fenc"),
+        ("[faults]\nreplica.lag.time.max.ms = 9000\n", r"see rates\.leader_shrink_isr, .*latency\.cut_ms: how often"),
+        ("[faults]\nretries = 3\n", r"faults\.retries: not modelled: .* producers do not retry"),
+        ("[faults]\nunclean.leader.election.enable = true\n", r"faults\.unclean\..*enable: it belongs in \[variant\]"),
+        ('[grid]\nwhere = ["broker.heartbeat.interval.ms < 2"]\n', "milliseconds, .*; compare with == or !="),
     ],
 )
 def test_kafkas_names_are_checked_as_ours_are(read, more, said):
@@ -200,7 +247,9 @@ def test_kafkas_names_are_checked_as_ours_are(read, more, said):
 
 def test_a_key_may_not_be_given_under_both_names(read):
     with pytest.raises(ConfigError, match=r"min\.insync\.replicas = 2: the same as model\.min_isr"):
-        read(KAFKA.replace("values = 1", "values = 1\nmin_isr = 2"))
+        read(KAFKA.replace("brokers = 2", "brokers = 2\nmin_isr = 2"))
+    with pytest.raises(ConfigError, match=r"model\.replication\.factor = 2: the same as model\.default\.replic"):
+        read(KAFKA.replace("brokers = 2", "brokers = 2\ndefault.replication.factor = 2"))
 
 
 def test_a_number_too_small_is_not_0_and_a_byte_order_mark_is_no_error(tmp_path):

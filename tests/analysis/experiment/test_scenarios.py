@@ -272,6 +272,9 @@ def test_overrides_change_the_tables_that_runs_do_not_depend_on(read):
     legs = [(leg.parts[0][1].args, leg.parts[0][1].kwds) for leg in experiment.tables["latency"].replica]
     assert legs == [(leg.parts[0][1].args, leg.parts[0][1].kwds) for leg in in_file.tables["latency"].replica]
     assert experiment.tables["latency"].cut_ms == 9
+    in_kafkas_words = alike.replace("cut_ms = 9", "'replica.lag.time.max.ms' = 7")
+    for override in ("latency.replica.lag.time.max.ms=9", "latency.cut_ms=9"):
+        assert read(in_kafkas_words, override).tables["latency"].cut_ms == 9
     assert [each.point_id for each in experiment.points] == [each.point_id for each in read(text).points]
     assert read(BOOKKEEPER, "latency.replica=LNKD-SSD").tables["latency"].source.startswith("LNKD-SSD")
 
