@@ -114,15 +114,20 @@ def words(trace: Trace, replayed: Replayed) -> str:
     end = {i.name: ": data loss, where a random run ends" if i.data_loss else "" for i in trace.model.invariants}
     lines = [title(trace), configuration(trace), origin(trace), ""]
     for number, told in enumerate(replayed.told, 1):
-        lines.append(f"{number:>3}  {_sentence(told)}")
+        lines.append(f"{number:>3}  {sentence(told)}")
         broken = [name for name in replayed.newly_broken[number] if name != trace.invariant]
         lines += [f"     ! {name} is broken{end[name]}" for name in broken]
     return "\n".join([*lines, *filter(None, [replayed.verdict])]) + "\n"
 
 
-def _sentence(told: Told) -> str:
+def sentence(told: Told) -> str:
+    """Returns a step in words: what happened, and each note that says more than that."""
     lost = [f"lost on the way: {m.label} to {m.receiver}" for m in told.lost]
-    notes = [f"{note.over[0]}: {note.text}" if len(note.over) == 1 else note.text for note in told.notes]
+    notes = [
+        f"{note.over[0]}: {note.text}" if len(note.over) == 1 else note.text
+        for note in told.notes
+        if note.text != told.words and not told.words.endswith(f"{note.over[0]} {note.text}")
+    ]
     return "; ".join(" ".join(part.split()) for part in (told.words, *lost, *notes))
 
 

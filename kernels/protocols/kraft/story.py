@@ -39,19 +39,19 @@ WORDS = {
     "receive_alter_partition_response": "{broker} receives the AlterPartition response: {answer}",
     "send_fetch_request": "{broker} fetches from {leader}",
     "receive_fetch_request": "{leader} answers the fetch of {broker}: {answer}",
-    "receive_fetch_response": "{broker} gets the answer of {leader}: {answer}",
+    "receive_fetch_response": "{broker} receives the answer of {leader}: {answer}",
     "write_record_to_leader": "{broker} takes a record from a producer",
-    "data_loss_shutdown": "{broker} goes down and loses its log; the controller fences it",
-    "no_data_loss_shutdown": "{broker} shuts down cleanly; the controller fences it",
-    "no_data_loss_unclean_shutdown": "{broker} goes down uncleanly, but keeps its log; the controller fences it",
+    "data_loss_shutdown": "{broker} goes down and loses its log",
+    "no_data_loss_shutdown": "{broker} shuts down cleanly",
+    "no_data_loss_unclean_shutdown": "{broker} crashes and keeps its log",
     "receive_broker_reg_request": "the controller registers {broker}",
     "receive_alter_partition_request": "the controller answers the request of {broker}: {answer}",
     "fence_broker": "the controller fences {broker}",
     "unfence_broker": "the controller unfences {broker}",
     "perform_partition_reassignment": "an operator wants the replicas {replicas}",
-    "cluster_loses_power": "power lost: {down}, the cluster, go down at once, {lost}; the controller fences them",
-    "zone_loses_power": "power lost: {down}, a zone, go down at once, {lost}; the controller fences them",
-    "tail_loss_shutdown": "the machine of {broker} stops: what it had not flushed is gone; the controller fences it",
+    "cluster_loses_power": "power lost in the whole cluster: {down} {go} down",
+    "zone_loses_power": "power lost in a zone: {down} {go} down",
+    "tail_loss_shutdown": "power lost: {broker} goes down",
     "broker_flushes": "{broker} flushes its log",
 }
 _SHUTDOWNS = (
@@ -77,7 +77,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     broker = _acting(action, instance, handled)
     fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": "", "answer": ""}
     down = went_down(before, then)
-    fields |= {"down": _brokers(down), "lost": _how_they_come_back(then, down)}
+    fields |= {"down": _listed(map(_broker, down)), "go": "goes" if len(down) == 1 else "go"}
     received = [_message(m) for m in handled]
     if action == "receive_metadata_update":
         record = _heard(before, then, broker)
@@ -92,11 +92,13 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
             fields["leader"] = _broker(m.source)
         if isinstance(m, FetchResponse | AlterResponse):
             fields["answer"] = _label(m)
+    words = WORDS[action].format(**fields)
+    failure = [Note(tuple(map(_broker, down)), words)] if action in _SHUTDOWNS else []
     return Told(
-        WORDS[action].format(**fields),
+        words,
         received=tuple(received),
         sent=tuple(_message(m) for m in sent),
-        notes=tuple(_notes(before, then)),
+        notes=(*failure, *_notes(before, then, down)),
     )
 
 
@@ -108,12 +110,13 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
         return verdict(state, params, _how_lost(state, params))
     if invariant == "LeaderCompletenessProperty":
         held = {record.value for record in s.partition_data[(md.leader or 1) - 1].log}
-        lost = members(map(_value, sorted(s.inv_pos_acked - held)))
-        lacks = f"lacks {lost}, acknowledged before" if s.inv_pos_acked - held else f"ends before that: {committed}"
+        lost = s.inv_pos_acked - held
+        lacks = f"lacks {_acknowledged(lost)}" if lost else f"ends before that: {committed}"
         return f"{_broker(md.leader)}, elected in leader epoch {md.leader_epoch}, {lacks}."
     if invariant == "NoCommittedRecordLostGlobally":
         held = {record.value for data in s.partition_data for record in data.log}
-        return f"{members(map(_value, sorted(s.inv_pos_acked - held)))}, acknowledged before, is in no broker's log."
+        lost = s.inv_pos_acked - held
+        return f"{_acknowledged(lost)}, {'is' if len(lost) == 1 else 'are'} in no broker's log."
     if invariant == "LeaderCandidateCompletenessProperty":
         short = [b for b in sorted(md.isr | md.elr) if s.partition_data[b - 1].leo < s.inv_true_hwm]
         return f"{committed.capitalize()}, but {_brokers(short)}, of ISR and ELR, ends before."
@@ -131,19 +134,9 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
         return f"Below their high watermarks logs differ: {', '.join(logs)}."
     if invariant == "AckedRecordsAreOnDisk":
         flushed = {r.value for b, data in enumerate(s.partition_data) for r in data.log[: s.partition_flushed[b] - 1]}
-        return (
-            f"{members(map(_value, sorted(s.inv_pos_acked - flushed)))}, acknowledged before, is on no broker's disk."
-        )
+        cached = s.inv_pos_acked - flushed
+        return f"{_acknowledged(cached)}, {'is' if len(cached) == 1 else 'are'} on no broker's disk."
     return f"ISR and ELR are empty, and the last known ELR is {_brokers(md.last_known_elr)}."
-
-
-def _how_they_come_back(then: SpecState, down: list[int]) -> str:
-    dirty = [b for b in down if then.broker_state[b - 1].status == OFFLINE_DIRTY]
-    empty = [b for b in dirty if not then.partition_data[b - 1].log]
-    cut = [b for b in dirty if b not in empty]
-    told = [f"{_brokers(empty)} without their logs"] if empty else []
-    told += [f"{_brokers(cut)} without what they had not flushed"] if cut else []
-    return ", ".join(told) or "all with their logs"
 
 
 def _how_lost(state: layout.State, params: Any) -> str:
@@ -188,6 +181,16 @@ def _broker(b: int | None) -> str:
 
 def _brokers(brokers: Iterable[int]) -> str:
     return members(map(_broker, sorted(brokers)))
+
+
+def _acknowledged(values: Iterable[int]) -> str:
+    names = list(map(_value, sorted(values)))
+    return f"{_listed(names)}, which {'was' if len(names) == 1 else 'were'} acknowledged"
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = [*names] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _value(value: int) -> str:
@@ -238,10 +241,15 @@ def went_down(before: SpecState, then: SpecState) -> list[int]:
     return [b for b, (was, now) in changed if now.status in _OFFLINE and was.status not in _OFFLINE]
 
 
-def _notes(before: SpecState, then: SpecState) -> Iterator[Note]:
+def _notes(before: SpecState, then: SpecState, down: list[int]) -> Iterator[Note]:
     """First what befell brokers that went down, then what the controller made of it, then the others."""
-    down = went_down(before, then)
     yield from _of_brokers(before, then, down)
+    for verb, brokers in (
+        ("fences", before.con_unfenced - then.con_unfenced),
+        ("unfences", then.con_unfenced - before.con_unfenced),
+    ):
+        if brokers:
+            yield Note((CONTROLLER,), f"{verb} {_listed(map(_broker, sorted(brokers)))}")
     if then.con_partition_metadata != before.con_partition_metadata:
         yield Note((CONTROLLER,), _record_of_change(then.con_partition_metadata))
     yield from _of_brokers(before, then, [b for b in range(1, len(then.partition_data) + 1) if b not in down])
@@ -255,9 +263,19 @@ def _of_brokers(before: SpecState, then: SpecState, brokers: Iterable[int]) -> I
         own = {r.value for data in (before.partition_data, then.partition_data) for r in data[b - 1].log}
         if before.aux_flo[b - 1] != then.aux_flo[b - 1] or then.partition_status[b - 1] == LEADER:
             news += [f"acknowledges {_value(v)}" for v in sorted(acknowledged & own)]
-            no = "refuses" if then.broker_state[b - 1].status not in _OFFLINE else "goes without an answer for"
-            news += [f"{no} {_value(v)}" for v in sorted(refused & own)]
+            no = "refuses {}" if then.broker_state[b - 1].status not in _OFFLINE else "leaves {} without an answer"
+            news += [no.format(_value(v)) for v in sorted(refused & own)]
         yield from (Note((_broker(b),), text) for text in news)
+
+
+def _how_dropped(before: SpecState, then: SpecState, b: int) -> str:
+    """Truncated, not on disk when the power went, or gone with the log."""
+    was, now = before.partition_data[b - 1], then.partition_data[b - 1]
+    dropped = _listed(_value(r.value) for r in was.log[now.leo - 1 :])
+    if then.broker_state[b - 1].status not in _OFFLINE:
+        return f"drops {dropped}"
+    flushed = before.partition_flushed[b - 1]
+    return f"loses {dropped}" + (", not yet on disk" if now.leo >= flushed else " with its disk")
 
 
 def _deposed(before: SpecState, then: SpecState, b: int) -> bool:
@@ -267,20 +285,19 @@ def _deposed(before: SpecState, then: SpecState, b: int) -> bool:
 def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
     """What became of a broker."""
     was, now = before.partition_data[b - 1], then.partition_data[b - 1]
-    if then.broker_state[b - 1].status != before.broker_state[b - 1].status:
-        yield then.broker_state[b - 1].status.lower().replace("_", " ")
-    if (b in then.con_unfenced) != (b in before.con_unfenced):
-        yield "unfenced" if b in then.con_unfenced else "fenced"
+    status = then.broker_state[b - 1].status
+    if status != before.broker_state[b - 1].status and status not in _OFFLINE:
+        yield status.lower()
     if then.partition_status[b - 1] != before.partition_status[b - 1]:
         epoch, leader = then.partition_metadata[b - 1].leader_epoch, then.partition_metadata[b - 1].leader
         role = then.partition_status[b - 1]
         follows = f"follows {_broker(leader)}" if role and leader else "has no leader"
-        if then.broker_state[b - 1].status not in _OFFLINE:
+        if status not in _OFFLINE:
             yield f"leads in leader epoch {epoch}" if role == LEADER else follows
     elif then.partition_status[b - 1] == LEADER and _deposed(before, then, b):
-        yield "still believes that it leads"
+        yield "still believes it leads"
     if len(now.log) < len(was.log):
-        yield f"log ends at {now.leo}: {', '.join(_value(r.value) for r in was.log[now.leo - 1 :])} dropped"
+        yield _how_dropped(before, then, b) + (f": its log ends at offset {now.leo - 1}" if now.log else "")
     if len(now.log) > len(was.log):
         yield f"{_value(now.log[-1].value)} at offset {was.leo}, epoch {now.log[-1].epoch}"
     if then.partition_flushed[b - 1] > before.partition_flushed[b - 1] and now.log == was.log:

@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.analysis.traces import formats
 from quorisk.kernels.protocols.kraft import MODEL
 from quorisk.kernels.protocols.kraft.describe import spec_state
+from quorisk.kernels.protocols.kraft.lifecycle import broker_flushes
+from quorisk.kernels.protocols.kraft.outages import cluster_loses_power
+from quorisk.kernels.protocols.kraft.story import tell
 from quorisk.kernels.states.search import explore
+from quorisk.kernels.telling import Note
 from tests.support import params_of, values_of
 
 MEMORY = 1 << 30
@@ -148,6 +153,32 @@ def test_a_zone_is_every_so_manieth_broker_and_the_others_go_on():
     for state in ends.values():
         assert (state.running, state.dirty) == (0b1010, 0b0101)
         assert spec_state(state, params).con_partition_metadata.isr == {2, 4}
+
+
+def test_an_outage_is_told_as_it_happened_first_the_power_then_what_it_took_then_the_controller():
+    """Of what the brokers lose, what the disk had not yet is told from what goes with the disk."""
+    sizes = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "values": 1}
+    params = params_of(MODEL, **sizes, max_lossy_shutdowns=0, max_outages=1, flush_every_message=False)
+    written = after(params, ("write_record_to_leader", 0))
+    for before, loses in ((written, ", not yet on disk"), (broker_flushes(written, params, 0, 0), " with its disk")):
+        gone = cluster_loses_power(before, params, 1, 0b01)
+        told = tell(before, params, "cluster_loses_power", 1, gone)
+        assert told.words == "power lost in the whole cluster: b1 and b2 go down"
+        assert told.notes == (
+            Note(("b1", "b2"), told.words),
+            Note(("b1",), f"loses A{loses}"),
+            Note(("b1",), "leaves A without an answer"),
+            Note(("controller",), "fences b1 and b2"),
+            Note(("controller",), "partition epoch 3: nobody leads, ISR {}, ELR {b2}"),
+        )
+
+
+def test_a_leader_that_has_not_heard_of_the_next_one_still_believes_it_leads():
+    params = params_of(MODEL, max_lossy_shutdowns=0, max_fencings=1)
+    start, fenced = MODEL.initial(params, 0), after(params, ("fence_broker", 1))
+    told = tell(start, params, "fence_broker", 1, fenced)
+    assert told.notes[-1] == Note(("b1",), "still believes it leads")
+    assert formats.sentence(told).startswith("the controller fences b1; controller: partition epoch 2: b2 leads")
 
 
 def test_outages_that_there_is_no_room_for_are_refused():
