@@ -16,7 +16,6 @@ from quorisk.kernels.engines.lanes.build import QUEUED, shapes
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
-from quorisk.kernels.engines.specialized.traced import SCALAR
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
@@ -121,17 +120,14 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 
 
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
-    """One thread: runs one after another, in lanes of one register and of two, and in queues."""
+    """One thread: runs in lanes of one register and of two, and in queues."""
     points = pack(model, [point])
-    lanes = [*shapes(), *(each.twice() for each in shapes()), *([QUEUED] if shapes() else [])]
-    for shape in (SCALAR, *lanes):
+    for shape in (*shapes(), *(each.twice() for each in shapes()), QUEUED):
         runs = Switch(model, points, 0)
         compile_s = _timed(partial(runs.prepare, shape=shape))[1]
-        name, how = "lanes", f"{shape.lanes} lanes of {shape.narrowest} bits{', queued' if shape.queued else ''}"
-        if shape == SCALAR:
-            name, how = "scalar", "1 run at a time"
+        how = f"{shape.lanes} lanes of {shape.narrowest} bits{', queued' if shape.queued else ''}"
         how = how if runs.kernel else f"as numba: {runs.why_not}"
-        yield _measured(model, name, 1, partial(runs.tally_all, 0), _FEWEST_RUNS, compile_s)._replace(device=how)
+        yield _measured(model, "lanes", 1, partial(runs.tally_all, 0), _FEWEST_RUNS, compile_s)._replace(device=how)
 
 
 def _by_jax(model: Model, point: Point) -> Iterator[Speed]:

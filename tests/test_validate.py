@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from quorisk.kernels.engines.specialized.traced import SCALAR
+from quorisk.kernels.engines.specialized.traced import Shape
 from scripts import validate
 from scripts.validation import engines, numbers, page
 from scripts.validation.page import Check
@@ -85,10 +85,10 @@ def test_what_deviates_does_not_hold(there, monkeypatch, capsys):
 
 def test_an_engine_that_makes_other_runs_is_found(monkeypatch):
     def right(made, timed):
-        return fuzz.by_kernel(made, SCALAR, timed)
+        return fuzz.by_kernel(made, Shape(8, 32), timed)
 
     def wrong(made, timed):
-        return fuzz.by_kernel(made._replace(seed=made.seed + 1), SCALAR, timed)
+        return fuzz.by_kernel(made._replace(seed=made.seed + 1), Shape(8, 32), timed)
 
     monkeypatch.setattr(fuzz, "engines", lambda: {"right": right, "wrong": wrong})
     found = engines.fuzz_engines(True, 300, 2)

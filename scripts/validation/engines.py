@@ -56,8 +56,8 @@ def fuzz_engines(quick: bool, count: int, seed: int) -> Check:
         "Engines, on random configurations",
         f"Every protocol in configurations of random sizes, variants, rates, message loss, lifetimes, horizons and "
         f"most steps, {count:,} runs of each protocol in all, at most {fuzz.MOST_RUNS:,} or some "
-        f"{fuzz.MOST_STEPS:,} steps of one configuration. The generic engine's runs are repeated by the traced scalar "
-        "loop, by lanes of each width for AVX-512 and, compiled as for a CPU without it, for AVX2, by JAX, which "
+        f"{fuzz.MOST_STEPS:,} steps of one configuration. The generic engine's runs are repeated by lanes of each "
+        "width for AVX-512 and, compiled as for CPUs with narrower registers, for AVX2 and SSE4, by JAX, which "
         f"takes no more than {fuzz.JAX_STEPS:,} steps of a configuration, and by the kernel for GPUs in an "
         f"interpreter, which takes no more than {fuzz.GPU_STEPS:,}. All sums are compared, and records of "
         "single runs wherever an engine keeps them: JAX always, and kernels in the half of the configurations for "

@@ -4,8 +4,7 @@
       |  specialized/traced   its guards, effects and invariants as expressions, what is fixed folded
       |  specialized/plan     how a run lies in lanes, shared with GPUs
       v
-    one of three forms, emitted as LLVM of the same parts (parts/: draws, choice, affected, rows, lane_kernel)
-      |  scalar/   one run after another, a branch to what was drawn
+    one of two forms, emitted as LLVM of the same parts (parts/: draws, choice, affected, rows, lane_kernel)
       |  vector/   a run in each lane of a register, every effect computed for all
       |  queued/   runs wait in memory for others that draw the same, and step side by side
       v

@@ -17,11 +17,10 @@ import numba
 from quorisk.kernels import keeping
 from quorisk.kernels.engines.lanes.queued.kernel import QueuedKernel
 from quorisk.kernels.engines.lanes.queued.records import DWORD, RUNS
-from quorisk.kernels.engines.lanes.scalar.kernel import ScalarKernel
 from quorisk.kernels.engines.lanes.vector.kernel import VectorKernel
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.specialized.plan import NAME, Limits, columns_of, limits_of, shared, weights_of
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape, Unsupported, traced_for
+from quorisk.kernels.engines.specialized.traced import Shape, Unsupported, traced_for
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.trace import NARROWEST
@@ -60,14 +59,10 @@ class Cpu(NamedTuple):
 
     @property
     def register_bits(self) -> int:
-        """0 if its registers are too narrow to gain by lanes."""
+        """Of the widest ones that lanes may fill."""
         if {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= set(self.features):
             return 512
-        return 256 if "+avx2" in self.features else 0
-
-    @property
-    def has_pdep(self) -> bool:
-        return "+bmi2" in self.features
+        return 256 if "+avx2" in self.features else 128
 
 
 @cache
@@ -76,13 +71,10 @@ def this_cpu() -> Cpu:
     return Cpu(llvm.get_host_cpu_name(), tuple(llvm.get_host_cpu_features().flatten().split(",")))
 
 
-def shapes() -> tuple[Shape, ...]:
-    """Those that fill a register of this machine's CPU, with lanes of 32 and of 16 bits.
-
-    Empty if its registers are too narrow to gain by it.
-    """
+def shapes() -> tuple[Shape, Shape]:
+    """Those that fill a register of this machine's CPU, with lanes of 32 and of 16 bits."""
     size = this_cpu().register_bits
-    return (Shape(size // 32, 32), Shape(size // NARROWEST, NARROWEST)) if size else ()
+    return Shape(size // 32, 32), Shape(size // NARROWEST, NARROWEST)
 
 
 def build(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> Kernel:
@@ -143,8 +135,6 @@ def assembly(model: Model, points: Points, point: int, params: Any, timed: bool,
 def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Any:
     traced = traced_for(model, params, weights, limits, shape)
     try:
-        if shape == SCALAR:
-            return ScalarKernel(model, traced, limits, this_cpu().has_pdep)
         if shape.queued:
             return QueuedKernel(model, traced, limits)
         return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest, shape.listed)

@@ -21,7 +21,7 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, build, is_kept, shapes
 from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, model_shape
 from quorisk.kernels.engines.points import Points
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape, Unsupported
+from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
 from quorisk.kernels.engines.tally import BROKEN, num_columns
 from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
 
@@ -36,7 +36,7 @@ _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
 _TELLING_RUNS = 1 << 8
 """Runs of a chunk from which on it tells how long the others will take."""
 _GAIN = 2.0
-"""How many times as fast as the generic engine lanes have to be, or the scalar kernel is tried as well."""
+"""How many times as fast as the generic engine lanes have to be, or others are tried for shorter runs as well."""
 _FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
 """Operations of a step up to which twice as many lanes are tried, and beyond which queues are."""
 _FEW_ASK, _SOME_ASK, _MANY_ASK = 1 / 256, 1 / 64, 1 / 16
@@ -143,9 +143,9 @@ class Switch:
 
     def _get_teller(self, timed: bool, operations: int, worth_s: float) -> None:
         """Has lanes run again what kernels that are not `timed` do not tell all of, if there is enough of it."""
-        if timed or not self._may_list(worth_s) or self._share_asking() <= _FEW_ASK:
+        if timed or worth_s < WORTH_COMPARING_S or self._share_asking() <= _FEW_ASK:
             return
-        wide, *_, narrow = shapes()
+        wide, narrow = shapes()
         shape = wide if operations > _MANY_OPERATIONS else narrow
         with contextlib.suppress(Unsupported):
             self._teller = self._with(True, shape._replace(listed=True))
@@ -158,13 +158,8 @@ class Switch:
         runs, asking = self._seen.tolist()
         return asking / runs if runs else 0.0
 
-    @staticmethod
-    def _may_list(worth_s: float) -> bool:
-        """Whether lanes are to be had, and worth it, for runs of a list."""
-        return bool(shapes()) and worth_s >= WORTH_COMPARING_S
-
     def _needs_time(self, worth_s: float) -> bool:
-        most = _MANY_ASK if self._may_list(worth_s) else _SOME_ASK
+        most = _MANY_ASK if worth_s >= WORTH_COMPARING_S else _SOME_ASK
         return bool(math.isfinite(self.points.horizons[self.point]) or self._share_asking() > most)
 
     def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
@@ -187,7 +182,7 @@ class Switch:
         threading.Thread(target=self._prepare_beside, args=(timed, worth_s), name="compile").start()
 
     def _is_kept(self, timed: bool) -> bool:
-        first, *_ = *reversed(shapes()), SCALAR
+        _, first = shapes()
         return is_kept(*self._point, timed, first)
 
     def _prepare_beside(self, timed: bool, worth_s: float) -> None:
@@ -205,19 +200,15 @@ class Switch:
 
         The first one gains most of what there is to gain: the others are for long runs, or if it gains little. Of a
         large model it computes much in vain, for which there are queues. Twice as many lanes as a register holds leave
-        a processor less to wait for, but only where the values of a step do not fill its registers anyway. The scalar
-        kernel has to wait until the others turn out not to gain much, as it is rarely the fastest.
+        a processor less to wait for, but only where the values of a step do not fill its registers anyway.
         """
-        first, *others = *reversed(shapes()), SCALAR  # the one that is the fastest of most models, first
+        wide, first = shapes()  # narrow lanes are the fastest of most models
         best = self._better(_Best(partial(self._generic, 0)), timed, first)
         self._get_teller(timed, best.operations, worth_s)
-        if others and worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
-            for shape in [QUEUED] if best.operations > _MANY_OPERATIONS else others[:-1]:
-                best = self._better(best, timed, shape)
+        if worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
+            best = self._better(best, timed, QUEUED if best.operations > _MANY_OPERATIONS else wide)
             if best.kernel and best.operations <= _FEW_OPERATIONS:
                 best = self._better(best, timed, best.kernel.shape.twice())
-            if best.gain < _GAIN:
-                best = self._better(best, timed, SCALAR)
         if best.kernel is None:
             self._give_up(best.why_none)
 

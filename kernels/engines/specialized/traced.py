@@ -8,7 +8,7 @@ from quorisk.kernels.engines.specialized.plan import Limits
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.assume import Habits, assumed, habits
 from quorisk.kernels.tracing.observe import observe
-from quorisk.kernels.tracing.trace import NARROWEST, Bounds, TracedModel, trace
+from quorisk.kernels.tracing.trace import NARROWEST, TracedModel, trace
 
 _MOST_STEPS = 1 << 30
 
@@ -28,27 +28,19 @@ class Shape(NamedTuple):
         return self._replace(lanes=2 * self.lanes)
 
 
-SCALAR = Shape(1, 64)
-"""One run after another, by `scalar`."""
-
-
 class Unsupported(Exception):
     """Why a configuration has no kernel, in a line."""
 
 
 def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> TracedModel:
     """The model as a kernel of that shape steps it, within the bounds that are observed. Raises Unsupported."""
-    if shape != SCALAR and not 1 <= limits.max_steps <= _MOST_STEPS:
+    if not 1 <= limits.max_steps <= _MOST_STEPS:
         raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
     if not any(weights):
         raise Unsupported("all rates are 0")
     losses = tuple(loss * LOSS_UNIT for loss in limits.losses)
     try:
-        if shape == SCALAR:  # every action may be taken, for its effect costs nothing until it is
-            bounds = _observed(model, params, weights, losses)
-            traced = trace(model, params, weights, bounds._replace(taken=bounds.enabled))
-        else:
-            traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
+        traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
     except (TypeError, ValueError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not traced.words:
@@ -57,14 +49,9 @@ def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limi
 
 
 @lru_cache(maxsize=16)
-def _observed(model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]) -> Bounds:
-    return observe(model, params, weights, losses)
-
-
-@lru_cache(maxsize=16)
 def _traced(
     model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]
 ) -> tuple[TracedModel, Habits]:
     """The model for lanes of any width, and what its runs were seen to do."""
-    traced = trace(model, params, weights, _observed(model, params, weights, losses))
+    traced = trace(model, params, weights, observe(model, params, weights, losses))
     return traced, habits(model, traced, losses, NARROWEST)

@@ -10,7 +10,7 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
 from quorisk.say.quantities import YEAR_S
 from tests.kernels.engines import fuzz
@@ -93,7 +93,7 @@ def test_runs_count_it_on_every_engine_bit_for_bit(copies, p_lost):
     assert abs(losses - runs * p) < 4.5 * (runs * p) ** 0.5
     some = made._replace(job=made.job._replace(num_runs=20_000), records=made.records[:20_000])
     some = some._replace(tally=numba_engine.tally_of(model, pack(model, [point]), made.seed, some.job))
-    for shape in (SCALAR, Shape(32, 16), QUEUED):
+    for shape in (Shape(32, 16), QUEUED):
         assert fuzz.by_kernel(some, shape, True).repeated < 200
     few = some.job._replace(num_runs=5000)
     assert np.array_equal(jax_engine.record(model, some.points, few, some.seed), some.records[:5000])

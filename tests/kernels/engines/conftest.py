@@ -16,5 +16,4 @@ def no_kernels_at_hand(monkeypatch, tmp_path):
     """Kernels are observed and compiled anew, and nothing is left for other tests."""
     monkeypatch.setattr(build, "folder", lambda: tmp_path)
     monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
-    monkeypatch.setattr(traced, "_observed", lru_cache(traced._observed.__wrapped__))
     monkeypatch.setattr(traced, "_traced", lru_cache(traced._traced.__wrapped__))

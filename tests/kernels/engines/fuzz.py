@@ -147,18 +147,16 @@ def supports(point: Point, timed: bool) -> bool:
     return timed or math.isinf(point.horizon)
 
 
+NARROWER = {256: build.Cpu("x86-64-v3", ("+avx2",)), 128: build.Cpu("x86-64-v2", ())}
+"""CPUs with registers of so many bits, whose code a CPU with wider ones runs as well."""
+
+
 @contextmanager
-def avx2_alone() -> Iterator[None]:
-    """Kernels are compiled as for a CPU without AVX-512."""
+def registers_of(bits: int) -> Iterator[None]:
+    """Kernels are compiled as for a CPU whose registers have so many bits; this machine's have as many or more."""
     cpu = build.this_cpu()
-    less = tuple(f"-{each[1:]}" if "avx512" in each or "avx10" in each else each for each in cpu.features)
-    with mock.patch.object(build, "this_cpu", return_value=cpu._replace(features=less)):
+    with mock.patch.object(build, "this_cpu", return_value=cpu if bits == cpu.register_bits else NARROWER[bits]):
         yield
-
-
-def _with_avx2(made: Made, shape: Shape, timed: bool) -> Compared:
-    with avx2_alone():
-        return by_kernel(made, shape, timed)
 
 
 Engine = Callable[[Made, bool], Compared]
@@ -168,21 +166,21 @@ OF_A_GPU, JAX = "GPU kernel, interpreted", "JAX"
 
 def engines() -> dict[str, Engine]:
     """What can be compared on this machine; those that are kernels are told whether to keep the time."""
-    found: dict[str, Engine] = {"traced scalar loop": partial(_of_lanes, by_kernel, traced.SCALAR)}
-    bits = build.this_cpu().register_bits
-    for register, name, by in ((512, "AVX-512", by_kernel), (256, "AVX2", _with_avx2)):
-        for narrowest in (32, 16) if bits >= register else ():
-            one = Shape(register // narrowest, narrowest)
-            for shape in (one, one.twice()):
-                found[f"{shape.lanes} lanes of {narrowest} bits, {name}"] = partial(_of_lanes, by, shape)
-        if bits >= register:
-            found[f"queued, {name}"] = partial(_of_lanes, by, build.QUEUED)
+    found: dict[str, Engine] = {}
+    for bits, name in ((512, "AVX-512"), (256, "AVX2"), (128, "SSE4")):
+        if build.this_cpu().register_bits >= bits:
+            with registers_of(bits):
+                shapes = *build.shapes(), *(each.twice() for each in build.shapes())
+            for shape in shapes:
+                found[f"{shape.lanes} lanes of {shape.narrowest} bits, {name}"] = partial(_of_lanes, bits, shape)
+            found[f"queued, {name}"] = partial(_of_lanes, bits, build.QUEUED)
     found[OF_A_GPU] = lambda made, timed: by_gpu_kernel(made)
     return found | {JAX: lambda made, timed: by_jax(made)}
 
 
-def _of_lanes(by: Callable[[Made, Shape, bool], Compared], shape: Shape, made: Made, timed: bool) -> Compared:
-    return by(made, shape, timed)
+def _of_lanes(bits: int, shape: Shape, made: Made, timed: bool) -> Compared:
+    with registers_of(bits):
+        return by_kernel(made, shape, timed)
 
 
 class Findings:

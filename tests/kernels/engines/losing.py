@@ -2,7 +2,7 @@
 
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from tests.support import point_of
@@ -18,7 +18,7 @@ def losing() -> tuple[Model, Point]:
     return model, point
 
 
-def prepared(shape: Shape = SCALAR) -> Switch:
+def prepared(shape: Shape = OF_16_BITS) -> Switch:
     model, point = losing()
     found = Switch(model, pack(model, [point]), 0)
     found.prepare(timed=True, shape=shape)

@@ -102,7 +102,6 @@ def test_runs_that_leave_the_bounds_are_made_again(monkeypatch):
     model = registry.load("kafka")
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 8)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 8)
-    monkeypatch.setattr(traced, "_observed", traced._observed.__wrapped__)
     monkeypatch.setattr(traced, "_traced", traced._traced.__wrapped__)
     runs = prepared(model, point_of(model, rates={"become_leader": 0.25}, lifetime=2.0))
     assert 0.05 < ends(compared(runs))[-1] / SIZE.total < 0.95

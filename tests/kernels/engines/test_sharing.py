@@ -11,7 +11,7 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.philox import PICK, RETRY
 from quorisk.kernels.engines.points import Point, pack, rates_in_force
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST, fault_kinds
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.states.rerun import rerun
@@ -39,7 +39,7 @@ def test_all_engines_make_the_same_runs(name):
         again = rerun(MODEL, made.point, made.seed, made.job.first_run + i)
         assert again.record() == tuple(made.records[i].tolist())
     assert fuzz.by_jax(made).runs == RUNS
-    for shape in (SCALAR, Shape(16, 32), Shape(32, 16), QUEUED) if name == "plain" else (Shape(32, 16), QUEUED):
+    for shape in (Shape(16, 32), Shape(32, 16), QUEUED) if name == "plain" else (Shape(32, 16), QUEUED):
         compared = fuzz.by_kernel(made, shape, True)
         assert compared.repeated < RUNS / 8 or name == "refused at first"
     if name == "plain":

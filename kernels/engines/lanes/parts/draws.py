@@ -19,9 +19,9 @@ from quorisk.kernels.engines.philox import (
 )
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.model import Model
-from quorisk.kernels.ops import as_int64, nth_bit
+from quorisk.kernels.ops import as_int64
 from quorisk.kernels.tracing.general import PICKED
-from quorisk.kernels.tracing.machine import I1, I64, Value, any_lane, constant, intrinsic, splat
+from quorisk.kernels.tracing.machine import I64, Value, any_lane, constant, splat
 from quorisk.kernels.tracing.trace import Word, losses_leaf
 
 _UNROLLED = 3
@@ -135,15 +135,6 @@ def draw_choice(builder: Any, seed: Any, run: Any, num_choices: int) -> Any:
     zero = Value(builder, constant(run.type, 0))
     drawn, _ = draw_pair(Value(builder, seed), Value(builder, run), zero, np.uint64(0))
     return as_int64(multiply_high(drawn, Value(builder, constant(run.type, num_choices)))).value
-
-
-def draw_nth_bit(builder: Any, mask: Any, nth: Any, has_pdep: bool) -> tuple[Any, Any]:
-    """The place of a mask's nth set bit, and that bit alone."""
-    if has_pdep:
-        hot = intrinsic(builder, "llvm.x86.bmi.pdep.64", I64, [builder.shl(constant(I64, 1), nth), mask])
-        return intrinsic(builder, "llvm.cttz", I64, [hot, constant(I1, 1)], I64), hot
-    bit = nth_bit(Value(builder, mask), Value(builder, nth)).value
-    return bit, builder.shl(constant(I64, 1), bit)
 
 
 def draw_bit(builder: Any, live: Any, mask: Any, rest: Any, weight: Any) -> tuple[Any, Any]:

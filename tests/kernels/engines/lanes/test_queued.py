@@ -21,11 +21,12 @@ from quorisk.kernels.engines.lanes.queued.records import RUNS, Layout, turned
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.specialized import traced
 from quorisk.kernels.engines.specialized.plan import pack_masks, packed, pieces, places_of_bits
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.expressions import Graph
 from quorisk.kernels.tracing.folding import new_graph
 from quorisk.kernels.tracing.machine import I32, I64, POINTER, lanes_of
+from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Word
 from tests.kernels.engines import fuzz, lamps
 from tests.kernels.engines.losing import losing
@@ -170,16 +171,16 @@ def test_runs_of_what_kernels_find_hard(values, others, repeated):
     assert fuzz.compare(lamps.MODEL, point, QUEUED, True, 12, 1000).repeated < 1000 * repeated
 
 
-@pytest.mark.parametrize("shape", [SCALAR, Shape(32, 16), QUEUED])
+@pytest.mark.parametrize("shape", [Shape(32, 16), QUEUED])
 def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine(monkeypatch, shape):
-    seen, flash = traced._observed, len(lamps.MODEL.actions) + 1  # two of those before it have two words
+    flash = len(lamps.MODEL.actions) + 1  # two of those before it have two words
 
     def without_flashes(*given):
-        bounds = seen(*given)
+        bounds = observe(*given)
         assert flash in bounds.enabled
         return bounds._replace(enabled=bounds.enabled - {flash}, taken=bounds.taken - {flash})
 
-    monkeypatch.setattr(traced, "_observed", without_flashes)
+    monkeypatch.setattr(traced, "observe", without_flashes)
     assert 20 < fuzz.compare(lamps.MODEL, LAMPS, shape, True, 14, 1000).repeated < 500
 
 

@@ -17,7 +17,7 @@ from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.engines.specialized.plan import columns_of, counted_steps, limits_of, weights_of
-from quorisk.kernels.engines.specialized.traced import SCALAR, traced_for
+from quorisk.kernels.engines.specialized.traced import traced_for
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.observe import observe
@@ -60,7 +60,7 @@ def test_it_takes_all_runs_to_end_to_say_how_many_steps_they_take(monkeypatch):
     assert math.isinf(observe(*given).mean_steps)
 
 
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS, QUEUED])
+@pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_a_model_without_invariants(shape):
     kafka = registry.load("kafka")
     model = kafka._replace(name="kafka_unwatched", invariants=())  # compiled code is kept by the model's name
@@ -87,7 +87,7 @@ def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_ru
 
 
 @pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
-@pytest.mark.parametrize("shape", [SCALAR, OF_16_BITS, QUEUED])
+@pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed, shape):
     model, point = registry.load(name), bench.random_runs(name).points[0].point
     compared = fuzz.compare(model, point, shape, True, 9, RUNS)

@@ -11,11 +11,11 @@ import pytest
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, switch
-from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, shapes
+from quorisk.kernels.engines.lanes.build import QUEUED, Kernel
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.specialized import traced
-from quorisk.kernels.engines.specialized.traced import SCALAR, Shape
+from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST
 from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing, prepared
 
@@ -136,7 +136,6 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
         (math.inf, 801, (10, 5), [None, OF_16_BITS], OF_16_BITS),
         (math.inf, 1201, (3, 5), [None, OF_16_BITS], QUEUED),
         (math.inf, 1201, (0.5, 5), [None, None], QUEUED),
-        (math.inf, 1201, (1.5, 1.2, 1.8), [None, OF_16_BITS, OF_16_BITS], SCALAR),
     ],
 )
 def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, operations, gains, in_use, best):
@@ -229,20 +228,20 @@ def test_code_on_disk_serves_others_and_damage_is_noticed(monkeypatch, tmp_path)
 def test_why_there_is_no_kernel(monkeypatch):
     model, point = losing()
 
-    def why(timed=True, shape=SCALAR, **changed) -> str | None:
+    def why(timed=True, **changed) -> str | None:
         found = Switch(model, pack(model, [point._replace(**changed)]), 0)
-        found.prepare(timed=timed, shape=shape)
+        found.prepare(timed=timed, shape=OF_16_BITS)
         assert found.kernel is None
         return found.why_not
 
     assert why(timed=False, horizon=1.0) == "a run with a horizon needs the time"
-    assert why(shape=Shape(8, 32), max_steps=1 << 40) == "max_steps of lanes: 1 to 1073741824"
+    assert why(max_steps=1 << 40) == "max_steps of lanes: 1 to 1073741824"
     assert why(rates={action.name: 0.0 for action in model.actions}) == "all rates are 0"
 
     def untraceable(*given):
         raise TypeError("a branch on a traced value")
 
-    monkeypatch.setattr(traced, "_observed", untraceable)
+    monkeypatch.setattr(traced, "observe", untraceable)
     assert why() == "compaction cannot be traced: a branch on a traced value"
 
 
@@ -259,7 +258,6 @@ def telling(monkeypatch):
     return found
 
 
-@pytest.mark.skipif(not shapes(), reason="no lanes here")
 @pytest.mark.parametrize("first", [0, (1 << 32) - 70, 1 << 41])
 def test_lanes_of_their_own_run_again_what_is_told_with_its_time(telling, monkeypatch, first):
     job = Job(0, first, RUNS)
@@ -272,7 +270,6 @@ def test_lanes_of_their_own_run_again_what_is_told_with_its_time(telling, monkey
     assert telling.num_repeated == sums[LOST]
 
 
-@pytest.mark.skipif(not shapes(), reason="no lanes here")
 def test_what_such_lanes_leave_open_is_left_to_the_generic_engine(monkeypatch):
     """Two runs are observed for two steps, so that most others are not as these."""
     monkeypatch.setattr(switch, "_MANY_ASK", 1.0)
@@ -288,7 +285,6 @@ def test_what_such_lanes_leave_open_is_left_to_the_generic_engine(monkeypatch):
     assert found.num_repeated > RUNS / 4
 
 
-@pytest.mark.skipif(not shapes(), reason="no lanes here")
 def test_what_is_run_again_is_compared_too(telling, monkeypatch):
     """Also if the lanes for that come later than the kernel."""
     teller, job = telling._teller, Job(0, 0, RUNS)
@@ -303,7 +299,6 @@ def test_what_is_run_again_is_compared_too(telling, monkeypatch):
     assert telling.kernel is None
 
 
-@pytest.mark.skipif(not shapes(), reason="no lanes here")
 def test_short_runs_are_not_worth_lanes_of_their_own(telling, monkeypatch):
     monkeypatch.setattr(switch, "_SOME_ASK", 1.0)
     for worth_s, is_told in ((switch.WORTH_COMPARING_S - 1, False), (switch.WORTH_COMPARING_S, True)):
