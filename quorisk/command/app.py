@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,8 @@ import typer
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from quorisk.analysis.experiment.config import Experiment
 
 _OPTIONS = {"overrides": "set", "keys": "break_even"}
@@ -24,27 +26,44 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def repeated(*names: str, **told: Any) -> Any:
+    """Declares an option that may be given several times; its argument is a list, empty if it is not given."""
+    return typer.Option(*names, default_factory=list, show_default=False, **told)
+
+
+def figure_file(what: str) -> Any:
+    """Declares --plot, which has a verb write `what`; see `write_figure`."""
+
+    def check(path: Path | None) -> Path | None:
+        if path and path.suffix not in (".svg", ".png", ".pdf"):
+            raise ConfigError(f"--plot {path}: a file name that ends in .svg, .png or .pdf")
+        return path
+
+    told = f"write {what} (.svg, .png or .pdf)"
+    return typer.Option("--plot", metavar="FILE", help=told, show_default=False, callback=check)
+
+
+def confidence(told: str) -> Any:
+    """Declares --confidence, a number between 0 and 1."""
+
+    def check(given: float) -> float:
+        if not 0 < given < 1:
+            raise ConfigError(f"--confidence {given}: a number between 0 and 1")
+        return given
+
+    return typer.Option(help=told, callback=check)
+
+
 File = Annotated[Path, typer.Argument(metavar="FILE", help="experiment file (TOML)", show_default=False)]
 Overrides = Annotated[
     list[str],
-    typer.Option(
-        "--set",
-        metavar="SECTION.KEY=VALUE",
-        help="override a key of the file; may be given several times",
-        default_factory=list,
-        show_default=False,
-    ),
+    repeated("--set", metavar="SECTION.KEY=VALUE", help="override a key of the file; may be given several times"),
 ]
 Conf = Annotated[
-    list[str],
-    typer.Option(
-        "--conf",
-        metavar="spark.KEY=VALUE",
-        help="a Spark setting; may be given several times",
-        default_factory=list,
-        show_default=False,
-    ),
+    list[str], repeated("--conf", metavar="spark.KEY=VALUE", help="a Spark setting; may be given several times")
 ]
+Master = Annotated[str | None, typer.Option(help="Spark master (default: all cores of this machine)")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="refuse a file that sets the rate of a fault that is switched off")
 ]
@@ -93,6 +112,22 @@ def as_text(value: Any) -> str:
 def print_json(value: Any) -> None:
     """Prints what --json asks for."""
     print(as_text(value), end="")
+
+
+def reply(as_json: bool, value: Any, show: Callable[[], None]) -> None:
+    """Prints what a verb found: `value` if --json asks for it, else what `show` prints."""
+    if as_json:
+        print_json(value)
+    else:
+        show()
+
+
+def write_figure(path: Path, figure: "Figure") -> None:
+    """Writes the figure that --plot asks for. Raises ConfigError if nothing can be written there."""
+    from quorisk.analysis import files
+    from quorisk.plots.style import save
+
+    files.write(path, save(figure, path.suffix.removeprefix(".")), "plot")
 
 
 def by_option(line: str) -> str:

@@ -15,10 +15,14 @@ from quorisk.command.app import (
     app,
     as_text,
     by_option,
+    figure_file,
     load,
     print_json,
+    repeated,
+    reply,
     tell_idle,
     tell_notes,
+    write_figure,
 )
 from quorisk.kernels.errors import ConfigError
 
@@ -55,14 +59,11 @@ def estimate_verb(
     if year.has_year(experiment):
         with bars.run_bar(experiment.run.runs * len(experiment.points)) as progress:
             whole = year.estimate_year(experiment, cores, progress, memory_bytes)
-        print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
+        reply(as_json, year.as_json(whole), lambda: show_year.year(whole, show.console()))
         return
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
         result = estimate.estimate(experiment, cores, progress, memory_bytes, solving)
-    if as_json:
-        print_json(result)
-    else:
-        show.estimate(result, show.console())
+    reply(as_json, result, lambda: show.estimate(result, show.console()))
 
 
 @app.command("explore")
@@ -86,10 +87,8 @@ def explore_verb(
     memory_bytes = explore.parse_memory(memory)
     with bars.search_line() as progress:
         found, seconds = explore.explore(experiment, memory_bytes, progress)
-    if as_json:
-        print_json(explore.as_json(experiment, found, seconds))
-    else:
-        show.explore(found, seconds, explore.left_out(experiment), show.console())
+    told = explore.as_json(experiment, found, seconds)
+    reply(as_json, told, lambda: show.explore(found, seconds, explore.left_out(experiment), show.console()))
 
 
 @app.command("exact")
@@ -97,21 +96,13 @@ def exact_verb(
     file: File,
     overrides: Overrides,
     by_steps: Annotated[
-        list[int],
-        typer.Option(
-            min=0,
-            help="also print the probability of data loss within this many steps",
-            default_factory=list,
-            show_default=False,
-        ),
+        list[int], repeated(min=0, help="also print the probability of data loss within this many steps")
     ],
     by_time: Annotated[
         list[str],
-        typer.Option(
+        repeated(
             metavar="TIME",
             help='also print the probability of data loss by this time: "1 day" if rates have units, else a number',
-            default_factory=list,
-            show_default=False,
         ),
     ],
     memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
@@ -143,15 +134,12 @@ def exact_verb(
             )
         with bars.chain_line() as progress:
             whole = year.exact_year(experiment, memory_bytes, progress)
-        print_json(year.as_json(whole)) if as_json else show_year.year(whole, show.console())
+        reply(as_json, year.as_json(whole), lambda: show_year.year(whole, show.console()))
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
     with bars.chain_line() as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
-    if as_json:
-        print_json(result)
-    else:
-        show.exact(result, show.console())
+    reply(as_json, result, lambda: show.exact(result, show.console()))
 
 
 @app.command("compare")
@@ -160,11 +148,8 @@ def compare_verb(
     overrides: Overrides,
     vary: Annotated[
         list[str],
-        typer.Option(
-            metavar="SECTION.KEY=VALUE,VALUE",
-            help="a key and its values, the baseline first; several keys are crossed",
-            default_factory=list,
-            show_default=False,
+        repeated(
+            metavar="SECTION.KEY=VALUE,VALUE", help="a key and its values, the baseline first; several keys are crossed"
         ),
     ],
     ablation: Annotated[
@@ -173,9 +158,7 @@ def compare_verb(
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="compare every pair, not just each variant with the first")
     ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a forest plot (.svg, .png or .pdf)", show_default=False)
-    ] = None,
+    plot: Annotated[Path | None, figure_file("a forest plot")] = None,
     threads: Threads = None,
     strict: Strict = False,
     as_json: Json = False,
@@ -189,7 +172,8 @@ def compare_verb(
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
-    _check_comparison(vary, ablation, all_pairs, plot)
+    if ablation == bool(vary) or (ablation and all_pairs):
+        raise ConfigError("--vary, --ablation: give one of the two (--all-pairs goes with --vary)")
     from quorisk.analysis.compare import by_year, compare
     from quorisk.analysis.estimate import estimate
     from quorisk.analysis.experiment import config
@@ -217,19 +201,9 @@ def compare_verb(
         result = compare.compare(plan, cores, progress, solving)
     if plot:
         _plot(plot, compare.rows(result))
-    if as_json:
-        print_json(result)
-        return
-    show_compare.compare(result, show.console())
-    if plot:
+    reply(as_json, result, lambda: show_compare.compare(result, show.console()))
+    if plot and not as_json:
         typer.echo(f"{plot}: a figure of the differences")
-
-
-def _check_comparison(vary: Sequence[str], ablation: bool, all_pairs: bool, plot: Path | None) -> None:
-    if ablation == bool(vary) or (ablation and all_pairs):
-        raise ConfigError("--vary, --ablation: give one of the two (--all-pairs goes with --vary)")
-    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
 
 
 def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:
@@ -238,7 +212,15 @@ def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_j
 
     with bars.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
         years = by_year.compare_years(plans, confidence, cores, progress, solving)
-    print_json(by_year.as_json(years)) if as_json else show_year.differences(years, show.console())
+    reply(as_json, by_year.as_json(years), lambda: show_year.differences(years, show.console()))
+
+
+def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    import pandas as pd
+
+    from quorisk.plots.forest import forest_figure
+
+    write_figure(path, forest_figure(pd.DataFrame(rows)))
 
 
 @app.command("trace")
@@ -295,13 +277,3 @@ def trace_verb(
         print_json(answer)
     elif out or not found.trace:
         typer.echo(by_option(found.reason) if not found.trace else f"{out}: {found.reason}")
-
-
-def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    import pandas as pd
-
-    from quorisk.analysis import files
-    from quorisk.plots.forest import forest_figure
-    from quorisk.plots.style import save
-
-    files.write(path, save(forest_figure(pd.DataFrame(rows)), path.suffix.removeprefix(".")), "plot")

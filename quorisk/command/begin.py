@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Json, app, print_json
+from quorisk.command.app import Json, app, reply
 from quorisk.kernels.errors import ConfigError
 
 PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
@@ -71,11 +71,9 @@ def init_verb(
     if os.path.lexists(path):
         raise ConfigError(f"--out {path}: exists already; choose another name")
     files.write(path, content.encode(), "out")
-    if as_json:
-        print_json({"file": str(path)})
-    else:
-        verb = "recommend" if protocol in PROTOCOLS else "estimate"
-        typer.echo(f"{path}: change it as you like, then run `quorisk {verb} {path}`")
+    verb = "recommend" if protocol in PROTOCOLS else "estimate"
+    line = f"{path}: change it as you like, then run `quorisk {verb} {path}`"
+    reply(as_json, {"file": str(path)}, lambda: typer.echo(line))
 
 
 def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Conf, File, Json, Overrides, Strict, Threads, app, load, print_json
+from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, Threads, app, load, reply
 from quorisk.kernels.errors import ConfigError
 
 
@@ -18,7 +18,7 @@ def cluster_verb(
     out: Annotated[
         Path | None, typer.Option(help="run on Spark, and keep years and answers in this folder", file_okay=False)
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark master (default: all cores of this machine)")] = None,
+    master: Master = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="keep the years in the folder, and draw what is missing")
     ] = False,
@@ -50,10 +50,11 @@ def cluster_verb(
             from quorisk.sparkjobs import clusters
 
             found = clusters.clusters(experiment, out, master, conf, resume, progress)
-    if as_json:
-        print_json(answer.as_json(found))
-    else:
+
+    def tell() -> None:
         show_cluster.show(found, effort.confidence, show.console())
         if own := [name for name, scenario in experiment.scenarios.items() if scenario.incident]:
             beside = f"Not in these figures, but in those of quorisk recommend: incidents of {', '.join(own)}."
             show.console().print(beside, style="dim", soft_wrap=True)
+
+    reply(as_json, answer.as_json(found), tell)

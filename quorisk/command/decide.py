@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, load, print_json
-from quorisk.kernels.errors import ConfigError
+from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, confidence, load, repeated, reply
 
 TARGET_MISSED = 3
 """Exit status."""
@@ -19,12 +18,10 @@ def recommend_verb(
     overrides: Overrides,
     keys: Annotated[
         list[str],
-        typer.Option(
+        repeated(
             "--break-even",
             metavar="KEY",
             help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 10 s)",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     fail_on_target: Annotated[
@@ -59,10 +56,7 @@ def recommend_verb(
             " ".join(keys), (keys, math.inf)
         )
         advice = recommend.advise(experiment, weigher, scaled, within_s)
-    if as_json:
-        print_json(recommend.as_json(advice))
-    else:
-        show_decision.recommend(advice, experiment)
+    reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment))
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 
@@ -72,7 +66,7 @@ def diff_verb(
     before: Annotated[Path, typer.Argument(metavar="DIR1", help="folder of a sweep", show_default=False)],
     after: Annotated[Path, typer.Argument(metavar="DIR2", help="folder of a later sweep", show_default=False)],
     invariant: Annotated[str, typer.Option(help="invariant whose probability to compare")] = "data loss",
-    confidence: Annotated[float, typer.Option(help="confidence that all intervals hold together")] = 0.95,
+    confidence: Annotated[float, confidence("confidence that all intervals hold together")] = 0.95,
     as_json: Json = False,
 ) -> None:
     """Compare two sweeps.
@@ -81,13 +75,8 @@ def diff_verb(
 
     Example: quorisk diff results/monday results/tuesday
     """
-    if not 0 < confidence < 1:
-        raise ConfigError(f"--confidence {confidence}: a number between 0 and 1")
     from quorisk.analysis.decision import diff
     from quorisk.command import show_decision
 
     found = diff.diff(before, after, invariant, confidence)
-    if as_json:
-        print_json(found)
-    else:
-        show_decision.diff(found, invariant)
+    reply(as_json, found, lambda: show_decision.diff(found, invariant))

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Strict, app, load, print_json
-from quorisk.kernels.errors import ConfigError
+from quorisk.command.app import File, Json, Overrides, Strict, app, figure_file, load, reply, write_figure
 
 
 @app.command("sensitivity")
@@ -14,10 +13,7 @@ def sensitivity_verb(
     file: File,
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for states and steps, such as 4GiB")] = "1GiB",
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="write a tornado figure (.svg, .png or .pdf)", show_default=False),
-    ] = None,
+    plot: Annotated[Path | None, figure_file("a tornado figure")] = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -31,8 +27,6 @@ def sensitivity_verb(
     Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3
     """
     experiment = load(file, overrides, strict, one=True)
-    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     from quorisk.analysis import explore
     from quorisk.analysis.rates import scores, sensitivity
     from quorisk.command import bars, show, show_sensitivity
@@ -41,11 +35,8 @@ def sensitivity_verb(
     with bars.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
         found = sensitivity.of_experiment(experiment, memory_bytes, progress, solving)
     drawn = _plot(plot, sensitivity.rows(found, experiment)) if plot else ""
-    if as_json:
-        print_json(sensitivity.as_json(found))
-        return
-    show_sensitivity.sensitivity(found, show.console())
-    if drawn:
+    reply(as_json, sensitivity.as_json(found), lambda: show_sensitivity.sensitivity(found, show.console()))
+    if drawn and not as_json:
         typer.echo(drawn)
 
 
@@ -53,12 +44,10 @@ def _plot(path: Path, rows: list[dict[str, Any]]) -> str:
     """Writes the figure. Returns what became of it."""
     import pandas as pd
 
-    from quorisk.analysis import files
-    from quorisk.plots.style import save
     from quorisk.plots.tornado import tornado_figure
 
     figure = tornado_figure(pd.DataFrame(rows)) if rows else None
     if figure is None:
         return f"{path}: not written, since there is nothing that losses depend on"
-    files.write(path, save(figure, path.suffix.removeprefix(".")), "plot")
+    write_figure(path, figure)
     return f"{path}: a figure of that"

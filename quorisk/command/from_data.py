@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Conf, Json, app, print_json
+from quorisk.command.app import Conf, Json, Master, app, figure_file, reply, write_figure
 from quorisk.kernels.errors import ConfigError
 
 
@@ -29,28 +29,21 @@ def rates_verb(
         Path | None,
         typer.Option(help="profile to write, such as profiles/ours.toml", dir_okay=False, show_default=False),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write a figure (.svg, .png or .pdf)", show_default=False)
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master (default: all cores of this machine, for much data)")
-    ] = None,
+    plot: Annotated[Path | None, figure_file("a figure")] = None,
+    master: Master = None,
     as_json: Json = False,
 ) -> None:
     """Make a profile from data of your own.
 
-    Reads drive statistics as Backblaze publishes them, lists of incidents, and saved range queries of Prometheus. Says
-    which rates follow from them, how well they are known, and what is odd in the data. An experiment file takes them
-    with profile = "ours" if the profile is in profiles/ beside it.
+    Reads drive statistics as Backblaze publishes them (on Spark if they are large), lists of incidents, and saved range
+    queries of Prometheus. Says which rates follow from them, how well they are known, and what is odd in the data. An
+    experiment file takes them with profile = "ours" if the profile is in profiles/ beside it.
 
     \b
     Example: quorisk rates drive_stats/ --profile bookkeeper_ssd --out profiles/ours.toml --plot ours.svg
     """
-    if plot and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise ConfigError(f"--plot {plot}: a file name that ends in .svg, .png or .pdf")
     if out and out.suffix != ".toml":
         raise ConfigError(f"--out {out}: a file name that ends in .toml")
-    from quorisk.analysis import files
     from quorisk.analysis.rates import answer
     from quorisk.analysis.rates import profile as profiles
     from quorisk.command import bars, show, show_rates
@@ -65,14 +58,13 @@ def rates_verb(
         import pandas as pd
 
         from quorisk.plots.posteriors import posteriors_figure
-        from quorisk.plots.style import save
 
-        frame = pd.DataFrame(answer.rows(found))
-        files.write(plot, save(posteriors_figure(frame), plot.suffix.removeprefix(".")), "plot")
-    if as_json:
-        print_json(answer.as_json(found) | {"profile": str(out) if out else None})
-        return
-    show_rates.rates(found, show.console())
-    for path, what in ((out, "a profile"), (plot, "a figure of it")):
-        if path:
-            typer.echo(f"{path}: {what}")
+        write_figure(plot, posteriors_figure(pd.DataFrame(answer.rows(found))))
+
+    def tell() -> None:
+        show_rates.rates(found, show.console())
+        for path, what in ((out, "a profile"), (plot, "a figure of it")):
+            if path:
+                typer.echo(f"{path}: {what}")
+
+    reply(as_json, answer.as_json(found) | {"profile": str(out) if out else None}, tell)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorisk.command.app import Conf, File, Json, Overrides, Strict, app, load, print_json
+from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, app, load, repeated, reply
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import counted
 
@@ -22,7 +22,7 @@ def run_verb(
     out: Annotated[Path, typer.Option(help="folder for the results", file_okay=False, show_default=False)],
     overrides: Overrides,
     conf: Conf,
-    master: Annotated[str | None, typer.Option(help="Spark master (default: all cores of this machine)")] = None,
+    master: Master = None,
     budget_s: Annotated[
         float | None,
         typer.Option(min=0.0, help="stop computing after this many seconds, and report the runs done by then"),
@@ -54,22 +54,18 @@ def run_verb(
     if dry_run:
         expected = sweep.dry_run(experiment, out, resume, show.console(stderr=True))
         plan = {"out": str(out), "points": len(experiment.points), **expected._asdict()}
-        if as_json:
-            print_json(plan)
-        else:
-            typer.echo(
-                f"{counted(expected.tasks, 'task')}, {counted(expected.runs, 'run')}, "
-                f"{expected.core_s:.3g} core seconds, {expected.core_s / expected.cores:.3g} s on the "
-                f"{expected.cores} cores here (at most {expected.most_core_s:.3g} core seconds): {out / 'plan.parquet'}"
-            )
+        line = (
+            f"{counted(expected.tasks, 'task')}, {counted(expected.runs, 'run')}, "
+            f"{expected.core_s:.3g} core seconds, {expected.core_s / expected.cores:.3g} s on the "
+            f"{expected.cores} cores here (at most {expected.most_core_s:.3g} core seconds): {out / 'plan.parquet'}"
+        )
+        reply(as_json, plan, lambda: typer.echo(line))
         return
     options = sweep.Options(master, conf, resume, math.inf if budget_s is None else budget_s)
     summary = sweep.sweep(experiment, out, options, show.console(stderr=True))
     seconds = time.perf_counter() - start
-    if as_json:
-        print_json({"out": str(out), **summary._asdict(), "seconds": seconds})
-    else:
-        typer.echo(f"{_size(summary)}, in {seconds:.3g} s: {out}")
+    found = {"out": str(out), **summary._asdict(), "seconds": seconds}
+    reply(as_json, found, lambda: typer.echo(f"{_size(summary)}, in {seconds:.3g} s: {out}"))
 
 
 @app.command("merge")
@@ -94,10 +90,7 @@ def merge_verb(
         return
 
     summary = union(folders, out, show.console(stderr=True))
-    if as_json:
-        print_json({"out": str(out), **summary._asdict()})
-    else:
-        typer.echo(f"{_size(summary)}: {out}")
+    reply(as_json, {"out": str(out), **summary._asdict()}, lambda: typer.echo(f"{_size(summary)}: {out}"))
 
 
 def _merge_clusters(folders: list[Path], out: Path, as_json: bool) -> None:
@@ -107,10 +100,7 @@ def _merge_clusters(folders: list[Path], out: Path, as_json: bool) -> None:
     from quorisk.sparkjobs import clusters
 
     found, confidence = clusters.union(folders, out)
-    if as_json:
-        print_json(answer.as_json(found))
-    else:
-        show_cluster.show(found, confidence, show.console())
+    reply(as_json, answer.as_json(found), lambda: show_cluster.show(found, confidence, show.console()))
 
 
 @app.command("plot")
@@ -120,21 +110,13 @@ def plot_verb(
     ],
     kinds: Annotated[
         list[str],
-        typer.Option(
-            "--format",
-            metavar="KIND",
-            help="svg, png or pdf; may be given several times (default: all)",
-            default_factory=list,
-            show_default=False,
-        ),
+        repeated("--format", metavar="KIND", help="svg, png or pdf; may be given several times (default: all)"),
     ],
     only: Annotated[
         list[str],
-        typer.Option(
+        repeated(
             metavar="FIGURE",
             help="frontier, budget, loss, heat_map, cost, outcomes or distribution; may be given several times",
-            default_factory=list,
-            show_default=False,
         ),
     ],
     out: Annotated[
@@ -167,10 +149,8 @@ def plot_verb(
     wish = Wish([invariant] if invariant else None, only or FIGURES, x, hue, frame)
     with bars.status() as tell:
         files = plot(results, out, kinds, wish, tell)
-    if as_json:
-        print_json([str(file) for file in files])
-    else:
-        typer.echo("\n".join(map(str, files)))
+    names = [str(file) for file in files]
+    reply(as_json, names, lambda: typer.echo("\n".join(names)))
 
 
 def _size_in(given: str | None) -> tuple[float, float] | None:

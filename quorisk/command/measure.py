@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quorisk.command.app import Json, Threads, app, print_json
-from quorisk.kernels.errors import ConfigError
+from quorisk.command.app import Json, Threads, app, confidence, reply
 
 
 @app.command("check-protocol")
@@ -32,14 +31,12 @@ def check_protocol_verb(
             found.append(each)
             if tell:
                 tell(f"{each.name}: {each.found}")
-    if as_json:
-        print_json({"protocol": name, "checked": {each.name: each.found for each in found}})
-        return
-    for each in found:
-        typer.echo(f"{each.name}: {each.found}")
-    typer.echo(
+    lines = [f"{each.name}: {each.found}" for each in found]
+    lines.append(
         f"{name} keeps to the contract, as far as this can see. Only its specification says whether it is right."
     )
+    checked = {"protocol": name, "checked": {each.name: each.found for each in found}}
+    reply(as_json, checked, lambda: typer.echo("\n".join(lines)))
 
 
 @app.command("calibrate")
@@ -49,7 +46,7 @@ def calibrate_verb(
     runs: Annotated[
         int, typer.Option(min=1, max=10**9, help="runs for intervals with a fixed number of them")
     ] = 10_000,
-    confidence: Annotated[float, typer.Option(help="confidence of the intervals, between 0 and 1")] = 0.95,
+    confidence: Annotated[float, confidence("confidence of the intervals, between 0 and 1")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     as_json: Json = False,
 ) -> None:
@@ -64,15 +61,10 @@ def calibrate_verb(
     from quorisk.command import bars, show
 
     probabilities = calibrate.parse_probabilities(p)
-    if not 0 < confidence < 1:
-        raise ConfigError(f"--confidence {confidence}: a number between 0 and 1")
     chosen = list(calibrate.estimators(probabilities, runs, confidence, seed))
     with bars.run_bar(len(chosen) * repetitions, "repetitions") as progress:
         result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
-    if as_json:
-        print_json(result)
-    else:
-        show.calibrate(result, show.console())
+    reply(as_json, result, lambda: show.calibrate(result, show.console()))
 
 
 @app.command("bench")
@@ -101,7 +93,4 @@ def bench_verb(
     with bars.status() as tell:
         rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
     rows = bench_history.beside_last(rows, bench_history.path())
-    if as_json:
-        print_json(rows)
-    else:
-        show.bench(rows, show.console())
+    reply(as_json, rows, lambda: show.bench(rows, show.console()))

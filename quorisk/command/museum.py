@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quorisk.command.app import Json, app, print_json
+from quorisk.command.app import Json, app, reply
 
 MEMORY = 256 << 20
 """Bytes in which an incident's shortest trace is searched for; if these do not do, one of random runs is told."""
@@ -27,17 +27,12 @@ def incidents_verb(
 
     if name is None:
         stories = {each: config.load(incidents.file_of(each)).tables["incident"] for each in incidents.names()}
-        if as_json:
-            print_json(stories)
-        else:
-            _list(stories)
+        reply(as_json, stories, lambda: _list(stories))
         return
     experiment = config.load(incidents.file_of(name))
     incident = experiment.tables["incident"]
-    if as_json:
-        print_json({"name": name, "file": experiment.path, **incident._asdict()})
-    else:
-        _tell(experiment, incident)
+    told = {"name": name, "file": experiment.path, **incident._asdict()}
+    reply(as_json, told, lambda: _tell(experiment, incident))
 
 
 def _list(stories: Any) -> None:
