@@ -8,6 +8,9 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.quorisk-installed
 CLASSES := $(VENV)/spark.jsa
 
+# Where Python is told to write no byte code, as in many containers, each process would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Looked up when a recipe needs it: Spark reads JAVA_HOME, and a failed lookup stops the recipe.
 WITH_JAVA = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
 
@@ -76,7 +79,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 	    $(ENSURE_VENV) && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "Installing into $(VENV): a few minutes the first time."
-	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --quiet -e '.[dev,exact]' -c constraints.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,exact]' -c constraints.txt
+	@$(BIN)/python -m compileall -q -j 0 analysis kernels plots quorisk say sparkjobs
 	@touch $@
 
 # Spark starts a second sooner with it.
