@@ -48,7 +48,7 @@ test-here: $(CLASSES)
 	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
 test-cluster: $(CLASSES) lint
-	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster
+	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster tests/sparkjobs
 
 quick: lint ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
 	@$(BIN)/python -m pytest -n 2 -q $(or $(ONLY),$(QUICK))
