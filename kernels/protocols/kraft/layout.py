@@ -20,6 +20,8 @@ from quorisk.kernels.ops import lowest_bit, popcount, where
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union
 
 MAX_BROKERS, MAX_VALUES = 5, 4
+"""A sixth broker would take 72 bits of a broker's fetch heads and 66 of its bodies, and 32 sets of members for each
+leader that shrinks the ISR: wider words for all, or widths that follow the number of records in every shift."""
 MAX_RECORDS = 20
 """Partition epochs: records of the metadata log."""
 MAX_STARTS = 8
