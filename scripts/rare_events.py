@@ -145,7 +145,7 @@ def _exact(experiment: Experiment) -> float | None:
     """The exact probability; None if the chain is too large, or not built in EXACT_S."""
     deadline = time.perf_counter() + EXACT_S
 
-    def is_late(_: int, __: int) -> None:
+    def is_late(*_: int) -> None:
         if time.perf_counter() > deadline:
             raise TimeoutError
 
