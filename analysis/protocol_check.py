@@ -58,6 +58,7 @@ def check(name: str) -> Iterator[Checked]:
     yield Checked("compiled code", _replayed(model, points))
     yield Checked("exact answers", _exact(model, points))
     yield Checked("forget and alike", _lumped(model, points))
+    yield Checked("margin", _margin(model, points))
 
 
 def _wrong(model: Model, why: str) -> ModelError:
@@ -180,6 +181,11 @@ def _lumped(model: Model, points: list[Point]) -> str:
         return "neither is declared"
     num = sum(lumped.check(model, point) for point in _unbounded(points))
     return f"{counted(num, 'state')} and those that stand for them, whose steps are alike"
+
+
+def _margin(model: Model, points: list[Point]) -> str:
+    num = sum(declared.check_margin(model, model.make_params(point.values)) for point in points)
+    return f"{counted(num, 'step')} and the faults that any loss takes" if num else "none is declared"
 
 
 def _unbounded(points: list[Point]) -> list[Point]:

@@ -30,6 +30,8 @@ from quorisk.kernels.ops import bits
 MOST_WIDTH = 63
 MOST_STEPS = 400
 """Of a walk."""
+MARGIN_STEPS = 2000
+"""Of walks, held against a margin."""
 FEW_STEPS = 500
 """Of walks, before anything is asked of a model from outside."""
 
@@ -74,6 +76,8 @@ def _contradictions(model: Model) -> Iterator[str]:
             yield f"action {action.name}: needs = {name!r}: there is no such parameter"
     if not 0 <= model.max_sends <= MOST_WIDTH:
         yield f"max_sends = {model.max_sends}: 0 to {MOST_WIDTH}"
+    if model.margin and model.margin.fault not in {action.name for action in model.actions}:
+        yield f"margin: fault = {model.margin.fault!r}: there is no such action"
     yield from _misshapen(model)
 
 
@@ -155,6 +159,28 @@ def check_walks(model: Model, params: Any) -> None:
     what compiled code cannot name, and what GPUs do not look at."""
     for _ in islice(walks(model, params, FEW_STEPS, seed=1), FEW_STEPS):
         pass
+
+
+def check_margin(model: Model, params: Any, num: int = MARGIN_STEPS) -> int:
+    """Holds so many steps of random walks against `Model.margin`; returns how many there were, 0 if it says nothing.
+
+    Raises ModelError, which says what is wrong where. A margin that is wrong elsewhere no sample can tell.
+    """
+    margin = model.margin
+    if margin is None or not margin.most(params):
+        return 0
+    for step in islice(walks(model, params, num, seed=1), num):
+        action = model.actions[step.action].name
+        before, after = (asked(model, "margin.needed", s, margin.needed, s, params) for s in (step.state, step.after))
+        told = f"protocol = {model.name!r}: margin: needed = {before} of {_told(step.state)}"
+        if before - after > (action == margin.fault):
+            raise ModelError(f"{told}, from which {action} leads to {after}")
+        if before and any(each.data_loss and not each.holds(step.state, params) for each in model.invariants):
+            raise ModelError(f"{told}, where data is lost")
+        enabled = [model.actions[place].name for place, _ in _enabled(model, params, step.state)].count(margin.fault)
+        if enabled > margin.most(params):
+            raise ModelError(f"protocol = {model.name!r}: margin: most = {margin.most(params)}, of {_told(step.state)}")
+    return num
 
 
 def _enabled(model: Model, params: Any, state: Any) -> list[tuple[int, int]]:

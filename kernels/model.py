@@ -155,6 +155,18 @@ class Alike(NamedTuple):
     made of rows, with the same number of bits for each thing, the first one lowest."""
 
 
+class Margin(NamedTuple):
+    """How far a state is from any loss, in faults of one kind: what bounds losses on paths that nobody follows."""
+
+    fault: str
+    """The action, which loses no members of a subset."""
+    most: Callable[[Any], int]
+    """`most(params)`: the instances of it that may be enabled at a time; 0 if `needed` does not hold with these."""
+    needed: Callable[[Any, Any], Any]
+    """`needed(state, params)`: so many more of them come before a loss, at least. 0 where a data-loss invariant is
+    broken; the fault takes 1 away at most, and no other step takes any."""
+
+
 class Model(NamedTuple):
     """A protocol: what can happen, what must hold, and what an experiment file may say about it."""
 
@@ -185,6 +197,8 @@ class Model(NamedTuple):
     there, apart from steps that only change such things, is as likely as before. Heads keep such states alone."""
     alike: Alike | None = None
     """Its things that are alike, if it has any."""
+    margin: Margin | None = None
+    """How many faults any loss takes, if that is known."""
     probabilities: tuple[Probability, ...] = ()
     """Those besides MESSAGE_LOSS that its actions are `lost_with`."""
 

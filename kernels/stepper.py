@@ -68,6 +68,8 @@ class Stepper(NamedTuple):
     lost. Member j of the subset, counted from the lowest bit, is lost if bit j of `fates` is set."""
     forget: Any
     """`forget(state, params)`: the state without what nothing asks for any more."""
+    needed: Any
+    """`needed(state, params)`: the faults that have to come before a loss; see `model.Margin`."""
     broken: Any
     """`broken(state, params)`: bit i is set if invariant i does not hold."""
     outcome: Any
@@ -90,6 +92,7 @@ def stepper(model: Model) -> Stepper:
         change=_change(emit),
         take=_take(emit),
         forget=_forget(emit),
+        needed=_number(emit, emit.model.needed),
         broken=_number(emit, emit.model.broken),
         outcome=_number(emit, emit.model.outcome),
     )

@@ -191,7 +191,7 @@ def method_of(found: Rare | None, run: RunSettings) -> str:
     """Returns what results call the method of an answer."""
     if found is None:
         return estimator_of(run).method
-    return rare.named(found.known.solved.leaves, found.known.exits is not None, estimator_of(run))
+    return rare.named(found.known.solved.beyond, found.known.exits is not None, estimator_of(run))
 
 
 def _mean_time_to_loss(tally: Tally) -> float | None:

@@ -14,6 +14,7 @@ from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import sequential
+from quorisk.kernels import declared
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points
 from quorisk.kernels.engines.registry import Engine
@@ -171,25 +172,27 @@ def known(
 
     A function of these alone: whoever solves it gets the same. `progress` is told of the head's transitions, and how
     many there may be. Raises ModelError where a protocol that is not Quorisk's own has a head keep states in the place
-    of others that do not go on alike (`kernels.states.lumped`).
+    of others that do not go on alike (`kernels.states.lumped`), or is wrong about its margin.
     """
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
     told = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
-    found = rare.solve(model, point, memory_bytes // 2, most, told, certain, enough)
+    found = rare.solve(model, point, memory_bytes // 2, most, told, certain, enough, by_margin=True)
     if found is None or (run.method == "exact" and not found[1].complete):
         return None
     head, solved = found
     if model.name in registry.foreign():
         lumped.check(model, point)
-    if solved.leaves <= max(certain * solved.lost, enough):
+        declared.check_margin(model, head.odds.params)
+    if solved.beyond <= max(certain * solved.lost, enough) or rare.says_more(solved, most):
         return Known(solved, None)
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
     exits = exits_of(head, solved, memory_bytes // 2)
     while rare.is_too_wide(solved, exits, most):
         del head  # exits have the memory of a smaller one
-        smaller = rare.solve(model, point, memory_bytes // 2, solved.transitions // 4, told, certain, is_patient=False)
+        given = model, point, memory_bytes // 2, solved.transitions // 4, told, certain
+        smaller = rare.solve(*given, is_patient=False, by_margin=True)
         if smaller is None or smaller[1].transitions >= solved.transitions:
             break
         head, less = smaller

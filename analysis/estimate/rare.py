@@ -2,7 +2,8 @@
 
 With L, the probability of loss inside a head (`kernels.states.head`), F, that of leaving it, and q, that of loss from
 where it is left, P = L + F q. Runs from the head's exits are ordinary runs, each of them lost with probability q, so an
-interval for q makes one for P: [L + F q_low, L + F q_high]. Where F is small beside L nothing needs to be sampled.
+interval for q makes one for P: [L + F q_low, L + F q_high]. Where F is small beside L nothing needs to be sampled; nor
+where the model knows so many faults that a loss takes that F q is at most B, and B is small (`kernels.states.margins`).
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from quorisk.kernels.states.exits import Exits
 from quorisk.kernels.states.head import NEVER, STOPPED_BY_SIZE, Head, Solved
 
 CERTAIN = 0.02
-"""F by L at which nothing is sampled."""
+"""F or B by L at which nothing is sampled."""
 PRECISION = 4e-10
 """How far L, F and the flows of exits may be off, relative to them, all together."""
 FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
@@ -67,6 +68,9 @@ class HeadPart(NamedTuple):
     """F, the probability that a run leaves the head."""
     exits: int
     """The states where runs leave the head, from which the sampled runs start; 0 if none were needed."""
+    beyond: float
+    """B, the probability that a run loses data after leaving the head, at most: F, or less where the model knows how
+    many faults a loss takes."""
     left_out: float
     """The part of F that leads to exits for which there was no room: upper bounds count all of it as loss."""
     runs: int
@@ -85,6 +89,7 @@ class Part(NamedTuple):
 
     inside: float
     leaves: float
+    """F; if nothing is sampled, B, which bounds what is lost beyond the head."""
     left_out: float
     """The part of `leaves` that no run starts with."""
     num_exits: int
@@ -160,10 +165,12 @@ def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
     Of an invariant whose breach does not end a run, what comes after the head is not sampled: an exit does not tell
     whether it was broken before. Runs from the beginning do; see `Part.counted`.
     """
-    found = {DATA_LOSS: _part(solved.lost, solved.leaves, exits)}
+    open_ = solved.leaves if exits else solved.beyond
+    found = {DATA_LOSS: _part(solved.lost, open_, exits)}
     for invariant in model.invariants:
         inside, leaves = solved.broken[invariant.name]
-        found[invariant.name] = _part(inside, leaves, exits if invariant.data_loss else None)
+        given = (open_, exits) if invariant.data_loss else (leaves, None)
+        found[invariant.name] = _part(inside, *given)
     return found
 
 
@@ -203,14 +210,15 @@ def solve(
     certain: float = CERTAIN,
     enough: float = 0.0,
     is_patient: bool = True,
+    by_margin: bool = False,
 ) -> tuple[Head, Solved] | None:
-    """Returns the head that memory and `most` transitions allow, or the first whose F is at most `certain` of its L, or
-    at most `enough`.
+    """Returns the head that memory and `most` transitions allow, or the first whose B is at most `certain` of its L, or
+    at most `enough`. B is F if not `by_margin`; see `Head`.
 
     Where that would leave only a bound, and one above `enough`, it may have more if `is_patient`, up to
     `patience(most)`. None if not even the likeliest paths can be solved: runs move to and fro among too many states.
     """
-    head, allowed, limits = Head(model, point, memory_bytes), most, list[int]()
+    head, allowed, limits = Head(model, point, memory_bytes, by_margin), most, list[int]()
     runs = max(most, MOST_RUNS) if enough else most
     best: Solved | None = None
     while head.grow(allowed, progress) or head.is_full:
@@ -225,14 +233,14 @@ def solve(
         if may_go_on and only_bounds(solved, most) and _none_lost(solved, runs) > enough:
             allowed = 2 * head.transitions
             continue
-        is_small = head.transitions < SMALL and solved.leaves > PRECISION * solved.lost
-        if head.is_full or (solved.leaves <= max(certain * solved.lost, enough) and not is_small):
+        is_small = head.transitions < SMALL and solved.beyond > PRECISION * solved.lost
+        if head.is_full or (solved.beyond <= max(certain * solved.lost, enough) and not is_small):
             return head, solved
     if best is None:
         return None
     if best.complete:
         return head, best
-    head = Head(model, point, memory_bytes)  # grown beyond what can be solved: as far as it could be, once more
+    head = Head(model, point, memory_bytes, by_margin)  # grown beyond what can be solved: once more, as far as it can
     for limit in limits:
         if head.transitions == best.transitions:
             break
@@ -252,6 +260,11 @@ def only_bounds(solved: Solved, most: int) -> bool:
     return solved.leaves <= LITTLE_KNOWN and Estimator.far_apart(solved.lost, high)
 
 
+def says_more(solved: Solved, most: int) -> bool:
+    """Whether B is no higher than what runs from the exits would show."""
+    return solved.beyond <= solved.leaves * NONE_LOST / most
+
+
 def is_too_wide(solved: Solved, exits: Exits, most: int) -> bool:
     """Whether the exits for which there was no room say more of the bound than all others: a smaller head has fewer."""
     return exits.left_out > solved.lost + _none_lost(solved, most)
@@ -264,7 +277,7 @@ def upper(solved: Solved, exits: Exits, most: int) -> float:
 
 def _none_lost(solved: Solved, runs: int) -> float:
     """What may be lost behind the exits if none of so many runs from there is."""
-    return solved.leaves * NONE_LOST / runs
+    return min(solved.leaves * NONE_LOST / runs, solved.beyond)
 
 
 def affordable(core_s: float) -> int:
@@ -299,6 +312,7 @@ def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confi
         transitions=solved.transitions,
         lost=solved.lost,
         leaves=solved.leaves,
+        beyond=solved.beyond,
         exits=len(exits.flows) if exits else 0,
         left_out=exits.left_out if exits else 0.0,
         runs=runs,

@@ -5,13 +5,15 @@ known to as many digits as an exact answer has (`kernels.states.absorption`): L,
 before it leaves; F, the probability that it leaves; and the distribution of the first state outside, its exit
 (`kernels.states.exits`). So P(loss) = L + F q, with q the probability of loss of a run that starts from an exit. Costs
 only choose where the head ends: L, F and q mean what they say whatever the costs are. A lifetime is one more end; runs
-that go on from an exit have all of it before them, as it has no memory.
+that go on from an exit have all of it before them, as it has no memory. Where it is known how many faults a loss takes,
+F q is bounded without runs (`kernels.states.margins`).
 
 A head grows by levels of cost, and nothing is built again: a state keeps `due`, the lowest cost of a path on that has
 not been followed. Where memory ends a level is left unfinished; a path that is not followed, for whatever reason, leads
 out of the head.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,7 +25,7 @@ from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
-from quorisk.kernels.states import absorption
+from quorisk.kernels.states import absorption, margins
 from quorisk.kernels.states.chain import Chain, start_function
 from quorisk.kernels.states.odds import odds_of, room_for_steps, step_functions
 from quorisk.kernels.states.representatives import representative_function, room_for
@@ -79,6 +81,8 @@ class Solved(NamedTuple):
     """L, the probability that a run loses data inside it."""
     leaves: float
     """F, the probability that a run leaves it."""
+    beyond: float
+    """The probability that a run loses data after leaving it, at most: F, or less by the model's margin."""
     broken: dict[str, tuple[float, float]]
     """By invariant, L and F as if runs ended where it is broken: P(broken) lies between L and L + F."""
     flows: np.ndarray
@@ -90,9 +94,13 @@ class Solved(NamedTuple):
 class Head:
     """A head of a point that grows; its `max_steps` and `horizon` play no part."""
 
-    def __init__(self, model: Model, point: Point, memory_bytes: int) -> None:
+    def __init__(self, model: Model, point: Point, memory_bytes: int, by_margin: bool = False) -> None:
+        """`by_margin`: where the model says how many faults a loss takes, it follows these first and knows `beyond`."""
         self.model, self._memory_bytes = model, memory_bytes
         self.odds, self._steps = odds_of(model, point), room_for_steps()
+        self._margin = margins.known(model, self.odds) if by_margin else None
+        if self._margin:
+            self.odds = self._margin.ahead(self.odds)
         params = self.odds.params
         self._store = Store(model, params, memory_bytes, STATE_BYTES)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
@@ -178,6 +186,7 @@ class Head:
         absorption.check(chain, visits, self.model.name)
         inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self._count]
         names = [invariant.name for invariant in self.model.invariants]
+        flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves
         return Solved(
             cost=self.cost,
             states=self._count,
@@ -185,10 +194,16 @@ class Head:
             complete=self.next_cost == NEVER,
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
+            beyond=min(float(visits[-1]), self._beyond(flows)),
             broken={name: self._broken(i, chain, parts, visits) for i, name in enumerate(names)},
             stopped_by=self.stopped_by,
-            flows=np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves,
+            flows=flows,
         )
+
+    def _beyond(self, flows: np.ndarray) -> float:
+        if self._margin is None:
+            return math.inf
+        return margins.beyond(self.model, self._margin, self.odds, self.kept, self.arrays, flows)
 
     def _broken(
         self, invariant: int, chain: Chain, parts: absorption.Components, visits: np.ndarray

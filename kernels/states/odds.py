@@ -78,6 +78,8 @@ class StepFunctions(NamedTuple):
     """`enabled(masks, odds)`: W, 0 if nothing has a rate, and the highest decade."""
     weigh: Any
     """`weigh(masks, odds, total, steps, num)`: writes the probabilities of so many steps; `total` is W."""
+    num_of: Any
+    """`num_of(masks, action)`: the instances of an action that are enabled."""
     cost: Any
     """`cost(odds, top, action, lost)`: of a step; `top` is the highest decade enabled."""
 
@@ -125,6 +127,7 @@ def step_functions(model: Model) -> StepFunctions:
         listed=bind(_listed, model.name, sends_of=stepper(model).sends_of, refuse=refusal(too_many), **given),
         enabled=bind(_enabled, model.name, **given),
         weigh=bind(_weigh, model.name, words=words),
+        num_of=bind(_num_of, model.name, **given),
         cost=bind(_cost, model.name),
     )
 
@@ -176,6 +179,13 @@ def _weigh(masks, odds, total, steps, num):
         if words.shared[word] > 1:
             chance /= _group_size(masks, word, steps.instance[i], words)
         steps.p[i] = chance * odds.fates[action, steps.size[i], popcount(steps.lost[i])]
+
+
+def _num_of(masks, action):
+    num = 0
+    for word in range(num_words):
+        num += popcount(masks[word]) if words.action[word] == action else 0
+    return num
 
 
 def _cost(odds, top, action, lost):

@@ -43,6 +43,8 @@ class GeneralModel(NamedTuple):
     """By action: the leaves of the state after INSTANCE, LOST being lost."""
     forgotten: tuple[Any, ...]
     """The leaves of the state without what nothing asks for any more: those of the state, if the model does not say."""
+    needed: Any
+    """The faults that have to come before a loss: 0, if the model does not say."""
     broken: Any
     """Bit i is set if invariant i does not hold."""
     outcome: Any
@@ -92,6 +94,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         lost=tuple(all_lost),
         after=tuple(after),
         forgotten=_integers(model.forget(state, params)) if model.forget else state_leaves,
+        needed=integer(model.margin.needed(state, params)) if model.margin else 0,
         broken=broken,
         outcome=outcome,
     )

@@ -111,7 +111,8 @@ def _kinds(met: MetFaults) -> str:
 def _head(method: str, head: HeadPart, out: Console) -> None:
     """Says how much of the answer is solved, and how much is sampled."""
     known = f"P(loss) on the likeliest paths, which cost at most {head.cost}, is {numbers.plain(head.lost, 4)}"
-    out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}", soft_wrap=True)
+    beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
+    out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}{beyond}", soft_wrap=True)
     size = f"{head.states:,} states and {head.transitions:,} transitions"
     out.print(f"solved with {size}", soft_wrap=True)
     if head.runs:

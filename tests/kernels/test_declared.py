@@ -16,7 +16,8 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.tally import num_columns, read
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.model import COMPLETED, LOST, Alike, Invariant, Parameter
+from quorisk.kernels.model import COMPLETED, LOST, Alike, Invariant, Margin, Parameter
+from quorisk.kernels.ops import where
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import lumped, search
 from tests.kernels.outside import MODEL, PACKAGE, PARAMS, action, changed, point
@@ -46,6 +47,7 @@ AT_ONCE: dict[str, dict[str, Any]] = {
     "more messages than bits": {"max_sends": 64},
     "things that do not fill their fields": {"alike": alike(ONE_EACH._replace(stored=3))},
     "things of another state": {"alike": alike((1, 1))},
+    "a margin of an unknown fault": {"margin": Margin("crashes", lambda params: 1, lambda state, params: 0)},
 }
 
 
@@ -150,6 +152,39 @@ def test_what_a_head_may_keep_for_others_is_held_to_its_word(name):
         return
     with pytest.raises(ModelError, match=f"^protocol = '{model.name}': {said}"):
         lumped.check(model, point(take_over=0.3, crash=0.1))
+
+
+def a_crash(state, params):
+    """Where any backup may take over, a loss takes the crash of the primary."""
+    is_safe = (state.acked == 0) | (state.up & state.primary & state.stored != 0)
+    return where(is_safe, 1, 0)
+
+
+MARGINS: dict[str, tuple[Margin, str]] = {
+    "nothing but the truth": (Margin("crash", lambda params: params.replicas, a_crash), ""),
+    "more than it takes": (
+        Margin("crash", lambda params: 4, lambda state, params: 1),
+        "needed = 1 of .*, where data is lost",
+    ),
+    "two at once": (
+        Margin("crash", lambda params: 4, lambda state, params: 2 * a_crash(state, params)),
+        "needed = 2 of .*, from which crash leads to 0",
+    ),
+    "another fault": (Margin("take_over", lambda params: 4, a_crash), "needed = 1 of .*, from which crash leads to 0"),
+    "fewer at a time": (Margin("crash", lambda params: 3, a_crash), "most = 3"),
+    "nothing said": (Margin("crash", lambda params: 0, lambda state, params: 7), ""),
+}
+
+
+@pytest.mark.parametrize("name", MARGINS)
+def test_a_margin_is_held_to_its_word(name):
+    margin, said = MARGINS[name]
+    model = MODEL._replace(margin=margin)
+    if not said:
+        assert declared.check_margin(model, PARAMS) == (0 if name == "nothing said" else declared.MARGIN_STEPS)
+        return
+    with pytest.raises(ModelError, match=f"^protocol = 'primary_backup': margin: .*{said}"):
+        declared.check_margin(model, PARAMS)
 
 
 CASES = [

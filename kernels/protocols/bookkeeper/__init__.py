@@ -21,6 +21,7 @@ from quorisk.kernels.protocols.bookkeeper.beginning import initial
 from quorisk.kernels.protocols.bookkeeper.forget import forget
 from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.limits import LIMITS
+from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, PROBABILITIES, alike, make_params
 
 MODEL = Model(
@@ -41,5 +42,6 @@ MODEL = Model(
     limits=LIMITS,
     forget=forget,
     alike=Alike(MAX_BOOKIES, alike, BITS_BY_BOOKIE),
+    margin=MARGIN,
     probabilities=PROBABILITIES,
 )

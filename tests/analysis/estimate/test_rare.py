@@ -8,6 +8,7 @@ from quorisk.analysis.estimate import estimate, method, rare
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
@@ -270,6 +271,19 @@ def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_qu
     found = estimate.estimate(given, 2, memory_bytes=MEMORY)
     assert found.method == (rare.CERTIFIED if scenario == "entry" else rare.EXACT)
     assert found.data_loss.low <= probability(given) <= found.data_loss.high <= 1.03 * found.data_loss.low
+
+
+def test_where_the_faults_of_any_loss_say_more_than_runs_would_nothing_is_sampled():
+    most = 30
+    given = YEAR_CELLS["entry", 3, 2]
+    found = method.known(given.model, given.points[0].point, given.run, most, MEMORY)
+    assert found
+    assert found.exits is None
+    part = rare.parts(given.model, *found)[DATA_LOSS]
+    low, high = part.interval(estimator_of(given.run), 0, 0, 0)
+    assert found.solved.beyond > rare.CERTAIN * found.solved.lost > 0.0
+    assert high < found.solved.leaves * rare.NONE_LOST / most
+    assert low <= probability(given) <= high
 
 
 @pytest.mark.parametrize(("quorums", "most"), [((2, 1), 4.5e-12), ((4, 2), 1e-8), ((5, 3), 1e-7)])
