@@ -1,8 +1,7 @@
 """The verbs that ask about one design: estimate, explore, exact, compare, trace."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -177,7 +176,6 @@ def compare_verb(
     from quorisk.analysis.compare import by_year, compare
     from quorisk.analysis.estimate import estimate
     from quorisk.analysis.experiment import config
-    from quorisk.command import bars, show, show_compare
 
     def changed(*more: str) -> "Experiment":
         return config.load(file, [*overrides, *more])
@@ -197,10 +195,21 @@ def compare_verb(
     plan = planned(changed)
     tell_idle(plan.experiment, strict)
     tell_notes(plan.experiment)
+    _compare_variants(plan, plot, cores, as_json)
+
+
+def _compare_variants(plan: "Plan", plot: Path | None, cores: int, as_json: bool) -> None:
+    from quorisk.analysis.compare import compare
+    from quorisk.command import bars, show, show_compare
+
     with bars.estimate_bar(compare.num_runs(plan)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
     if plot:
-        _plot(plot, compare.rows(result))
+        import pandas as pd
+
+        from quorisk.plots.forest import forest_figure
+
+        write_figure(plot, forest_figure(pd.DataFrame(compare.rows(result))))
     reply(as_json, result, lambda: show_compare.compare(result, show.console()))
     if plot and not as_json:
         typer.echo(f"{plot}: a figure of the differences")
@@ -213,14 +222,6 @@ def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_j
     with bars.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
         years = by_year.compare_years(plans, confidence, cores, progress, solving)
     reply(as_json, by_year.as_json(years), lambda: show_year.differences(years, show.console()))
-
-
-def _plot(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    import pandas as pd
-
-    from quorisk.plots.forest import forest_figure
-
-    write_figure(path, forest_figure(pd.DataFrame(rows)))
 
 
 @app.command("trace")
