@@ -1,13 +1,10 @@
 """What the functions of `quorisk.api` return: the results of the analysis, with frames, and displays for notebooks."""
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from rich.console import Console
 
 from quorisk.analysis import explore as exploring
 from quorisk.analysis import year
@@ -30,8 +27,8 @@ from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
 from quorisk.analysis.year import Year
 from quorisk.command import show, show_cluster, show_compare, show_decision, show_rates, show_sensitivity, show_year
-from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states.search import Search
+from quorisk.notebook import about, frame_of, html, without_bounds
 from quorisk.say.plain import plain
 
 if TYPE_CHECKING:
@@ -49,15 +46,15 @@ class Estimated(Estimate):
         bound is known), `low`, `high`, `runs` and `method`, and all parameters by dotted key."""
         risks = {DATA_LOSS: self.data_loss, **self.invariants}
         rows = [{"invariant": name, **risk._asdict()} for name, risk in risks.items()]
-        found = _frame(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
-        return _without_bounds(found).assign(**self.parameters)
+        found = frame_of(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
+        return without_bounds(found).assign(**self.parameters)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk estimate --json` prints."""
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show.estimate(self, console))
+        return html(lambda console: show.estimate(self, console))
 
 
 class Solved(ExactResult):
@@ -70,14 +67,14 @@ class Solved(ExactResult):
         be 0, and all parameters by dotted key."""
         found = {DATA_LOSS: self.data_loss, **self.invariants}
         rows = [{"invariant": name, **certain._asdict()} for name, certain in found.items()]
-        return _frame(rows).assign(**self.parameters)
+        return frame_of(rows).assign(**self.parameters)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk exact --json` prints."""
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show.exact(self, console))
+        return html(lambda console: show.exact(self, console))
 
 
 class Yearly(Year[Any]):
@@ -101,7 +98,7 @@ class Yearly(Year[Any]):
             }
             for name, result in self.scenarios.items()
         ]
-        frame = _without_bounds(_frame(found))
+        frame = without_bounds(frame_of(found))
         frame.insert(3, "losses_per_year", frame["per_year"] * frame["p"])
         return frame
 
@@ -110,7 +107,7 @@ class Yearly(Year[Any]):
         return dict(plain(year.as_json(self)))
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show_year.year(self, console))
+        return html(lambda console: show_year.year(self, console))
 
 
 class Depends(NamedTuple):
@@ -123,7 +120,7 @@ class Depends(NamedTuple):
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each rate, probability and lifetime: `key`, `value`, `elasticity`, `low`, `high`, and how
         many times as many losses there are `at_low` and `at_high`, the ends of what is known of it."""
-        return _frame(sensing.rows(self.found, self.experiment))
+        return frame_of(sensing.rows(self.found, self.experiment))
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk sensitivity --json` prints."""
@@ -139,7 +136,7 @@ class Depends(NamedTuple):
         return f"<{type(self).__name__}: {len(self.found.elasticities)} figures>"
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show_sensitivity.sensitivity(self.found, console))
+        return html(lambda console: show_sensitivity.sensitivity(self.found, console))
 
 
 class Explored(NamedTuple):
@@ -157,7 +154,7 @@ class Explored(NamedTuple):
         columns = ("breaking_states", "first_broken", "first_depth")
         names = self.found.breaking_states
         rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
-        return _frame(rows).assign(**dotted_values(self.experiment.model, only_point(self.experiment).point))
+        return frame_of(rows).assign(**dotted_values(self.experiment.model, only_point(self.experiment).point))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.found.distinct_states:,} states, depth {self.found.depth}>"
@@ -168,7 +165,7 @@ class Explored(NamedTuple):
 
     def _repr_html_(self) -> str:
         left_out = exploring.left_out(self.experiment)
-        return _html(lambda console: show.explore(self.found, self.seconds, left_out, console))
+        return html(lambda console: show.explore(self.found, self.seconds, left_out, console))
 
 
 class Recommended(NamedTuple):
@@ -182,7 +179,7 @@ class Recommended(NamedTuple):
         """Returns one row for each design, by rank: what its grid varies, `p`, `low` and `high` of what it loses (in a
         year, on its cluster or in a run, as `of` says), `copies`, `survives`, `write_p99_ms`, and whether it `meets`
         the targets and is `chosen`. `p` is missing where only an upper bound is known."""
-        return _without_bounds(_frame([_design(each) for each in self.as_json()["designs"]]))
+        return without_bounds(frame_of([_design(each) for each in self.as_json()["designs"]]))
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk recommend --json` prints."""
@@ -192,7 +189,7 @@ class Recommended(NamedTuple):
         return f"<{type(self).__name__}: {self.found.words.headline}>"
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show_decision.recommend(self.found, self.experiment, console))
+        return html(lambda console: show_decision.recommend(self.found, self.experiment, console))
 
 
 def _design(design: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +213,7 @@ class Incidents(NamedTuple):
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each design: what the grid varies by dotted key; `p_any`, `incidents` and `entries` a
         year, with their ends `_low` and `_high`; the sizes `p50`, `p90` and `p99` of an incident in entries."""
-        return _frame([clusters.row(each) for each in self.designs])
+        return frame_of([clusters.row(each) for each in self.designs])
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk cluster --json` prints."""
@@ -227,7 +224,7 @@ class Incidents(NamedTuple):
         return f"<{type(self).__name__}: P(any loss in a year) {p_any}{', ...' if len(self.designs) > 5 else ''}>"
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show_cluster.show(self.designs, self.confidence, console))
+        return html(lambda console: show_cluster.show(self.designs, self.confidence, console))
 
 
 class Comparison(comparing.Result):
@@ -238,20 +235,20 @@ class Comparison(comparing.Result):
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each pair and invariant: probabilities, difference and ratio with their intervals, and
         `p_adjusted`."""
-        return _frame(comparing.rows(self))
+        return frame_of(comparing.rows(self))
 
     def forest(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws how far each variant is from its baseline, into `ax` or the current axes, and returns them."""
         from quorisk.plots.forest import forest
 
-        return forest(_about(self.frame(), invariant), invariant, ax)
+        return forest(about(self.frame(), invariant), invariant, ax)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk compare --json` prints."""
         return dict(plain(self))
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show_compare.compare(self, console))
+        return html(lambda console: show_compare.compare(self, console))
 
 
 class Counterexample(Found):
@@ -267,7 +264,7 @@ class Counterexample(Found):
         `words`."""
         steps = self.as_json()["trace"]["steps"] if self.trace else []
         told = self._replayed.told if self._replayed else []
-        return _frame([{**step, "words": each.words} for step, each in zip(steps, told, strict=True)])
+        return frame_of([{**step, "words": each.words} for step, each in zip(steps, told, strict=True)])
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk trace --json` prints."""
@@ -294,7 +291,7 @@ class Rates(Answer):
 
     def frame(self) -> "pd.DataFrame":
         """Returns what the figure shows: a row for each key, the profile's own figure, each model and each period."""
-        return _frame(answer.rows(self))
+        return frame_of(answer.rows(self))
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk rates --json` prints."""
@@ -313,7 +310,7 @@ class Rates(Answer):
         return posteriors(self.frame(), key, ax)
 
     def _repr_html_(self) -> str:
-        return _html(lambda console: show_rates.rates(self, console))
+        return html(lambda console: show_rates.rates(self, console))
 
 
 class Sweep(NamedTuple):
@@ -328,7 +325,7 @@ class Sweep(NamedTuple):
 
         `quorisk.analysis.results.frame.frame` explains all columns.
         """
-        return _without_bounds(self.tables.frame)
+        return without_bounds(self.tables.frame)
 
     def histograms(self) -> "pd.DataFrame":
         """Returns the runs by steps and by model time to loss, with one row for each configuration and bin."""
@@ -346,19 +343,19 @@ class Sweep(NamedTuple):
         """
         from quorisk.plots.loss import loss
 
-        return loss(_about(self.tables.frame, invariant), invariant, ax)
+        return loss(about(self.tables.frame, invariant), invariant, ax)
 
     def heat_map(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws the probability that an invariant breaks as a heat map over two parameters of the grid."""
         from quorisk.plots.heat_map import heat_map
 
-        return heat_map(_about(self.tables.frame, invariant), invariant, ax)
+        return heat_map(about(self.tables.frame, invariant), invariant, ax)
 
     def cost(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws what safety costs, with a mark for each configuration."""
         from quorisk.plots.cost import cost
 
-        return cost(_about(self.tables.frame, invariant), invariant, ax=ax)
+        return cost(about(self.tables.frame, invariant), invariant, ax=ax)
 
     def outcomes(self, ax: "Axes | None" = None) -> "Axes":
         """Draws how runs end."""
@@ -378,29 +375,4 @@ class Sweep(NamedTuple):
     def _repr_html_(self) -> str:
         from quorisk.sparkjobs.screen import summary
 
-        return _html(lambda console: console.print(summary(self.tables.frame, console.width)))
-
-
-def _frame(rows: list[dict[str, Any]]) -> "pd.DataFrame":
-    import pandas as pd  # here, since it takes its time to load
-
-    return pd.DataFrame(rows)
-
-
-def _without_bounds(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The frame with no `p` where only an upper bound is known of it."""
-    return frame.assign(p=frame["p"].astype(float).mask((frame["low"] == 0.0) & (frame["high"] > 0.0)))
-
-
-def _about(frame: "pd.DataFrame", invariant: str) -> "pd.DataFrame":
-    """The frame, which has rows of this invariant. Raises ConfigError if it has none."""
-    if invariant not in (known := frame["invariant"].unique()):
-        raise ConfigError(f" {invariant!r}: one of {', '.join(known)}", "invariant")
-    return frame
-
-
-def _html(draw: Callable[[Console], None]) -> str:
-    """What is drawn on a console, as HTML."""
-    console = Console(record=True, file=io.StringIO(), width=show.PIPED_WIDTH, highlight=False)
-    draw(console)
-    return console.export_html(inline_styles=True, code_format='<pre style="line-height: 1.2">{code}</pre>')
+        return html(lambda console: console.print(summary(self.tables.frame, console.width)))

@@ -32,23 +32,23 @@ def _set(items: tuple, i: int, item: Any) -> tuple:
     return items[:i] + (item,) + items[i + 1 :]
 
 
-def _replicas(s: SpecState) -> range:
+def all_replicas(s: SpecState) -> range:
     return range(len(s.replicaLog))
 
 
 def _pairs(s: SpecState) -> Iterator[tuple[int, int]]:
-    return product(_replicas(s), _replicas(s))
+    return product(all_replicas(s), all_replicas(s))
 
 
-def _presumes(s: SpecState, r: int) -> bool:
+def presumes(s: SpecState, r: int) -> bool:
     return s.replicaState[r].leader == r
 
 
-def _is_true_leader(s: SpecState, r: int) -> bool:
-    return s.quorumState.leader == r and _presumes(s, r) and s.replicaState[r].leaderEpoch == s.quorumState.leaderEpoch
+def is_true_leader(s: SpecState, r: int) -> bool:
+    return s.quorumState.leader == r and presumes(s, r) and s.replicaState[r].leaderEpoch == s.quorumState.leaderEpoch
 
 
-def _at(s: SpecState, r: int, offset: int) -> Record | None:
+def record_at(s: SpecState, r: int, offset: int) -> Record | None:
     return s.replicaLog[r][offset] if 0 <= offset < len(s.replicaLog[r]) else None
 
 
@@ -69,7 +69,7 @@ def controller_elect_leader(s: SpecState, v: Values) -> Successors:
 
 def controller_shrink_isr(s: SpecState, v: Values) -> Successors:
     quorum = s.quorumState
-    for r in _replicas(s):
+    for r in all_replicas(s):
         if quorum.leader == r:
             rest = quorum.isr - {r}
             yield from controller_update_isr(s, v, NIL, quorum.isr if quorum.isr == {r} else rest)
@@ -86,37 +86,37 @@ def become_leader(s: SpecState, v: Values) -> Successors:
 
 
 def leader_write(s: SpecState, v: Values) -> Successors:
-    for r in _replicas(s):
-        if _presumes(s, r) and s.nextRecordId < v["max_records"] and len(s.replicaLog[r]) < v["log_size"]:
+    for r in all_replicas(s):
+        if presumes(s, r) and s.nextRecordId < v["max_records"] and len(s.replicaLog[r]) < v["log_size"]:
             record = Record(s.nextRecordId, s.replicaState[r].leaderEpoch)
             logs = _set(s.replicaLog, r, (*s.replicaLog[r], record))
             yield s._replace(replicaLog=logs, nextRecordId=s.nextRecordId + 1)
 
 
 def _update_isr(s: SpecState, leader: int, isr: frozenset[int]) -> Successors:
-    if _is_true_leader(s, leader):
+    if is_true_leader(s, leader):
         replicas = _set(s.replicaState, leader, s.replicaState[leader]._replace(isr=isr))
         yield s._replace(quorumState=s.quorumState._replace(isr=isr), replicaState=replicas)
 
 
 def _caught_up(s: SpecState, leader: int, follower: int, end: int) -> bool:
     """IsFollowerCaughtUp."""
-    there = _at(s, leader, end - 1) is not None and _at(s, follower, end - 1) is not None
+    there = record_at(s, leader, end - 1) is not None and record_at(s, follower, end - 1) is not None
     return s.replicaState[follower].leader == leader and (end == 0 or there)
 
 
 def _caught_up_to_leader_epoch(s: SpecState, leader: int, follower: int, end: int) -> bool:
     """IsFollowerCaughtUpToLeaderEpoch."""
-    if not _presumes(s, leader) or s.replicaState[follower].leader != leader:
+    if not presumes(s, leader) or s.replicaState[follower].leader != leader:
         return False
-    mine, theirs = _at(s, follower, end - 1), _at(s, leader, end - 1)
+    mine, theirs = record_at(s, follower, end - 1), record_at(s, leader, end - 1)
     return end == 0 or (mine is not None and theirs is not None and mine.epoch == theirs.epoch)
 
 
 def _following_leader_epoch(s: SpecState, leader: int, follower: int) -> bool:
     """IsFollowingLeaderEpoch."""
     same = s.replicaState[follower].leaderEpoch == s.replicaState[leader].leaderEpoch
-    return _presumes(s, leader) and s.replicaState[follower].leader == leader and same
+    return presumes(s, leader) and s.replicaState[follower].leader == leader and same
 
 
 def _in_epoch_up_to(s: SpecState, leader: int, follower: int, end: int) -> bool:
@@ -126,7 +126,7 @@ def _in_epoch_up_to(s: SpecState, leader: int, follower: int, end: int) -> bool:
 def _hw_reached_epoch(s: SpecState, leader: int) -> bool:
     """HasHighWatermarkReachedCurrentEpoch."""
     hw = s.replicaState[leader].hw
-    record = _at(s, leader, hw)
+    record = record_at(s, leader, hw)
     in_epoch = record is not None and record.epoch == s.replicaState[leader].leaderEpoch
     return hw == len(s.replicaLog[leader]) or in_epoch
 
@@ -154,11 +154,11 @@ def _shrink(caught_up: Callable[..., bool]) -> Callable[[SpecState, Values], Suc
 
 def _advance(acknowledged: Callable[..., bool], own_record: bool) -> Callable[[SpecState, Values], Successors]:
     def advance(s: SpecState, v: Values) -> Successors:
-        for leader in _replicas(s):
+        for leader in all_replicas(s):
             state = s.replicaState[leader]
-            if not _presumes(s, leader) or state.hw >= v["log_size"]:
+            if not presumes(s, leader) or state.hw >= v["log_size"]:
                 continue
-            if own_record and _at(s, leader, state.hw) is None:
+            if own_record and record_at(s, leader, state.hw) is None:
                 continue
             if all(acknowledged(s, leader, r, state.hw) for r in state.isr):
                 yield s._replace(replicaState=_set(s.replicaState, leader, state._replace(hw=state.hw + 1)))
@@ -167,14 +167,14 @@ def _advance(acknowledged: Callable[..., bool], own_record: bool) -> Callable[[S
 
 
 def _follows_with(s: SpecState, leader: int, follower: int, offset: int) -> bool:
-    return s.replicaState[follower].leader == leader and _at(s, follower, offset) is not None
+    return s.replicaState[follower].leader == leader and record_at(s, follower, offset) is not None
 
 
 def _fetch(allowed: Callable[..., bool]) -> Callable[[SpecState, Values], Successors]:
     def fetch(s: SpecState, v: Values) -> Successors:
         for follower, leader in _pairs(s):
             end = len(s.replicaLog[follower])
-            record = _at(s, leader, end)
+            record = record_at(s, leader, end)
             if record is not None and end < v["log_size"] and allowed(s, leader, follower):
                 state = s.replicaState[follower]
                 state = state._replace(hw=min(s.replicaState[leader].hw, end + 1))
@@ -187,7 +187,7 @@ def _fetch(allowed: Callable[..., bool]) -> Callable[[SpecState, Values], Succes
 
 
 def _presumed_and_following(s: SpecState, leader: int, follower: int) -> bool:
-    return _presumes(s, leader) and s.replicaState[follower].leader == leader
+    return presumes(s, leader) and s.replicaState[follower].leader == leader
 
 
 def _last_matches(s: SpecState, leader: int, follower: int) -> bool:
@@ -197,7 +197,7 @@ def _last_matches(s: SpecState, leader: int, follower: int) -> bool:
 def _first_non_matching(s: SpecState, leader: int, follower: int) -> int:
     """FirstNonMatchingOffsetFromTail."""
     mine, theirs = s.replicaLog[follower], s.replicaLog[leader]
-    return max((o + 1 for o in range(len(mine)) if _at(s, leader, o) == mine[o]), default=0) if theirs else 0
+    return max((o + 1 for o in range(len(mine)) if record_at(s, leader, o) == mine[o]), default=0) if theirs else 0
 
 
 def _truncation_offset(s: SpecState, kind: str, leader: int, follower: int) -> int:
@@ -228,7 +228,7 @@ def _truncate(s: SpecState, r: int, offset: int, clamp: bool = False) -> Success
 
 def _become_follower(kind: str) -> Callable[[SpecState, Values], Successors]:
     def become_follower(s: SpecState, v: Values) -> Successors:
-        for r, request in product(_replicas(s), s.leaderAndIsrRequests):
+        for r, request in product(all_replicas(s), s.leaderAndIsrRequests):
             leader = request.leader
             if leader in (NIL, r) or request.leaderEpoch <= s.replicaState[r].leaderEpoch:
                 continue
@@ -294,7 +294,7 @@ def _restarted(s: SpecState, r: int) -> SpecState:
 def replica_restarts_unclean(s: SpecState, v: Values) -> Successors:
     if s.uncleanRestarts >= v["max_unclean_restarts"]:
         return
-    for r in _replicas(s):
+    for r in all_replicas(s):
         for after in _controller_sees_failure(s, v, r):
             yield _restarted(after, r)._replace(uncleanRestarts=s.uncleanRestarts + 1)
 
@@ -318,14 +318,14 @@ def _lose_power(s: SpecState, v: Values, machines: list[int]) -> Successors:
 
 def cluster_loses_power(s: SpecState, v: Values) -> Successors:
     if s.outages < v["max_outages"]:
-        for after in _lose_power(s, v, list(_replicas(s))):
+        for after in _lose_power(s, v, list(all_replicas(s))):
             yield after._replace(outages=s.outages + 1)
 
 
 def zone_loses_power(s: SpecState, v: Values) -> Successors:
     if s.zoneOutages < v["max_zone_outages"]:
         for zone in range(v["zones"]):
-            for after in _lose_power(s, v, list(_replicas(s))[zone :: v["zones"]]):
+            for after in _lose_power(s, v, list(all_replicas(s))[zone :: v["zones"]]):
                 yield after._replace(zoneOutages=s.zoneOutages + 1)
 
 
@@ -392,32 +392,3 @@ def actions(values: Values) -> dict[str, Callable[[SpecState, Values], Successor
     chosen |= {"cluster_loses_power": cluster_loses_power} if values["max_outages"] else {}
     chosen |= {"zone_loses_power": zone_loses_power} if values["max_zone_outages"] else {}
     return {name: _on_disk(action) for name, action in chosen.items()}
-
-
-def _same_below(s: SpecState, r1: int, isr: frozenset[int]) -> bool:
-    offsets = range(s.replicaState[r1].hw)
-    return all(_at(s, r1, o) is not None and _at(s, r1, o) == _at(s, r2, o) for r2 in isr for o in offsets)
-
-
-def weak_isr(s: SpecState) -> bool:
-    return all(_same_below(s, r, s.replicaState[r].isr) for r in _replicas(s) if _presumes(s, r))
-
-
-def strong_isr(s: SpecState) -> bool:
-    return all(_same_below(s, r, s.quorumState.isr) for r in _replicas(s) if _presumes(s, r))
-
-
-def leader_in_isr(s: SpecState) -> bool:
-    return s.quorumState.leader == NIL or s.quorumState.leader in s.quorumState.isr
-
-
-def committed_now(s: SpecState) -> frozenset[int]:
-    """Records that a presumed leader has below its high watermark."""
-    return frozenset(
-        record.id for r in _replicas(s) if _presumes(s, r) for record in s.replicaLog[r][: s.replicaState[r].hw]
-    )
-
-
-def committed_records_survive(s: SpecState, committed: frozenset[int]) -> bool:
-    leaders = [r for r in _replicas(s) if _is_true_leader(s, r)]
-    return all(committed <= {record.id for record in s.replicaLog[r]} for r in leaders)

@@ -23,7 +23,7 @@ from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.stepper import stepper
 from scripts.counterexamples import SHOWCASES
 from tests.analysis.traces.showcases import CONFIGS, NO_MEMORY, found_in, showcase
-from tests.references import bookkeeper, compaction, kafka
+from tests.references import bookkeeper, compaction, kafka, kafka_properties
 from tests.support import compiled_effect, params_of, point_of, values_of
 
 DEPTHS = {
@@ -89,7 +89,9 @@ def levels_of_kafka(values):
 
 def test_shortest_traces_are_as_short_as_the_reference_interpreters_find():
     values = dict(showcase("kip101").grid_point.point.values)
-    depths = (i for i, level in enumerate(levels_of_kafka(values), 1) if not all(map(kafka.strong_isr, level)))
+    depths = (
+        i for i, level in enumerate(levels_of_kafka(values), 1) if not all(map(kafka_properties.strong_isr, level))
+    )
     assert next(depths) == DEPTHS["kip101"]
     constants = compaction.Constants(2, 3, 1, 1, RetainNullKey=True, MaxCrashTimes=1, ModelProducer=True)
     leaks = (

@@ -13,7 +13,7 @@ from quorisk.kernels.protocols.kraft import MODEL as KRAFT
 from quorisk.kernels.protocols.kraft.cases import CASES
 from tests.analysis.exact import chains as chains_of_points
 from tests.data.tla import chains
-from tests.references import bookkeeper, kafka, kraft
+from tests.references import bookkeeper, kafka, kafka_properties, kraft
 from tests.references.kraft.chain import p_loss
 from tests.references.searching import search
 from tests.support import ROOT, point_of, values_of
@@ -102,7 +102,7 @@ def test_kafkas_interpreter_finds_what_tlc_finds(row):
         row,
         kafka.initial(values),
         lambda state: (after for action in actions for after in action(state, values)),
-        lambda state: {"WeakIsr": kafka.weak_isr(state), "StrongIsr": kafka.strong_isr(state)},
+        lambda state: {"WeakIsr": kafka_properties.weak_isr(state), "StrongIsr": kafka_properties.strong_isr(state)},
     )
 
 

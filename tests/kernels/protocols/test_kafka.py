@@ -20,6 +20,7 @@ from quorisk.kernels.protocols.kafka.layout import State
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.stepper import stepper
 from tests.references import kafka as reference
+from tests.references import kafka_properties as properties
 from tests.support import ROOT, compiled_effect, instances, params_of, random_walks, run, values_of
 
 jax.config.update("jax_enable_x64", True)
@@ -94,14 +95,14 @@ def assert_agrees_with_reference(state, committed, values):
     silent = {"replica_restarts_unclean", "zone_loses_power"}
     assert all(len(states) == len(set(states)) for name, states in found.items() if name not in silent)
     expected_broken = {
-        "WeakIsr": not reference.weak_isr(literal),
-        "StrongIsr": not reference.strong_isr(literal),
-        "LeaderInIsr": not reference.leader_in_isr(literal),
-        "CommittedRecordsSurvive": not reference.committed_records_survive(literal, committed),
+        "WeakIsr": not properties.weak_isr(literal),
+        "StrongIsr": not properties.strong_isr(literal),
+        "LeaderInIsr": not properties.leader_in_isr(literal),
+        "CommittedRecordsSurvive": not properties.committed_records_survive(literal, committed),
     }
     assert broken(state, params) == [name for name, breaks in expected_broken.items() if breaks]
     if not after:
-        leaders = [r for r in range(params.replicas) if reference._is_true_leader(literal, r)]
+        leaders = [r for r in range(params.replicas) if reference.is_true_leader(literal, r)]
         done = any(literal.replicaState[r].hw == len(literal.replicaLog[r]) for r in leaders)
         assert MODEL.outcome(state, params) == (COMPLETED if done else STUCK)
     return after
@@ -124,7 +125,7 @@ def test_every_state_of_a_small_configuration_equals_the_reference(sizes, varian
         committed = seen[state]
         assert state.committed == sum(1 << record for record in committed)
         for after in assert_agrees_with_reference(state, committed, values):
-            known = committed | reference.committed_now(spec_state(after, params))
+            known = committed | properties.committed_now(spec_state(after, params))
             if after not in seen:
                 seen[after] = known
                 left.append(after)
@@ -143,7 +144,7 @@ def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes)
     for state, action, *_ in walks(values, 12, seed=sum(sizes)):
         if state == MODEL.initial(MODEL.make_params(values), 0):
             committed = frozenset()
-        committed |= reference.committed_now(spec_state(state, MODEL.make_params(values)))
+        committed |= properties.committed_now(spec_state(state, MODEL.make_params(values)))
         assert_agrees_with_reference(state, committed, values)
         taken.add(action.name)
     assert taken >= reference.actions(values).keys() - {"follower_truncate"}
@@ -286,7 +287,7 @@ def test_a_new_leader_exposes_what_it_has_below_its_high_watermark():
     ):
         assert (name, instance) in [(action.name, i) for action, i in instances(MODEL, state, params)]
         before, state = state, apply[name](state, params, instance, 0)
-        committed |= reference.committed_now(spec_state(state, params))
+        committed |= properties.committed_now(spec_state(state, params))
         assert state.committed == sum(1 << record for record in committed)
     assert (before.committed, state.committed) == (0b001, 0b011)
 
