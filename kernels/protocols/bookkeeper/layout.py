@@ -187,67 +187,6 @@ WIDTHS = State(
 )
 """Bits of every field."""
 
-_FRAGMENT_BITS = Fragments(ensembles=1, order_01=0, order_23=0, first_ids=0, num=0)
-_CLIENT_BITS = Client(
-    meta_version=0,
-    fragments=_FRAGMENT_BITS,
-    lap=0,
-    lac=0,
-    confirmed=1,
-    pending=0,
-    op_fragments=0,
-    op_ensembles=1,
-    left=0,
-    requests=_messages(1),
-    responses=_messages(1),
-)
-BITS_BY_BOOKIE = State(
-    meta_status=0,
-    meta_fragments=_FRAGMENT_BITS,
-    meta_write_sets=1,
-    meta_last_entry=0,
-    meta_version=0,
-    b_entries=1,
-    b_fenced=1,
-    b_lac=3,
-    b_limbo=1,
-    b_unflushed=1,
-    b_unflushed_fences=1,
-    b_unflushed_lacs=3,
-    b_damaged=1,
-    b_down=1,
-    amnesias=0,
-    outages=0,
-    rack_outages=0,
-    unclean_restarts=0,
-    partial_amnesias=0,
-    creator=0,
-    writer_status=0,
-    changing=0,
-    writer=_CLIENT_BITS,
-    recoverer_0=_CLIENT_BITS,
-    recoverer_1=_CLIENT_BITS,
-    started=0,
-    reading=0,
-    closed=0,
-    aborted=0,
-    fenced=1,
-    recovery_ensembles=1,
-    negative_reads=1,
-    unknown_reads=1,
-    curr_read_entries=0,
-    last_recoverable=0,
-    fence_requests=_messages(1),
-    fence_responses=_messages(1),
-    fence_lacs=3,
-    recovery_orders=0,
-    read_requests=_messages(1),
-    read_responses=_messages(1),
-    read_found=1,
-    read_unknown=1,
-)
-"""Bits that every field has for each bookie."""
-
 NO_MESSAGES = Messages(**dict.fromkeys(Messages._fields, 0))
 NO_FRAGMENTS = Fragments(**dict.fromkeys(Fragments._fields, 0))
 _NOBODY = Client(0, NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, 0, NO_MESSAGES, NO_MESSAGES)
@@ -263,6 +202,43 @@ INITIAL = State(**_NOTHING)._replace(
     read_responses=NO_MESSAGES,
 )
 """Nothing created, stored or sent."""
+
+_FRAGMENT_BITS = NO_FRAGMENTS._replace(ensembles=1)
+_CLIENT_BITS = _NOBODY._replace(
+    fragments=_FRAGMENT_BITS,
+    confirmed=1,
+    op_ensembles=1,
+    requests=_messages(1),
+    responses=_messages(1),
+)
+BITS_BY_BOOKIE = INITIAL._replace(
+    meta_fragments=_FRAGMENT_BITS,
+    meta_write_sets=1,
+    b_entries=1,
+    b_fenced=1,
+    b_lac=3,
+    b_limbo=1,
+    b_unflushed=1,
+    b_unflushed_fences=1,
+    b_unflushed_lacs=3,
+    b_damaged=1,
+    b_down=1,
+    writer=_CLIENT_BITS,
+    recoverer_0=_CLIENT_BITS,
+    recoverer_1=_CLIENT_BITS,
+    fenced=1,
+    recovery_ensembles=1,
+    negative_reads=1,
+    unknown_reads=1,
+    fence_requests=_messages(1),
+    fence_responses=_messages(1),
+    fence_lacs=3,
+    read_requests=_messages(1),
+    read_responses=_messages(1),
+    read_found=1,
+    read_unknown=1,
+)
+"""Bits that every field has for each bookie: none if it is about no bookie."""
 
 
 def entry_row(rows, entry):
