@@ -176,16 +176,9 @@ def _stay(
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
     entering = result[part]
-    leaving = np.empty(size)
-    for k in range(size - 1, -1, -1):
-        leaving[k] = out[k] + inside[k, :k].sum()
-        for i in range(k):
-            if inside[i, k] > 0.0:
-                share = inside[i, k] / leaving[k]
-                inside[i, :k] += share * inside[k, :k]
-                out[i] += share * out[k]
-        if k > 0:
-            entering[:k] += entering[k] / leaving[k] * inside[k, :k]
+    leaving = _eliminate(inside, out)
+    for k in range(size - 1, 0, -1):
+        entering[:k] += entering[k] / leaving[k] * inside[k, :k]
     for k in range(size):
         coming = entering[k]
         for i in range(k):
@@ -211,6 +204,25 @@ def _odds_within(
             else:
                 out[i] += p[t]
     return inside, out
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _eliminate(inside: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Takes the states of a component away, from the last on: by state, the odds of leaving it for those before it.
+
+    Left in `inside` are the odds between a state and those before it when it is taken away.
+    """
+    size = len(out)
+    leaving = np.empty(size)
+    for k in range(size - 1, -1, -1):
+        leaving[k] = out[k] + inside[k, :k].sum()
+        for i in range(k):
+            if inside[i, k] > 0.0:
+                share = inside[i, k] / leaving[k]
+                inside[i, :k] += share * inside[k, :k]
+                out[i] += share * out[k]
+    return leaving
 
 
 @kept
@@ -257,15 +269,11 @@ def _stay_until(
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
     found = result[part]
-    leaving = np.empty(size)
-    for k in range(size - 1, -1, -1):
-        leaving[k] = out[k] + inside[k, :k].sum()
+    leaving = _eliminate(inside, out)
+    for k in range(size - 1, 0, -1):
         for i in range(k):
             if inside[i, k] > 0.0:
-                share = inside[i, k] / leaving[k]
-                inside[i, :k] += share * inside[k, :k]
-                out[i] += share * out[k]
-                found[i] += share * found[k]
+                found[i] += inside[i, k] / leaving[k] * found[k]
     for k in range(size):
         coming = found[k]
         for i in range(k):
