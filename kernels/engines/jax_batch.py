@@ -224,7 +224,7 @@ def _jobs_from(starts: Any, place: Any, num: int) -> Any:
 
 
 def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
-    """Adds up the runs that ended, as `numba_engine._batch` does, and leaves their lanes idle."""
+    """Adds up the runs that ended, as `numba_run._batch` does, and leaves their lanes idle."""
     lanes = batch.lanes
     ended = _have_ended(lanes)
     unit = _look_up(queue.time_units, lanes.job)

@@ -1,6 +1,6 @@
 """One step of one run as a function without branches, which `jax.vmap` turns into a step of a batch of runs.
 
-It computes what `numba_engine._run` computes, to the bit: all guards, the draws, every action's effect, of which the
+It computes what `numba_run._run` computes, to the bit: all guards, the draws, every action's effect, of which the
 one that was drawn is kept. Times are float64, all else integers, so `jax_enable_x64` must be on.
 """
 

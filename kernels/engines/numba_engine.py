@@ -1,85 +1,22 @@
 """The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, load_words, packing
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.philox import (
-    FIRST_MESSAGES,
-    OPEN,
-    again,
-    draw_pair,
-    fates_of,
-    first_draws,
-    highest_place,
-    is_accepted,
-    later_fates,
-    lowest_place,
-    multiply_high,
-    pick,
-    place,
-    settled_fates,
-)
-from quorisk.kernels.engines.points import ALWAYS, Points
-from quorisk.kernels.engines.tally import add_run, num_columns, write_record
-from quorisk.kernels.model import (
-    HORIZON,
-    LOST,
-    UNFINISHED,
-    Model,
-    data_loss_mask,
-    exposure_mask,
-    exposures,
-    fault_bits,
-    smallest_params,
-)
-from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
-from quorisk.kernels.packing import fields_of, spread
+from quorisk.kernels.engines.numba_run import Limits, Words, batch_function
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.tally import num_columns
+from quorisk.kernels.model import Model, fault_bits, smallest_params
 from quorisk.kernels.rule import group_words, losses
-from quorisk.kernels.stepper import may_send_more_than, stepper
 
 NAME = "numba"
 _CHUNK_RUNS = 1 << 14
-_AHEAD = 8
-"""Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
-
-
-class Words(NamedTuple):
-    """What is known of each word of groups (`rule.group_words`), int64 by word."""
-
-    action: np.ndarray
-    first: np.ndarray
-    """Its first instance."""
-    met: np.ndarray
-    """The kinds of faults that a run meets by it, as a mask."""
-
-
-class Limits(NamedTuple):
-    """What a point says of all its runs."""
-
-    loss: np.uint64
-    """The probability that a message is lost, in units of 2**-63."""
-    losses: np.ndarray
-    """Likewise, uint64 by action: the probability with which what it may lose is lost."""
-    max_steps: np.int64
-    horizon: np.float64
-
-
-class Room(NamedTuple):
-    """Where a run keeps what does not fit into registers; the next one uses it again."""
-
-    masks: np.ndarray  # int64 by word, the groups with a member enabled
-    sums: np.ndarray  # int64 by word, the weight of those groups, of this word and all before it
-    first_steps: np.ndarray  # int64 by invariant, the step at which it broke
-    exposed: np.ndarray  # float64 by exposure, how long it lasted
-    draws: np.ndarray  # int64, the random numbers of the next steps
-    wide: np.ndarray  # uint64, the state in which a run starts that does not start at the beginning
 
 
 def simulate(
@@ -137,7 +74,7 @@ def tally_of_runs(
     else none."""
     tally = np.zeros(num_columns(model), np.int64)
     records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
-    engine(model)(*_arguments(model, points, point), np.uint64(seed), runs, tally, records)
+    batch_function(model)(*_arguments(model, points, point), np.uint64(seed), runs, tally, records)
     return tally, records
 
 
@@ -157,7 +94,7 @@ def _split(job: Job) -> Iterator[Job]:
 
 
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
-    """What compiled code is told of a point, in the order of `_batch`."""
+    """What compiled code is told of a point, in the order of `numba_run._batch`."""
     like, words = _tables(model)
     by_action = points.losses[point][np.array(losses(model))]
     limits = Limits(points.losses[point, 0], by_action, points.max_steps[point], points.horizons[point])
@@ -170,248 +107,3 @@ def _tables(model: Model) -> tuple[Any, Words]:
     """Params for their type, and what is known of each word of groups."""
     action, first = np.array(group_words(model), np.int64).T
     return smallest_params(model), Words(action.copy(), first.copy(), np.array(fault_bits(model), np.int64)[action])
-
-
-@cache
-def engine(model: Model) -> Any:
-    """The compiled batch function of a model."""
-    steps = stepper(model)
-    sizes: dict[str, Any] = {"num_words": len(group_words(model)), "num_invariants": len(model.invariants)}
-    sizes["num_wide"] = fields_of(model.widths)[-1].word + 1
-    sizes["exposed_places"] = np.array(exposures(model), np.int64)
-    one = bind(
-        _run,
-        model.name,
-        add_up=bind(_add_up, model.name, **sizes),
-        groups=steps.groups,
-        take=steps.take,
-        special=_mask(_special(model)),
-        settle=bind(
-            _settle,
-            model.name,
-            sends=steps.sends,
-            member=steps.member,
-            sharing=_mask(i for i, action in enumerate(model.actions) if action.shared > 1),
-            losing_else=_mask(i for i, loss in enumerate(losses(model)) if loss),
-        ),
-        broken=steps.broken,
-        max_sends=model.max_sends,
-        begin=bind(
-            _begin,
-            model.name,
-            initial=steps.initial,
-            initial_choices=steps.initial_choices,
-            spread=spread,
-            unpack=packing(model.widths, model.name)[1],
-        ),
-        outcome=steps.outcome,
-        data_loss=data_loss_mask(model),
-        exposure=exposure_mask(model),
-        **sizes,
-    )
-    return bind(_batch, model.name, cached=True, run_one=one, **sizes)
-
-
-def _special(model: Model) -> set[int]:
-    """The places of the actions of which block 0 does not say all."""
-    others = {
-        i
-        for i, (action, loss) in enumerate(zip(model.actions, losses(model), strict=True))
-        if action.shared > 1 or loss
-    }
-    return others.union(may_send_more_than(model, FIRST_MESSAGES))
-
-
-def _mask(places: Iterable[int]) -> int:
-    return sum(1 << place for place in places)
-
-
-# Templates, with the names that are bound by `engine`
-
-add_up = begin = broken = data_loss = exposed_places = exposure = groups = initial = initial_choices = LATE
-losing_else = max_sends = member = num_invariants = num_wide = num_words = outcome = run_one = LATE
-sends = settle = sharing = special = take = unpack = LATE
-
-
-def _run(params, weights, accepts, words, limits, starts, seed, run, room):
-    """One run: its outcome, the invariants that it broke and the kinds of faults that it met as masks, steps, messages
-    sent, time in the engines' unit. Writes to `room.first_steps`, and to `room.exposed` how long each exposure lasted.
-    """
-    masks, sums, draws, first_steps = room.masks, room.sums, room.draws, room.first_steps
-    state = begin(params, starts, room.wide, seed, run)
-    broken_mask, met_mask, exposing, step, messages, time = 0, 0, 0, 0, 0, 0.0
-    room.exposed[:] = 0.0
-    while True:
-        broken_now = broken(state, params)
-        newly_broken = broken_now & ~broken_mask
-        if (broken_now ^ exposing) & exposure:
-            _expose(broken_now, exposing, time, exposed_places, room.exposed)
-            exposing = broken_now & exposure
-        if newly_broken != 0:
-            broken_mask |= newly_broken
-            for i in range(num_invariants):
-                if newly_broken >> i & 1:
-                    first_steps[i] = step
-            if newly_broken & data_loss:
-                ended = LOST
-                break
-        groups(state, params, masks)
-        total = add_up(weights, masks, sums)
-        if total == 0:
-            ended = outcome(state, params)
-            break
-        if step >= limits.max_steps:
-            ended = UNFINISHED
-            break
-        total += weights[num_words]
-        sums[num_words] = total
-        ahead = step & (_AHEAD - 1)
-        if ahead == 0:
-            _draw_ahead(seed, run, step, limits.loss, draws)
-        choose, fates = as_uint64(draws[ahead]), draws[2 * _AHEAD + ahead]
-        time += draws[_AHEAD + ahead] / total
-        word, nth, is_open = _choose(weights, masks, sums, choose)
-        block = as_uint64(0)
-        if is_open or accepts[word] != as_uint64(ALWAYS):
-            source = seed, run, as_uint64(step + 1), block, limits.loss
-            word, nth, time, fates, block = _choose_with_care(
-                weights, accepts, masks, sums, choose, time, limits.horizon, fates, source
-            )
-        if time > limits.horizon:
-            ended, time = HORIZON, limits.horizon
-            break
-        if word == num_words:
-            ended = HORIZON
-            break
-        step += 1
-        source = seed, run, as_uint64(step), block, limits.loss
-        if max_sends > 0 and fates >> OPEN:
-            fates = settled_fates(fates, source)
-        action, instance = words.action[word], words.first[word] + nth_bit(masks[word], nth)
-        if special >> action & 1:
-            instance, fates = settle(state, params, action, instance, fates, source, limits.losses)
-        state, sent, lost = take(state, params, action, instance, fates)
-        messages += sent
-        met_mask |= words.met[word] | as_int64(lost != 0)
-    if exposing:
-        _expose(0, exposing, time, exposed_places, room.exposed)
-    return ended, broken_mask, met_mask, step, messages, time
-
-
-def _settle(state, params, action, group, fates, source, losses):
-    """The instance that goes off of a group, and the fates of all that it may lose."""
-    instance = group
-    if sharing >> action & 1:
-        instance = member(state, params, action, group, pick(source))
-    num = popcount(sends(state, params, action, instance))
-    if losing_else >> action & 1:
-        seed, run, step, block, _ = source
-        fates = fates_of((seed, run, step, block, losses[action]), num)
-    elif num > FIRST_MESSAGES:
-        fates |= later_fates(source, num)
-    return instance, fates
-
-
-def _add_up(weights, masks, sums):
-    """The weight of all groups with a member enabled; `sums` has those of the first 1, 2, ... words."""
-    total = 0
-    for word in range(num_words):
-        total += weights[word] * popcount(masks[word])
-        sums[word] = total
-    return total
-
-
-@jitable
-def _choose(weights, masks, sums, choose):
-    """The word of groups and the group in it that 32 bits lead to, and whether further bits may change that."""
-    total = as_uint64(sums[-1])
-    lowest, highest = as_int64(lowest_place(choose, total)), as_int64(highest_place(choose, total))
-    word = 0
-    while sums[word] <= lowest:  # where this ends tells the processor which action comes, as no formula would
-        word += 1
-    weight = weights[word]
-    before = sums[word] - weight * popcount(masks[word])
-    nth = lowest - before
-    if weight != 1:  # a division is slow, and the next step waits for it
-        nth = nth // weight
-    return word, nth, highest >= before + (nth + 1) * weight
-
-
-@jitable_apart
-def _expose(broken_now, exposing, time, places, exposed):
-    """Takes the time at which exposures begin off what each lasted, and adds that at which they end."""
-    for k in range(len(places)):
-        is_exposed = broken_now >> places[k] & 1
-        if is_exposed != exposing >> places[k] & 1:
-            exposed[k] += -time if is_exposed else time
-
-
-def _begin(params, starts, wide, seed, run):
-    """The state in which a run starts: one of `starts` if there are any, else an initial one."""
-    choices = initial_choices(params)
-    choice = 0
-    if choices > 1 or len(starts.cumulative) > 0:
-        to_choose, to_start = draw_pair(seed, run, as_uint64(0), as_uint64(0))
-        if len(starts.cumulative) > 0:
-            row = np.searchsorted(starts.cumulative, as_int64(to_start >> as_uint64(2)), "right")
-            spread(starts.rows[row], starts.layout, wide)
-            return unpack(initial(params, 0), wide)
-        choice = as_int64(multiply_high(to_choose, as_uint64(choices)))
-    return initial(params, choice)
-
-
-@jitable_apart
-def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fates, source):
-    """The word of groups and the group in it that the draws lead to if all their bits count, the time by then, and the
-    fates and the block of the attempt at which a group was accepted."""
-    total = sums[-1]
-    while True:
-        drawn = as_int64(place(choose, as_uint64(total), source))
-        word = 0
-        while sums[word] <= drawn:
-            word += 1
-        nth = (drawn - sums[word] + weights[word] * popcount(masks[word])) // weights[word]
-        if is_accepted(accepts[word], source):
-            return word, nth, time, fates, source[3]
-        source = again(source)
-        choose, wait, fates = first_draws(source)
-        time += wait / total
-        if time > horizon:
-            return word, nth, time, fates, source[3]
-
-
-@jitable
-def _draw_ahead(seed, run, step, loss, draws):
-    """The random numbers of the next steps all at once, as they do not depend on states: for each step what chooses
-    the group, the wait, and the fates of messages.
-
-    A loop without branches over one array, so that it becomes SIMD code.
-    """
-    for i in range(_AHEAD):
-        choose, wait, fates = first_draws((seed, run, as_uint64(step + 1 + i), as_uint64(0), loss))
-        draws[i] = as_int64(choose)
-        draws[_AHEAD + i] = wait
-        draws[2 * _AHEAD + i] = fates
-
-
-def _batch(like, point, weights, accepts, words, limits, time_unit, starts, seed, runs, tally, records):
-    """Runs of one point, added up in `tally`; one row each in `records` unless that is empty."""
-    params = load_words(like, point, 0)
-    room = Room(
-        masks=np.ones(num_words + 1, np.int64),  # the last one is the end of a lifetime, always possible
-        sums=np.empty(num_words + 1, np.int64),
-        first_steps=np.empty(num_invariants, np.int64),
-        exposed=np.empty(len(exposed_places)),
-        draws=np.empty(3 * _AHEAD, np.int64),
-        wide=np.empty(num_wide, np.uint64),
-    )
-    for i in range(len(runs)):
-        run = as_uint64(runs[i])
-        ended, broken_mask, met_mask, steps, messages, time = run_one(
-            params, weights, accepts, words, limits, starts, seed, run, room
-        )
-        high, low = add_run(
-            ended, broken_mask, met_mask, steps, messages, time, time_unit, room.first_steps, room.exposed, tally
-        )
-        if len(records) > 0:
-            write_record(records, i, ended, broken_mask, met_mask, steps, messages, high, low)

@@ -1,0 +1,144 @@
+"""A model's expressions as machine code, emitted where Numba's compiled code asks for them; `stepper` says what for."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils
+
+from quorisk.kernels import declared, rule
+from quorisk.kernels.compiled import element, leaf_paths, refuse, too_wide
+from quorisk.kernels.machine_code import HAS_PDEP
+from quorisk.kernels.model import Model, smallest_params
+from quorisk.kernels.packing import fields_of
+from quorisk.kernels.tracing.emit import Emitter
+from quorisk.kernels.tracing.expressions import bits, same
+from quorisk.kernels.tracing.general import STATE, GeneralModel, general
+from quorisk.kernels.tracing.machine import I64, constant
+
+
+class Emit:
+    """Emits a model's expressions where a builder stands."""
+
+    def __init__(self, model: Model) -> None:
+        self.model: GeneralModel = general(model)
+        self.sharing = [i for i, action in enumerate(model.actions) if action.shared > 1]
+        self.loses_messages = [not place for place in rule.losses(model)]
+        self.state_type = numba.typeof(model.initial(smallest_params(model), 0))
+        self.paths = leaf_paths(self.state_type)
+        self.fields = fields_of(model.widths)
+        self.name, self.max_sends = model.name, model.max_sends
+        self.action_names = [action.name for action in model.actions]
+        self.within_widths = general(model, within_widths=True)
+
+    def values(
+        self, builder: Any, outputs: Iterable[Any], state: Any, params: Any, others: Mapping[str, Any]
+    ) -> Callable[[Any], Any]:
+        """A function that gives the value of each of `outputs`, which are emitted as they are asked for.
+
+        `state` and `params` are nested LLVM values, `others` those of the other leaves by name, which may come later.
+        `state` may be a function that gives the leaf at a place.
+        """
+
+        def leaf(name: Any, _: int) -> Any:
+            if isinstance(name, str):
+                return others[name]
+            kind, i = name
+            if kind != STATE:
+                return builder.extract_value(params, i)
+            return state(i) if callable(state) else builder.extract_value(state, self.paths[i])
+
+        emitter = Emitter(builder, 1, 64, leaf, outputs, HAS_PDEP)
+        return lambda value: emitter.get(value, 64)
+
+    def in_memory(self, builder: Any, state: Any) -> list[Any]:
+        """Places in memory that hold the leaves of a state: LLVM finds that it needs none."""
+        return [cgutils.alloca_once_value(builder, builder.extract_value(state, path)) for path in self.paths]
+
+    def state_of(self, context: Any, builder: Any, leaves: Iterable[Any]) -> Any:
+        """The state of these leaves."""
+        state = context.get_constant_null(self.state_type)
+        for path, value in zip(self.paths, leaves, strict=True):
+            state = builder.insert_value(state, value, path)
+        return state
+
+    def subset(self, context: Any, builder: Any, action: int, value: Callable[[Any], Any]) -> Any:
+        """What an action may lose. Refused if that is more than `Model.max_sends`, where that is not plain to see."""
+        sent = value(self.model.sends[action])
+        if bits(self.within_widths.sends[action])[1] >> self.max_sends:
+            why = f"{self.action_names[action]} sends more than {self.max_sends} messages, or others"
+            beyond = too_wide(builder, [(sent, self.max_sends)])
+            refuse(context, builder, beyond, declared.unfit(self.name, "max_sends", why))
+        return sent
+
+    def fit(self, context: Any, builder: Any, action: int, after: Mapping[int, Any]) -> None:
+        """Refuses leaves after an action that do not fit `Model.widths`, where that they do is not plain to see."""
+        made = self.within_widths.after[action]
+        unseen = [(after[i], self.fields[i].width) for i in after if bits(made[i])[1] >> self.fields[i].width]
+        if unseen:
+            why = f"{self.action_names[action]} makes a value that does not fit its field"
+            refuse(context, builder, too_wide(builder, unseen), declared.unfit(self.name, "widths", why))
+
+    def changed(self, action: int) -> dict[int, Any]:
+        """The leaves that an action changes, by their places."""
+        pairs = zip(self.model.state, self.model.after[action], strict=True)
+        return {i: after for i, (before, after) in enumerate(pairs) if not same(before, after)}
+
+
+class WideRow:
+    """A state in memory, as its wide row (`packing.fields_of`), whose leaves are loaded where they are asked for.
+
+    From a state that is there as values, LLVM computes ahead of a loop all that any action may ask for in it.
+    """
+
+    def __init__(self, emit: Emit, context: Any, builder: Any, kind: Any, row: Any) -> None:
+        self.builder, self.fields = builder, emit.fields
+        self.word_at = lambda word: element(context, builder, kind, row, constant(I64, word))
+
+    def leaf(self, place: int) -> Any:
+        field, builder = self.fields[place], self.builder
+        shifted = builder.lshr(builder.load(self.word_at(field.word)), constant(I64, field.shift))
+        return builder.and_(shifted, constant(I64, (1 << field.width) - 1))
+
+    def differing(self, after: Mapping[int, Any]) -> dict[int, Any]:
+        """By word: the bits in which it differs from that of the state with these leaves, by their places."""
+        words: dict[int, Any] = {}
+        for place, value in after.items():
+            word, shift, _ = self.fields[place]
+            bits_of_it = self.builder.shl(self.builder.xor(self.leaf(place), value), constant(I64, shift))
+            words[word] = self.builder.or_(words[word], bits_of_it) if word in words else bits_of_it
+        return words
+
+    def flip(self, differing: Mapping[int, Any]) -> None:
+        """Turns it into the wide row of the other state."""
+        for word, bits_of_it in differing.items():
+            there = self.word_at(word)
+            self.builder.store(self.builder.xor(self.builder.load(there), bits_of_it), there)
+
+
+class Switch:
+    """A branch to one of several cases, and from each to where this ends."""
+
+    def __init__(self, builder: Any, chosen: Any) -> None:
+        self.builder = builder
+        self.end = builder.append_basic_block("end")
+        self.switch = builder.switch(chosen, self.end)
+
+    def case(self, number: int) -> None:
+        """What is emitted from here on happens if `number` is chosen."""
+        self._leave()
+        block = self.builder.append_basic_block(f"case{number}")
+        self.switch.add_case(ir.Constant(I64, number), block)
+        self.builder.position_at_end(block)
+
+    def __enter__(self) -> "Switch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+        self.builder.position_at_end(self.end)
+
+    def _leave(self) -> None:
+        if not self.builder.block.is_terminated:
+            self.builder.branch(self.end)
