@@ -139,31 +139,58 @@ def turn_of(listing: str) -> Turn:
     return Turn(last + 1 - first - refill - seldom, refill, seldom)
 
 
+class Counted(NamedTuple):
+    """What is known of a kernel before it runs."""
+
+    registers: int
+    spilled_bytes: int
+    shared_bytes: int
+    warps: int
+    """Of a multiprocessor."""
+    turn: Turn
+    ending: float
+    """How often a run ends in a turn."""
+    instructions: float
+    """Of a turn, on average: of a step of each of its lanes."""
+    most_steps_per_s: float
+    temporary_bytes: int
+    """Memory that a call takes."""
+
+
+def counted(name: str) -> Counted:
+    """Compiles the kernel of a protocol's benchmark and counts. Raises ImportError without NVIDIA's tools."""
+    experiment = bench.random_runs(name)
+    model, point = experiment.model, experiment.points[0].point
+    runs = prepared(model, point)
+    text, shared = ptx(triton_ir(runs))
+    said, listing = assembled(text)
+    numbers = re.findall(r"(\d+) (registers|bytes spill \w+)", said)
+    registers = next(int(number) for number, of in numbers if of == "registers")
+    spilled = sum(int(number) for number, of in numbers if of != "registers")
+    turn = turn_of(listing)
+    tally = numba_engine.tally_of(model, pack(model, [point]), 0, Job(0, 0, _TRIAL_RUNS))
+    ending = 1 - (1 - _TRIAL_RUNS / tally[STEPS]) ** WARP
+    instructions = turn.always + ending * turn.refill
+    warps = min(_MOST_PROGRAMS, _REGISTERS // (WARP * -(-registers // 8) * 8))
+    most = bench.LIMITS[DEVICE].operations_per_s / instructions
+    return Counted(
+        registers, spilled, shared, warps, turn, float(ending), float(instructions), float(most), temporary_bytes(runs)
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocol", action="append", choices=registry.names(), help="only this one")
     given = parser.parse_args()
     jax_engine.devices()  # loads the plugin
     for name in given.protocol or registry.names():
-        experiment = bench.random_runs(name)
-        model, point = experiment.model, experiment.points[0].point
-        runs = prepared(model, point)
-        text, shared = ptx(triton_ir(runs))
-        said, listing = assembled(text)
-        numbers = re.findall(r"(\d+) (registers|bytes spill \w+)", said)
-        registers = next(int(number) for number, of in numbers if of == "registers")
-        spilled = sum(int(number) for number, of in numbers if of != "registers")
-        turn = turn_of(listing)
-        tally = numba_engine.tally_of(model, pack(model, [point]), 0, Job(0, 0, _TRIAL_RUNS))
-        ending = 1 - (1 - _TRIAL_RUNS / tally[STEPS]) ** WARP
-        instructions = turn.always + ending * turn.refill
-        programs = min(_MOST_PROGRAMS, _REGISTERS // (WARP * -(-registers // 8) * 8))
-        most = bench.LIMITS[DEVICE].operations_per_s / instructions
+        its = counted(name)
         print(
-            f"{name}: {registers} registers, {spilled} bytes spilled, {shared} of shared memory; {programs} warps a "
-            f"multiprocessor; a turn of the loop has {turn.always} instructions, {turn.refill} more if a run ends in "
-            f"it ({ending:.0%}), {turn.seldom} more seldom; {instructions:.0f} on average: at most {most:.3g} steps/s; "
-            f"a call takes {temporary_bytes(runs) / 2**20:.0f} MiB"
+            f"{name}: {its.registers} registers, {its.spilled_bytes} bytes spilled, {its.shared_bytes} of shared "
+            f"memory; {its.warps} warps a multiprocessor; a turn of the loop has {its.turn.always} instructions, "
+            f"{its.turn.refill} more if a run ends in it ({its.ending:.0%}), {its.turn.seldom} more seldom; "
+            f"{its.instructions:.0f} on average: at most {its.most_steps_per_s:.3g} steps/s; "
+            f"a call takes {its.temporary_bytes / 2**20:.0f} MiB"
         )
 
 
