@@ -54,9 +54,11 @@ def main() -> None:
     sys.exit(failed > 0)
 
 
-def random_experiment(model: Model, chance: random.Random) -> Experiment | None:
-    """An experiment of one point; None if what was drawn is none."""
+def random_experiment(model: Model, chance: random.Random, small: bool = False) -> Experiment | None:
+    """An experiment of one point, if `small` of at most the sizes of `Cases.small`; None if what was drawn is none."""
     values = any_values(model, chance)
+    for name, most in registry.cases(model.name).small.items() if small else ():
+        values[name] = min(values[name], most)
     document: dict[str, Any] = {"protocol": model.name, "model": {}, "variant": {}, "faults": {}}
     for parameter in model.parameters:
         document[parameter.table][parameter.name] = values[parameter.name]

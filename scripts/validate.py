@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scripts.validation import clusters, damage, engines, numbers
+from scripts.validation import answers, clusters, damage, engines, numbers
 from scripts.validation.page import Check, write
 
 
@@ -37,6 +37,7 @@ CHECKS = {
     "storm": Runs(lambda quick, count, seed: numbers.by_storm(quick)),
     "latency": Runs(lambda quick, count, seed: numbers.latency(quick)),
     "sampling": Runs(lambda quick, count, seed: numbers.sampling(quick)),
+    "answers": Runs(answers.answers, 32, 8),
     "coverage": Runs(numbers.coverage, 1000, 50),
     "engines": Runs(lambda quick, count, seed: engines.engines(quick)),
     "fuzz": Runs(engines.fuzz_engines, 1_000_000, 4000),
