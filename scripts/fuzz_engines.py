@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("--protocol", action="append", choices=registry.names(), help="only this one")
     parser.add_argument("--engine", action="append", choices=fuzz.engines(), default=[], help="only this one")
+    parser.add_argument("--some", type=int, help="so many of them for each configuration, drawn (all)")
     given = parser.parse_args()
     differ = 0
     for name in given.protocol or registry.names():
@@ -29,7 +30,7 @@ def main() -> None:
         def progress(runs: int, name: str = name, start: float = time.monotonic()) -> None:
             print(f"{name}: {runs} runs after {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
 
-        found = fuzz.many(registry.load(name), given.seed, given.runs, progress, given.engine)
+        found = fuzz.many(registry.load(name), given.seed, given.runs, progress, given.engine, given.some)
         for engine, its in found.items():
             told = f"{its.runs} runs, {its.lost} of them lost, {its.repeated} repeated, {len(its.differ)} cases differ"
             print(f"{name}, {engine}: {its.configurations} configurations, {told}", *its.differ, sep="\n  ")

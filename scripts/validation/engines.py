@@ -38,27 +38,32 @@ def engines(quick: bool) -> Check:
     )
 
 
+SOME = 4
+"""Engines that repeat the runs of a random configuration: more configurations tell more than more engines do."""
+
+
 def fuzz_engines(quick: bool, count: int, seed: int) -> Check:
     """`count` runs of every protocol on every engine, in random configurations."""
     rows: list[tuple[str, ...]] = []
-    least, differ = count, list[str]()
+    differ = list[str]()
     for name in ["compaction"] if quick else registry.names():
-        found = fuzz.many(registry.load(name), seed, count, partial(_say, name))
+        found = fuzz.many(registry.load(name), seed, count, partial(_say, name), some=None if quick else SOME)
         for engine, its in found.items():
             counts = its.configurations, its.runs, its.lost, its.repeated, len(its.differ)
             without = f" ({its.without.total()} not: {'; '.join(its.without)})" if its.without else ""
             cells = [f"{each:,}" for each in counts]
             rows.append((name, engine, cells[0] + without, *cells[1:]))
-            least = least if engine in (fuzz.OF_A_GPU, fuzz.JAX) else min(least, its.runs)
             differ += its.differ
     told = f" The first: {differ[0]}." if differ else ""
     return Check(
         "Engines, on random configurations",
         f"Every protocol in configurations of random sizes, variants, rates, message loss, lifetimes, horizons and "
         f"most steps, {count:,} runs of each protocol in all, at most {fuzz.MOST_RUNS:,} or some "
-        f"{fuzz.MOST_STEPS:,} steps of one configuration. The generic engine's runs are repeated by lanes of each "
-        "width for AVX-512 and, compiled as for CPUs with narrower registers, for AVX2 and SSE4, by JAX, which "
-        f"takes no more than {fuzz.JAX_STEPS:,} steps of a configuration, and by the kernel for GPUs in an "
+        f"{fuzz.MOST_STEPS:,} steps of one configuration. In half of the configurations faults are seldom and nothing "
+        "ends a run early, so that there is something to lose once one comes. The generic engine's runs are repeated "
+        f"by {SOME} engines, drawn for each configuration: lanes of each width for "
+        "AVX-512 and, compiled as for CPUs with narrower registers, for AVX2 and SSE4, JAX, which "
+        f"takes no more than {fuzz.JAX_STEPS:,} steps of a configuration, and the kernel for GPUs in an "
         f"interpreter, which takes no more than {fuzz.GPU_STEPS:,}. All sums are compared, and records of "
         "single runs wherever an engine keeps them: JAX always, and kernels in the half of the configurations for "
         "which it was drawn that they keep the time. Repeated are runs that left what a kernel was compiled for: the "
@@ -74,7 +79,7 @@ def fuzz_engines(quick: bool, count: int, seed: int) -> Check:
         ),
         rows,
         f"no kernel and no run may differ from the generic engine's, in {len(rows)} rows.{told}",
-        not differ and least >= count // 2,
+        not differ and all(row[3] != "0" for row in rows),
     )
 
 

@@ -23,12 +23,15 @@ from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST, Model, loses_messages
 from tests.support import any_values
 
-MOST_RUNS, MOST_STEPS = 100_000, 20_000_000
+MOST_RUNS, MOST_STEPS = 20_000, 4_000_000
 """Of one configuration, on the generic engine."""
 JAX_STEPS = 2_000_000
 """Of one configuration: more would take longer than all the rest."""
-GPU_STEPS, _GPU_SIZE = 50_000, Size(programs=4, runs=128)
+GPU_STEPS, _INTERPRETED = 50_000, Size(programs=4, runs=128)
 """Of one configuration, by the interpreter."""
+_ON_A_GPU = Size(programs=64, runs=512)
+_LONG_STEPS = 400
+"""Of a run that nothing ends early: some configurations never end, and all lanes of a batch of JAX's would wait."""
 _TRIAL_RUNS = 1000
 
 
@@ -54,16 +57,23 @@ class Made(NamedTuple):
 
 
 def random_point(model: Model, chance: random.Random) -> Point:
-    """A point of random parameters, rates, losses and limits."""
-    rates: dict[str, float] = {}
+    """A point of random parameters, rates, losses and limits.
+
+    In half of them faults are seldom and nothing ends a run early, so that there is something to lose once one comes.
+    """
+    long = chance.random() < 0.5
+    seldom = [each for each in model.actions if long and (each.fault or chance.random() < 0.3)]
+    rates = {each.name: chance.choice([0.003, 0.03, 0.3]) for each in seldom}
     for action in model.actions if chance.random() < 0.6 else ():
-        if chance.random() < 0.3:
+        if chance.random() < (0.1 if long else 0.3):
             rates[action.name] = chance.choice([0.0, 1e-15, 0.001, 0.25, 3.0, round(chance.random(), 3), 40.0])
     loss = random_p(chance) if loses_messages(model) else 0.0
     other_losses = {probability.name: random_p(chance) for probability in model.probabilities}
-    horizon = chance.choice([math.inf, math.inf, round(10 * chance.random() ** 3, 3)])
-    max_steps = chance.choice([1, 3, 30, 10_000, 10_000])
-    lifetime = chance.choice([math.inf, math.inf, round(0.01 + 10 * chance.random() ** 3, 3)])
+    horizon, max_steps, lifetime = math.inf, _LONG_STEPS, math.inf
+    if not long:
+        horizon = chance.choice([math.inf, math.inf, round(10 * chance.random() ** 3, 3)])
+        max_steps = chance.choice([1, 3, 30, 10_000, 10_000])
+        lifetime = chance.choice([math.inf, math.inf, round(0.01 + 10 * chance.random() ** 3, 3)])
     values = any_values(model, chance)
     return Point(values, rates, loss, max_steps, horizon, lifetime=lifetime, other_losses=other_losses)
 
@@ -83,6 +93,16 @@ def make(model: Model, point: Point, seed: int, runs: int) -> Made:
     points, job = pack(model, [point]), Job(0, seed % 1000 << 30, runs)
     records = numba_engine.record(model, points, job, seed)
     return Made(model, point, points, seed, job, records, numba_engine.tally_of(model, points, seed, job))
+
+
+def make_some(model: Model, point: Point, seed: int, most_runs: int) -> Made | None:
+    """So many runs, or as many as MOST_RUNS and MOST_STEPS allow; None if the rates lie too far apart for an engine."""
+    try:
+        trial = make(model, point, seed, _TRIAL_RUNS)
+    except RateError:
+        return None
+    steps = int(trial.records[:, RECORD.index("steps")].sum())
+    return make(model, point, seed, min(most_runs, MOST_RUNS, MOST_STEPS * _TRIAL_RUNS // max(steps, 1)))
 
 
 def compare(model: Model, point: Point, shape: Shape, timed: bool, seed: int, runs: int) -> Compared:
@@ -120,21 +140,24 @@ def by_jax(made: Made) -> Compared:
 
 
 def by_gpu_kernel(made: Made) -> Compared:
-    """Repeats runs, as many as make GPU_STEPS steps, by the kernel of a GPU in Pallas's interpreter; raises as
-    `compare`."""
+    """Repeats runs by the kernel for GPUs, on one if there is one; else as many as make GPU_STEPS steps, by Pallas's
+    interpreter. Raises as `compare`."""
+    device = jax_engine.devices()[0]
+    interpret = device.platform != "gpu"
+    size, most_steps = (_INTERPRETED, GPU_STEPS) if interpret else (_ON_A_GPU, MOST_STEPS)
     steps = np.cumsum(made.records[:, RECORD.index("steps")])
-    job = made.job._replace(num_runs=min(_GPU_SIZE.total, max(1, int((steps <= GPU_STEPS).sum()))))
-    runs = gpu_switch.Switch(made.model, made.points, _GPU_SIZE, How(recording=True, interpret=True))
+    job = made.job._replace(num_runs=min(size.total, max(1, int((steps <= most_steps).sum()))))
+    runs = gpu_switch.Switch(made.model, made.points, size, How(recording=True, interpret=interpret))
     try:
         runs.prepare()
     except traced.Unsupported as reason:
         raise RuntimeError(str(reason)) from reason
-    call = runs.call(made.seed, job.first_run, job.num_runs, jax_engine.devices()[0])
+    call = runs.call(made.seed, job.first_run, job.num_runs, device)
     redo, have = np.asarray(call.redo)[: job.num_runs], np.asarray(call.records)[: job.num_runs]
     there, told = made.records[: job.num_runs], (made.point, f"GPU kernel seed={made.seed}")
     assert np.array_equal(there[~redo], have[~redo]), told
     tally = numba_engine.tally_of(made.model, made.points, made.seed, job)
-    assert np.array_equal(tally, runs.by_kernel(made.seed, job, jax_engine.devices()[:1])), told
+    assert np.array_equal(tally, runs.by_kernel(made.seed, job, [device])), told
     return Compared(job.num_runs, int(redo.sum()), _num_lost(there))
 
 
@@ -160,7 +183,7 @@ def registers_of(bits: int) -> Iterator[None]:
 
 
 Engine = Callable[[Made, bool], Compared]
-OF_A_GPU, JAX = "GPU kernel, interpreted", "JAX"
+OF_A_GPU, JAX = "GPU kernel", "JAX"
 """The engines that are given fewer runs, by JAX_STEPS and GPU_STEPS."""
 
 
@@ -209,9 +232,15 @@ class Findings:
 
 
 def many(
-    model: Model, seed: int, runs: int, progress: Callable[[int], None], names: Iterable[str] = ()
+    model: Model,
+    seed: int,
+    runs: int,
+    progress: Callable[[int], None],
+    names: Iterable[str] = (),
+    some: int | None = None,
 ) -> dict[str, Findings]:
-    """Compares `runs` runs of a model, in random configurations, by all engines or by those of these names.
+    """Compares `runs` runs of a model, in random configurations, by all engines or by those of these names; with
+    `some`, by so many of them, drawn for each configuration.
 
     A kernel either keeps records of single runs or sums alone; which, is drawn. `progress` is told how many runs are
     compared.
@@ -220,16 +249,12 @@ def many(
     chosen = {name: engine for name, engine in engines().items() if name in names or not names}
     found = {name: Findings() for name in chosen}
     while left > 0:
-        point, own_seed = random_point(model, chance), chance.randrange(1 << 31)
-        try:
-            trial = make(model, point, own_seed, _TRIAL_RUNS)
-        except RateError:  # its rates lie too far apart for any engine
+        made = make_some(model, random_point(model, chance), chance.randrange(1 << 31), left)
+        if made is None:
             continue
-        steps = int(trial.records[:, RECORD.index("steps")].sum())
-        made = make(model, point, own_seed, min(left, MOST_RUNS, MOST_STEPS * _TRIAL_RUNS // max(steps, 1)))
-        for name, engine in chosen.items():
-            timed = chance.random() < 0.5 or not supports(point, False)
-            found[name].look(engine, made, timed)
+        for name in chance.sample(list(chosen), some or len(chosen)):
+            timed = chance.random() < 0.5 or not supports(made.point, False)
+            found[name].look(chosen[name], made, timed)
         left -= made.job.num_runs
         progress(runs - left)
     return found
