@@ -71,8 +71,8 @@ def stepper(model: Model) -> Stepper:
         guards=_words(emit, emit.model.masks),
         groups=_words(emit, emit.model.groups),
         member=_member(emit),
-        sends=_sends(emit),
-        sends_of=_sends_of(emit),
+        sends=_sends(emit, of_row=False),
+        sends_of=_sends(emit, of_row=True),
         effect_of=_effect_of(emit),
         change=_change(emit),
         take=_take(emit),
@@ -154,40 +154,26 @@ def _member(emit: Emit) -> Any:
     return member
 
 
-def _sends(emit: Emit) -> Any:
+def _sends(emit: Emit, of_row: bool) -> Any:
+    """`sends`, or `sends_of`, which refuses more than the model says there may be."""
+
     @intrinsic
-    def sends(typing_context, state, params, action, instance):
+    def sends(typing_context, given, params, action, instance):
         def generate(context, builder, call, args):
+            state = WideRow(emit, context, builder, given, args[0]).leaf if of_row else args[0]
             result = cgutils.alloca_once_value(builder, constant(I64, 0))
             with Switch(builder, args[2]) as switch:
                 for i, sent in enumerate(emit.model.sends):
                     if not same(sent, 0):
                         switch.case(i)
-                        builder.store(emit.values(builder, [sent], *args[:2], {INSTANCE: args[3]})(sent), result)
+                        value = emit.values(builder, [sent], state, args[1], {INSTANCE: args[3]})
+                        found = emit.subset(context, builder, i, value) if of_row else value(sent)
+                        builder.store(found, result)
             return builder.load(result)
 
-        return types.int64(state, params, types.int64, types.int64), generate
+        return types.int64(given, params, types.int64, types.int64), generate
 
     return sends
-
-
-def _sends_of(emit: Emit) -> Any:
-    @intrinsic
-    def sends_of(typing_context, wide, params, action, instance):
-        def generate(context, builder, call, args):
-            state = WideRow(emit, context, builder, wide, args[0])
-            result = cgutils.alloca_once_value(builder, constant(I64, 0))
-            with Switch(builder, args[2]) as switch:
-                for i, sent in enumerate(emit.model.sends):
-                    if not same(sent, 0):
-                        switch.case(i)
-                        value = emit.values(builder, [sent], state.leaf, args[1], {INSTANCE: args[3]})
-                        builder.store(emit.subset(context, builder, i, value), result)
-            return builder.load(result)
-
-        return types.int64(wide, params, types.int64, types.int64), generate
-
-    return sends_of
 
 
 def _effect_of(emit: Emit) -> Any:
