@@ -88,8 +88,9 @@ def equal(protocol: str, rehearse: bool, seconds: float) -> dict[str, Any]:
 def ways(model: Model, points: Points, rehearse: bool) -> dict[str, Way]:
     """How runs are made, ready to run."""
     size, how = (_INTERPRETED, How(interpret=True)) if rehearse else (SIZE, How())
-    kernel = Switch(model, points, size, how)
-    kernel.prepare()
+    switch = Switch(model, points, size, how)
+    switch.prepare()
+    kernel = switch.kernel
 
     def by_xla(job: Job) -> np.ndarray:
         """In jobs so short that none goes over to the kernel."""
@@ -100,11 +101,16 @@ def ways(model: Model, points: Points, rehearse: bool) -> dict[str, Way]:
     def by_lanes(job: Job) -> np.ndarray:
         return lanes.simulate(model, points, [job], 0, CORES, later=1 << 40)[0]
 
+    def by_kernel(job: Job) -> np.ndarray:
+        """Whatever share of the runs is to be repeated: of a few runs one may be too many for the engine."""
+        switch.kernel = kernel
+        return switch.by_kernel(0, job, jax_engine.devices())
+
     return {
         "numba, two cores": lambda job: numba_engine.simulate(model, points, [job], 0, CORES)[0],
         "lanes, two cores": by_lanes,
         "XLA": by_xla,
-        "kernel": lambda job: kernel.by_kernel(0, job, jax_engine.devices()),
+        "kernel": by_kernel,
     }
 
 
