@@ -1,9 +1,10 @@
-"""Figure: what losses are made of, a stacked bar for each design: by scenario, and by the kinds of faults met."""
+"""Figure: what losses are made of, a stacked bar for each design: by scenario, and by the kinds of faults met; on a
+cluster, by what incidents are put down to."""
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,10 +44,11 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
     rows = choose.of(frame, text.ANY_LOSS)
     found = [each for each in designs(rows) if each.worst["losses"]]
     shown = sorted(found, key=lambda each: -each.worst["high"])[:MOST_ROWS]
-    panels = {}
-    if text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1:
-        panels["by scenario"] = {each.settings: by_scenario(each) for each in shown}
-    if losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
+    panels, clustered = {}, text.is_clustered(rows)
+    if clustered or (text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1):
+        title = "by cause" if clustered else "by scenario"
+        panels[title] = {each.settings: _shares(each.by_cause) for each in shown}
+    if not clustered and losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
         panels["by the faults that were met"] = {each.settings: by_faults(each, losses_by_faults) for each in shown}
     panels = {title: parts for title, parts in panels.items() if any(parts.values())}
     if not panels:
@@ -60,7 +62,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
         figure, canvas = framed("What losses are made of", caption(rows) + left_out, _WIDTH_IN, height_in)
         grid = canvas.subplots(1, len(panels), squeeze=False, sharey=True)
         for axes, (title, parts) in zip(grid[0], panels.items(), strict=True):
-            _stack(axes, parts)
+            _stack(axes, parts, "share of the incidents" if clustered else "share of the losses")
             axes.set_title(title)
             handles, labels = axes.get_legend_handles_labels()
             columns = legend_columns(labels, width_in)
@@ -70,12 +72,6 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
         grid[0, 0].set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
         _amounts(grid[0, -1], shown)
     return figure
-
-
-def by_scenario(design: Design) -> list[Part]:
-    """Returns what the scenarios add to a design's losses a year."""
-    parts = [(part[text.SCENARIO], part["per_year"] * part["p"]) for part in design.worst.get("parts", ())]
-    return _shares(dict(parts))
 
 
 def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
@@ -97,18 +93,19 @@ def _shares(amounts: Mapping[str, float]) -> list[Part]:
     return [Part(of, amount / total) for of, amount in amounts.items() if amount > 0]
 
 
-def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]]) -> None:
-    """A bar for each design, from the top; what is small everywhere is put together."""
+def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]], of: str) -> None:
+    """A bar for each design, from the top, of shares `of` something; what is small everywhere is put together."""
     names, rest = _told_apart(parts)
     left = np.zeros(len(parts))
-    for of, (face, hatch) in zip(names, _LOOKS, strict=False):
-        share = np.array([_of(each, rest if of == THE_REST else (of,)) for each in parts.values()])
-        axes.barh(range(len(parts)), share, 0.7, left, label=of, color=face, hatch=hatch, edgecolor=INK, linewidth=0.5)
+    for name, (face, hatch) in zip(names, _LOOKS, strict=False):
+        share = np.array([_of(each, rest if name == THE_REST else (name,)) for each in parts.values()])
+        look: dict[str, Any] = {"color": face, "hatch": hatch, "edgecolor": INK, "linewidth": 0.5}
+        axes.barh(range(len(parts)), share, 0.7, left, label=name, **look)
         left += share
     for y, each in enumerate(parts.values()):
         if not each:
             axes.annotate("causes not recorded", (0, y), (4, 0), textcoords="offset points", va="center", size=7)
-    axes.set(xlim=(0, 1), ylim=(len(parts) - 0.5, -0.5), xlabel="share of the losses")
+    axes.set(xlim=(0, 1), ylim=(len(parts) - 0.5, -0.5), xlabel=of)
     axes.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     axes.grid(visible=False)
 
@@ -140,6 +137,11 @@ def _amounts(axes: Axes, shown: Sequence[Design]) -> None:
 
 def caption(rows: pd.DataFrame) -> str:
     """Returns what is drawn, and of what."""
+    if text.is_clustered(rows):
+        return (
+            "The incidents of each design, by what they are put down to, with those of scenarios beside the cluster. "
+            "On the right: P(any loss in a year)."
+        )
     solved = "Where losses were solved, these shares were, too. " if (rows["inside"] > 0.0).any() else ""
     what = "its losses a year" if text.is_yearly(rows) else "its probability of data loss"
     return (

@@ -4,6 +4,7 @@ import hashlib
 import math
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,9 +123,10 @@ def report(
 
 
 def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
-    """The figures; what all of their captions say is said once."""
+    """The figures; what most of their captions say is said once. Those of clusters show no runs, and say none of it."""
     captions = [re.split(r"(?<=[.]) ", picture.caption) for picture in pictures]
-    shared = [each for each in captions[0] if all(each in caption for caption in captions)] if len(captions) > 1 else []
+    times = Counter(each for caption in captions for each in dict.fromkeys(caption))
+    shared = [each for each, number in times.items() if number > max(1, len(captions) / 2)]
     return {
         "shared": " ".join(shared),
         "pictures": [

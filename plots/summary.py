@@ -1,13 +1,12 @@
 """What a report says first, for who reads no more: the design, its risk, the doubt, and what it costs."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, estimate
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.say import numbers, text
+from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
 
@@ -31,23 +30,13 @@ def _risk(design: Design) -> Iterator[tuple[str, str]]:
         if worst["incidents"]:
             entries = "entry" if median == "1" else "entries"
             yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
-    if cause := _cause(worst):
-        yield "mostly because of", cause
+    if causes := design.by_cause:
+        yield "mostly because of", max(causes, key=lambda cause: causes[cause])
 
 
 def _with_interval(worst: Mapping[str, Any]) -> str:
     interval = numbers.interval(worst)
     return f"{estimate(worst)}{f' (interval {interval})' if interval else ''}"
-
-
-def _cause(worst: Mapping[str, Any]) -> str:
-    """What most of the losses come of; empty if nothing tells."""
-    parts = [part for part in worst.get("parts", []) if "cause" not in worst or part["incident"]]
-    losses = {part[text.SCENARIO]: part["per_year"] * part["p"] for part in parts}
-    if worst.get("cause"):
-        losses[text.CAUSES[worst["cause"]]] = -math.log1p(-min(worst["any_loss"], 1.0 - 1e-16))
-    most = max(losses, key=lambda name: losses[name], default="")
-    return most if losses.get(most, 0.0) > 0.0 else ""
 
 
 def _doubt(design: Design, sure: Doubt | None, is_chosen: bool) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,22 +144,26 @@ def fixed(frame: pd.DataFrame) -> dict[str, str]:
 
     Those that scenarios fix are named without a value.
     """
+    told = {table: [shared, _own(own)] for table, shared, own in _fixed(frame)}
+    return {table: "; ".join(filter(None, parts)) for table, parts in told.items()}
+
+
+def _fixed(frame: pd.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
+    """The tables that have any, what all rows share of each, and the names of what scenarios fix."""
     first, differ = frame.iloc[0].to_dict(), varied(frame)
     given = [key for key in parameters(frame) if not _follows(frame, key)]
-    own = {key for key in given if key not in differ and frame[key].nunique(dropna=False) > 1}
-    result = {}
     for table, read in _TABLES.items():
         keys = [key for key in given if key.startswith(f"{table}.") and key not in differ and key != TIME_UNIT]
-        told = [read(first, shared)] if (shared := [key for key in keys if key not in own]) else []
-        told += [f"each scenario has its own {_listed(map(name, keys))}" for keys in [own.intersection(keys)] if keys]
-        if told:
-            result[table] = "; ".join(told)
-    return result
+        own = [key for key in keys if frame[key].nunique(dropna=False) > 1]
+        shared = [key for key in keys if key not in own]
+        if keys:
+            yield table, read(first, shared) if shared else "", [name(key) for key in own]
 
 
-def _listed(names: Iterable[str]) -> str:
-    *most, last = sorted(names)
-    return f"{', '.join(most)} and {last}" if most else last
+def _own(names: Iterable[str]) -> str:
+    """What scenarios fix, for people; empty if there is none."""
+    *most, last = sorted(names) or [""]
+    return f"each scenario has its own {', '.join(most)}{' and ' if most else ''}{last}" if last else ""
 
 
 def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -245,11 +249,17 @@ def loses_messages(frame: pd.DataFrame) -> bool:
 
 def terms(frame: pd.DataFrame) -> str:
     """Model, faults and runs of a figure: what all rows share."""
-    first, shared, keys = frame.iloc[0], fixed(frame), varied(frame)
+    first, keys = frame.iloc[0], varied(frame)
+    shared: dict[str, str] = {}
+    own: list[str] = []
+    for table, what, names in _fixed(frame):
+        shared |= {table: what} if what else {}
+        own += names
     said = [f"Model {_clean(first['protocol'])}, version {first['model_version']}: {shared.pop('model', 'as above')}."]
     if shared.get("rates", "").count(", ") >= _MOST_RATES:
         shared["rates"] = "as in the experiment file and its profile"
     said += [f"{table.capitalize()}: {what}." for table, what in shared.items()]
+    said += [f"{_own(own).capitalize()}."] if own else []
     kept = independent(frame, keys)
     said += [f"Not named, because others determine it: {name(key)}." for key in keys if key not in kept]
     return " ".join([*said, f"{runs(frame)} a point, seed {first['seed']}."])
@@ -260,8 +270,9 @@ def intervals(frame: pd.DataFrame) -> str:
     first = frame.iloc[0]
     together = "for all points together" if is_simultaneous(frame) else "each on its own"
     together = "for all scenarios of a design together" if is_yearly(frame) else together
-    methods = "; or ".join(sorted(frame["method"].unique(), key=numbers.is_solved))
-    return f"{numbers.percent(first['confidence'])} intervals ({methods}), {together}"
+    methods = {each for methods in frame["method"].unique() for each in methods.split(" or ")}  # a year has several
+    listed = "; or ".join(sorted(sorted(methods), key=numbers.is_solved))
+    return f"{numbers.percent(first['confidence'])} intervals ({listed}), {together}"
 
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:

@@ -53,7 +53,9 @@ def draw(
     sweep = frames.tidy(table, experiment)
     sure = _sure(sweep.frame, experiments)
     pictures = []
-    made_of = with_solved(sweep.losses_by_faults, choose.of(sweep.frame, text.ANY_LOSS), experiment, tell)
+    rows, made_of = choose.of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
+    if not text.is_clustered(rows):  # whose incidents are told by cause
+        made_of = with_solved(made_of, rows, experiment, tell)
     drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=made_of)
     for name, figure in (*_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure), *drawn):
         whole = save(figure, "svg")

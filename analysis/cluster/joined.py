@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION
-from quorisk.analysis.cluster.figures import COLUMNS, ENDS
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
@@ -66,8 +66,8 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
 
     Columns: each of COLUMNS with its ends; `incident_p50`, `incident_p99` and `incident_p99_high`, the entries that an
-    incident loses; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`, the cluster if
-    there are several. Raises ConfigError.
+    incident loses; those of BY_CAUSE; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`,
+    the cluster if there are several. Raises ConfigError.
     """
     if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
@@ -119,6 +119,5 @@ def _columns(found: Answer) -> dict[str, Any]:
     at = {key: value for key, value in found.design.items() if key.startswith(f"{TABLE}.")}
     columns["incident_p99_high"] = sizes["p99"].high if sizes else 0.0
     columns["cluster_at"] = text.settings(at, at)
-    causes = {name: cause.share for name, cause in losses.by_cause.items()}
-    columns["cause"] = max(causes, key=lambda name: causes[name], default="")
-    return columns
+    by_cause = {column: losses.by_cause.get(name) for name, column in BY_CAUSE.items()}
+    return columns | {column: cause.incidents.value if cause else 0.0 for column, cause in by_cause.items()}

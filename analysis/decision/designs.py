@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.analysis.cluster.figures import COLUMNS, ENDS
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_settle
 from quorisk.say import choose, numbers, text
@@ -20,8 +20,8 @@ _TOLD = (
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_losses_per_year",
     "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
-    "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "cause", "placement", "at_random",
-    "allowed_low", "allowed_high",
+    "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "placement", "at_random",
+    "allowed_low", "allowed_high", *BY_CAUSE.values(),
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
 _PROMISED: Mapping[str, tuple[str, str]] = {
@@ -69,6 +69,15 @@ class Design(NamedTuple):
     def is_clustered(self) -> bool:
         """Whether it is told on its cluster: then it is P(any loss in a year) that ranks it."""
         return "any_loss" in self.worst
+
+    @property
+    def by_cause(self) -> dict[str, float]:
+        """Its losses a year by scenario; on a cluster incidents a year, by what they are put down to, with those of
+        scenarios beside it. Empty without scenarios."""
+        parts = [part for part in self.worst.get("parts", ()) if not self.is_clustered or part["incident"]]
+        found = {text.CAUSES[cause]: self.worst.get(column, 0.0) for cause, column in BY_CAUSE.items()}
+        found |= {part[text.SCENARIO]: part["per_year"] * part["p"] for part in parts}
+        return {cause: amount for cause, amount in found.items() if amount > 0.0}
 
     @property
     def is_changed(self) -> bool:

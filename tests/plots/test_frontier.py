@@ -6,7 +6,7 @@ import pytest
 
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import designs
-from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults, by_scenario
+from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults
 from quorisk.plots.figures import figures
 from quorisk.plots.frontier import FRONTIER, LATENCY, PROVED, UPPER_BOUND, frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
@@ -107,9 +107,7 @@ def test_a_budget_s_shares_are_those_of_the_counts():
         columns=["point_id", "faults", "p"],
     )
     # 100 a year x 40 / 1000, and 3 x 10 / 1000
-    assert {part.of: part.share for part in by_scenario(one)} == pytest.approx(
-        {"entry": 4.0 / 4.03, "failover": 0.03 / 4.03}
-    )
+    assert one.by_cause == pytest.approx({"entry": 4.0, "failover": 0.03})
     assert {part.of: part.share for part in by_faults(one, met)} == pytest.approx(
         {"lost bookie": 3.0 / 4.03, "lost bookie + lost message": 1.0 / 4.03, NO_FAULT: 0.03 / 4.03}
     )
@@ -120,6 +118,23 @@ def test_a_budget_s_shares_are_those_of_the_counts():
     bars = [container[place] for container in faults.containers]
     assert np.array([bar.get_width() for bar in bars]) == pytest.approx(np.array([3.0, 1.0, 0.03]) / 4.03)
     assert [text.get_text() for text in faults.texts].count("causes not recorded") == 3
+
+
+def test_on_a_cluster_a_budget_is_of_what_incidents_are_put_down_to():
+    given = year().frame
+    figures = {f"{name}{end}": 0.03 for name in ("any_loss", "incidents", "entries") for end in ("", "_low", "_high")}
+    incident = given["run.scenario"] == "failover"
+    given = given.assign(**figures, incident=incident, cluster_at="", by_outages=0.02, by_thin_entries=0.01)
+    one = next(each for each in designs(choose.of(given, text.ANY_LOSS)) if each.settings == "WQ 2, AQ 2")
+    outages, thin = text.CAUSES["outages"], text.CAUSES["thin_entries"]
+    assert one.by_cause == pytest.approx({outages: 0.02, thin: 0.01, "failover": 0.03})  # 3 x 10 / 1000
+    met = pd.DataFrame([(given["point_id"].iloc[0], ("lost bookie",), 0.03)], columns=["point_id", "faults", "p"])
+    figure = budget_figure(given, met)
+    [axes] = [axes for axes in all_axes(figure) if axes.get_title("left")]
+    assert (axes.get_title("left"), axes.get_xlabel()) == ("by cause", "share of the incidents")
+    place = [label.get_text() for label in axes.get_yticklabels()].index("WQ 2, AQ 2")
+    bars = {bars.get_label(): bars[place].get_width() for bars in axes.containers}
+    assert bars == pytest.approx({outages: 1 / 3, thin: 1 / 6, "failover": 1 / 2})
 
 
 def test_there_is_no_budget_of_what_lost_nothing_or_cannot_be_told_apart():

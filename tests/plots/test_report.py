@@ -96,6 +96,14 @@ def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
     assert "lifetime 1 min" not in told["run"]
     assert told["run"].endswith("each scenario has its own lifetime")
     assert told["rates"] == "1 / s, except step 1 / 2.5 ms; each scenario has its own fault"
+    said = text.terms(given.assign(**own))  # in a sentence of its own, so that the others are those of all figures
+    assert "Each scenario has its own fault and lifetime." in said
+    assert said.count("its own") == 1
+
+
+def test_the_methods_of_a_year_are_each_told_once():
+    given = frame([0, 3], model__keys=[1, 2]).assign(method=["exact head or counted", "counted"])
+    assert "95% intervals (counted; or exact head), each on its own" in text.intervals(given)
 
 
 def test_an_ensemble_as_large_as_the_write_quorum_is_nobodys_own():
@@ -211,9 +219,12 @@ def test_a_report_judges_by_the_target():
 def test_what_all_captions_say_is_said_once():
     pictures = [Picture("One", "Model x. Runs. Bars.", b""), Picture("Two", "Model x. Marks. Runs.", b"")]
     html = report(frame([0, 5], **LOST_AT), pictures, PROVENANCE)
-    assert '<p class="soft" id="shared">For all figures: Model x. Runs.</p>' in html
+    assert '<p class="soft" id="shared">For all figures of runs: Model x. Runs.</p>' in html
     assert "<figcaption>Bars.</figcaption>" in html
     assert "<figcaption>Marks.</figcaption>" in html
+    with_cluster = report(frame([0, 5], **LOST_AT), [Picture("Cluster", "Nodes.", b""), *pictures], PROVENANCE)
+    assert "For all figures of runs: Model x. Runs.</p>" in with_cluster
+    assert "<figcaption>Nodes.</figcaption>" in with_cluster
 
 
 def test_the_first_page_says_when_and_by_which_version():
