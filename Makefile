@@ -35,7 +35,7 @@ help: ## list the targets
 setup: $(CLASSES) ## install Quorisk and its tools into .venv, and Java 17 if it is missing
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
 
-demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep eight designs and draw the report
+demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep ten designs and draw the report
 	@$(WITH_JAVA) $(BIN)/quorisk run configs/pulsar.toml --out results/pulsar --resume
 	@echo "The report: $(CURDIR)/results/pulsar/report.html"
 
