@@ -14,6 +14,7 @@ from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_t
 from quorisk.plots.looks import Looks
 from quorisk.plots.style import MOST_LINES, quorisk_style
 from quorisk.say import choose, numbers, text
+from quorisk.say.quantities import say_time
 
 STEPS, TIME_TO_LOSS = "steps", "time to loss"
 """Quantities that there are histograms of (`results.sweeps.histograms`)."""
@@ -75,12 +76,14 @@ def distribution(frame: pd.DataFrame, histograms: pd.DataFrame, quantity: str = 
         axes.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="steps, at most", ylabel="share of the runs")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     else:
-        unit = f", {frame[text.TIME_UNIT].iloc[0]}" if text.TIME_UNIT in frame else ""
-        axes.set(xscale="log", yscale="log", xlabel=f"by this model time{unit}", ylabel="probability in a run")
+        axes.set(xscale="log", yscale="log", xlabel="by this model time", ylabel="probability in a run")
         log_ticks(axes.yaxis)
     ticks = _apart(list(counts.index))
-    short = len(ticks) == 0 or (ticks[0] >= 1e-3 and ticks[-1] < 1e4)
-    axes.set_xticks(ticks, [numbers.short(tick) if short else numbers.power_of_two(tick) for tick in ticks])
+    if quantity == TIME_TO_LOSS and text.TIME_UNIT in frame:
+        axes.set_xticks(ticks, [say_time(tick) for tick in ticks], fontsize=7, rotation=30, ha="right")
+    else:
+        short = len(ticks) == 0 or (ticks[0] >= 1e-3 and ticks[-1] < 1e4)
+        axes.set_xticks(ticks, [numbers.short(tick) if short else numbers.power_of_two(tick) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
     return axes
 
