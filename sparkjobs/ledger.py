@@ -82,7 +82,9 @@ class _Runs:
 
 
 class _Point:
-    def __init__(self) -> None:
+    def __init__(self, most_runs: int) -> None:
+        self.most_runs = most_runs
+        """That it makes; with a head, from its exits."""
         self.counted, self.tail = _Runs(), _Runs()
         """From the beginning, and from the exits of its head."""
         self.why = ""
@@ -109,16 +111,19 @@ class Ledger:
         pilots: Sequence[int] = (),
         protocol: str = "",
         largest_head: int = MOST_TRANSITIONS,
+        enough: Sequence[float] = (),
     ) -> None:
         """`pilots`: by point, after how many runs it is seen whether it is too rare to count (`method.pilot_runs`);
-        `protocol` is whose runs they are, for an error; `largest_head`: the most transitions of a head."""
+        `protocol` is whose runs they are, for an error; `largest_head`: the most transitions of a head; `enough`: by
+        point, the width of an interval of any data loss that leaves nothing to learn, or 0."""
         self._protocol, self._largest_head = protocol, largest_head
         self._run = run
         self._pilots = pilots or [0] * num_points
+        self._enough = enough or [0.0] * num_points
         self._rule = rule_of(run)
         self._looks = list(sequential.looks(run.runs)) if self._rule else [run.runs]
         self._at_look = frozenset(self._looks)
-        self._points = [_Point() for _ in range(num_points)]
+        self._points = [_Point(run.runs) for _ in range(num_points)]
         self.num_stopped = 0
 
     def add(self, point: int, first_run: int, row: Counts) -> None:
@@ -134,10 +139,10 @@ class Ledger:
     def _go_on(self, point: int) -> None:
         """Counts the rows that follow on each other, up to where the point stops or waits."""
         here = self._points[point]
-        while not here.why and (self._reads_heads(here) or (not here.waits and here.runs.take())):
+        while not here.why and (self._reads_heads(here, point) or (not here.waits and here.runs.take())):
             self._stop_or_wait(here, self._pilots[point])
 
-    def _reads_heads(self, here: _Point) -> bool:
+    def _reads_heads(self, here: _Point, point: int) -> bool:
         """Whether there are new rows with the head that a point waits for, or has; takes note of them."""
         wanted = here.waits or here.head
         found = [head for head in here.heads if wanted and heads.is_for(head, self._most_transitions(here))]
@@ -146,6 +151,8 @@ class Ledger:
                 said = "machines differ in the likeliest paths of one point; start again on one kind of them"
                 raise ConfigError(f"{said}, in another folder")
             here.head, here.waits, here.is_solved = head if head["digest"] else None, False, True
+            if here.head:
+                here.most_runs = heads.wanted_runs(head, self._run, self._enough[point])
             for part in head["runs"]:  # one, in what tasks leave
                 row = Counts(part["num_runs"], heads.broken(head, self._run.precision_of), head["unfinished"])
                 here.tail.further[part["first_run"] - self._run.first_run] = row
@@ -162,7 +169,7 @@ class Ledger:
             here.why = "precision"
         elif here.head and here.head["exits"] == 0:
             here.why = schema.CERTAIN
-        elif runs == self._run.runs and not here.waits:
+        elif runs == here.most_runs and not here.waits:
             here.why = SPENT if self._rule else schema.BY_RUNS
         self.num_stopped += here.why != ""
         if here.head and here.why:
@@ -209,7 +216,7 @@ class Ledger:
 
     def _next(self, here: _Point, pilot: int) -> int:
         """How far a point goes in the next round."""
-        target = self._target(here) if self._rule else self._run.runs
+        target = self._target(here) if self._rule else here.most_runs
         is_pilot = here.counted.sums.num_runs < pilot
         return min(target, pilot) if is_pilot else target
 

@@ -51,6 +51,8 @@ class Work(NamedTuple):
     """What heads are solved by; None if none is."""
     grid: tuple[GridPoint, ...] = ()
     """The points, of which heads are solved."""
+    enough: tuple[float, ...] = ()
+    """By point, the width of an interval of any data loss for which no head need go on; 0 if none is enough."""
 
 
 class Piece(NamedTuple):
@@ -204,7 +206,7 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
             point = work.grid[piece.job.point]
             once("head", work.protocol, lambda: method.warm(model, point.point))
             start = time.perf_counter()
-            head = run_tail(engine, model, point, work.run, piece.job, piece.head)
+            head = run_tail(engine, model, point, work.run, piece.job, piece.head, work.enough[piece.job.point])
         else:
             start = time.perf_counter()
             sums = run_sums(engine, model, work.points, piece.job, work.seed, later=piece.later)

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from quorisk.analysis.cluster.joined import enough_of
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.estimate.method import counts, judged, pilot_runs
+from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import canonical_parameters
 from quorisk.analysis.results import heads, schema
@@ -37,7 +39,9 @@ class State:
         cores = min(num_cores(), num_points)  # one core solves a head
         core_s = HEADS_PART * budget_s * cores / num_points
         largest = rare.affordable(core_s) if core_s < math.inf else rare.MOST_TRANSITIONS
-        self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest)
+        self.enough = _enough(experiment)
+        """By point, the width of an interval of any data loss that leaves nothing to learn, or 0."""
+        self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest, self.enough)
         self._experiment, self._out = experiment, out
         self._waiting: list[dict[str, Any]] = []
         self._started = self._committed = time.monotonic()
@@ -115,6 +119,12 @@ class State:
         ]
         ends = zip(self._experiment.points, self.ledger.stops(), strict=True)
         return there == [(each.point_id, end.num_runs, [end.why], end.tail_runs) for each, end in ends]
+
+
+def _enough(experiment: Experiment) -> tuple[float, ...]:
+    """Where the file asks for a precision, that decides."""
+    widths = {} if rule_of(experiment.run) else enough_of(experiment, {})
+    return tuple(widths.get(point.point_id, 0.0) for point in experiment.points)
 
 
 def identity(experiment: Experiment, here: GridPoint) -> schema.Identity:

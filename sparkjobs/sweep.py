@@ -134,11 +134,19 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
     )
 
 
-def work_of(experiment: Experiment) -> Work:
-    """Returns what the tasks of an experiment share."""
+def work_of(experiment: Experiment, enough: tuple[float, ...] = ()) -> Work:
+    """Returns what the tasks of an experiment share; `enough` is as in `State`."""
     points = pack(experiment.model, [each.point for each in experiment.points])
     run = experiment.run
-    return Work(experiment.protocol, run.engine, run.seed, points, run, tuple(experiment.points))
+    return Work(
+        experiment.protocol,
+        run.engine,
+        run.seed,
+        points,
+        run,
+        tuple(experiment.points),
+        enough or (0.0,) * len(experiment.points),
+    )
 
 
 def _pilot(experiment: Experiment, work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:
@@ -155,7 +163,7 @@ def _compute(
     console: Console,
 ) -> None:
     """Runs what is wanted until nothing is, or time is up; leaves the merged results in the folder."""
-    work = work_of(experiment)
+    work = work_of(experiment, state.enough)
     timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
     pool.submit(import_module, "quorisk.sparkjobs.draw")  # takes its time, too
     with spark as context:

@@ -45,11 +45,16 @@ _LATEST: dict[str, Tail] = {}
 
 
 def run_tail(
-    engine: Engine, model: Model, point: GridPoint, run: RunSettings, job: Job, most_transitions: int
+    engine: Engine,
+    model: Model,
+    point: GridPoint,
+    run: RunSettings,
+    job: Job,
+    most_transitions: int,
+    enough: float = 0.0,
 ) -> dict[str, Any]:
     """Returns a point's head with the runs of a job from its exits, on one thread; without runs if none are needed."""
-    others_want_it = job.num_runs < run.runs
-    tail = tail_of(model, point, run, most_transitions, others_want_it)
+    tail = tail_of(model, point, run, most_transitions, enough, job.num_runs)
     if tail.points is None:
         return tail.head
     sums = run_sums(engine, model, tail.points, Job(0, method.TAIL + job.first_run, job.num_runs), run.seed)
@@ -57,17 +62,20 @@ def run_tail(
 
 
 def tail_of(
-    model: Model, point: GridPoint, run: RunSettings, most_transitions: int, others_want_it: bool = True
+    model: Model, point: GridPoint, run: RunSettings, most_transitions: int, enough: float = 0.0, num_runs: int = 0
 ) -> Tail:
-    """Returns the tail of a point: this process's, or this executor's, or solved now while others who want it wait."""
-    key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}"
+    """Returns the tail of a point: this process's, or this executor's, or solved now while others who want it wait.
+
+    Nobody else wants it if all of its runs are the `num_runs` that are made here.
+    """
+    key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}-{enough!r}"
     if key not in _LATEST:
         with _shared(key) as path:
             found = _load(path) if path else None
             if found is None:
-                solved = method.known(model, point.point, run, most_transitions)
+                solved = method.known(model, point.point, run, most_transitions, method.HEAD_BYTES, None, enough)
                 found = heads.record(model, solved, most_transitions), solved.exits if solved else None
-                if path and others_want_it:
+                if path and num_runs < heads.wanted_runs(found[0], run, enough):
                     _save(path, *found)
         head, exits = found
         _LATEST.clear()

@@ -4,6 +4,8 @@ Scenarios that follow one entry (its life, an outage while it is stored) are wha
 are replaced by them. Those in which a client takes over from another are incidents of their own, beside the cluster's.
 """
 
+import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.year import by_design
 from quorisk.kernels.cluster.setting import RANDOM
 from quorisk.kernels.cores import side_by_side
 from quorisk.say import text
@@ -21,6 +24,8 @@ from quorisk.say import text
 if TYPE_CHECKING:
     import pandas as pd
 
+OPEN = 0.02
+"""The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 NO_SCENARIO = "cluster"
 """What a frame without scenarios calls its only one, which its cluster replaces."""
 
@@ -101,6 +106,25 @@ def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.
     }
     placements, values = zip(*(told[design_of[point_id]] for point_id in frame["point_id"]), strict=True)
     return frame.assign(placement=placements, at_random=values)
+
+
+def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, float]:
+    """Returns how wide an interval of P(data loss) may be that leaves little open of what a design loses in a year, for
+    each of its scenarios that happen beside its cluster and are not `found` yet; nothing where nothing is known of what
+    it loses. `found` is P(data loss) by point id."""
+    if not experiment.scenarios:
+        return {}
+    clusters = worst_clusters(experiment) if experiment.clusters else {}
+    widths: dict[str, float] = {}
+    for design, points in by_design(experiment).items():
+        weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
+        per_year = {each.point_id: experiment.scenarios[str(each.scenario)].per_year for each in weighed}
+        losses = math.fsum(often * found.get(name, 0.0) for name, often in per_year.items())
+        if design in clusters:
+            losses += answer_of(clusters[design], quick_effort(experiment)).losses.p_any.value
+        if losses:
+            widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
+    return widths
 
 
 def is_replaced(experiment: Experiment, scenario: str | None) -> bool:

@@ -3,10 +3,11 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from operator import le
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, with_cluster, worst_clusters
+from quorisk.analysis.cluster.joined import enough_of, is_replaced, with_cluster
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
@@ -18,7 +19,6 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
-from quorisk.analysis.year import by_design
 from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 EXACT = "exact"
 MOST_TRIES = 2
 """Configurations no larger whose chains did not fit, after which one is not tried: each try takes seconds."""
-OPEN = 0.02
-"""The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
-FEW_RUNS, MOST_TRANSITIONS = 20_000, 1 << 20
-"""Runs that tell outcomes and steps, and how far the likeliest paths are followed, where that may be enough."""
+FEW_RUNS = 20_000
+"""That tell outcomes and steps, where a head may tell losses as closely as is enough."""
 PRECISION = 0.01
 """Of P(any loss) under other figures: a choice flips where designs differ by more."""
 REPLACED = "its cluster's"
@@ -90,18 +88,19 @@ class Weigher:
         """Returns a frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
 
         A configuration whose chain fits the memory is solved: `method` is EXACT, both ends of the interval are `p`, and
-        outcomes, steps and losses are expectations of one run. Others are estimated, of a design with scenarios only as
-        closely as its losses a year need. The intervals of its scenarios hold together.
+        outcomes, steps and losses are expectations of one run. Others are estimated, and so are scenarios beside a
+        cluster: only as closely as its design's losses a year need. The intervals of its scenarios hold together.
         """
         points = [point for point in experiment.points if not is_replaced(experiment, point.scenario)]
         pace = Pace(len(points))
         self.say("", pace)
         found: dict[str, dict[str, Any]] = {}
+        self._enough = enough_of(experiment, {})
         for point in points:
-            if known := self._exactly(_alone(experiment, point)):
+            if point.point_id not in self._enough and (known := self._exactly(_alone(experiment, point))):
                 found[point.point_id] = known
                 pace.took()
-        self._enough = _enough(experiment, found)
+        self._enough = enough_of(experiment, {name: each["p"] for name, each in found.items()})
         others = [point for point in points if point.point_id not in found]
         others = _large_first(experiment, others)
         numbers = {point.point_id: number for number, point in enumerate(others, len(found) + 1)}
@@ -148,7 +147,7 @@ class Weigher:
             left = self._pace.told(self.deadline - time.monotonic())
             self._tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
         alone = _alone(experiment, point)
-        if known := self._exactly(alone):
+        if not enough and (known := self._exactly(alone)):
             return known
         key = point.point_id, alone.run.confidence
         if key not in self._known or self._known[key][0] > enough > 0.0:
@@ -185,52 +184,23 @@ class Weigher:
 
     def _closely(self, alone: Experiment, enough: float) -> dict[str, Any]:
         """An estimate: first by what takes little time, if some width is enough."""
-        if enough:
-            if found := self._bracketed(alone, enough):
-                return found
-            if alone.run.runs > PILOT_RUNS:
-                found = self._estimate(alone._replace(run=alone.run._replace(runs=PILOT_RUNS)), enough)
-                if found["high"] - found["low"] <= enough:
-                    return found
+        runs, applies = alone.run.runs, rare.applies(alone.points[0].point, alone.run)
+        for method, few in (("head", FEW_RUNS), ("auto", PILOT_RUNS)):
+            if enough and runs > few and (applies or method == "auto"):
+                with suppress(ConfigError):  # there is no head
+                    found = self._estimate(alone._replace(run=alone.run._replace(method=method, runs=few)), enough)
+                    if found["high"] - found["low"] <= enough:
+                        return found
         return self._estimate(alone, enough)
 
-    def _estimate(self, alone: Experiment, enough: float = 0.0) -> dict[str, Any]:
+    def _estimate(self, alone: Experiment, enough: float) -> dict[str, Any]:
         return _estimated(estimate(alone, self._threads, enough=enough), unknown_outcomes(alone.run))
-
-    def _bracketed(self, alone: Experiment, enough: float) -> dict[str, Any] | None:
-        """What the likeliest paths say, if that is enough; few runs tell outcomes and steps. Else None."""
-        point, run = alone.points[0].point, alone.run
-        if not enough or not rare.applies(point, run):
-            return None
-        found = rare.solve(alone.model, point, self._memory_bytes, MOST_TRANSITIONS, enough=enough, is_patient=False)
-        if found is None or found[1].leaves > enough:
-            return None
-        lost, leaves = found[1].lost, found[1].leaves
-        counted = alone._replace(run=run._replace(method="count", runs=min(run.runs, FEW_RUNS)))
-        row = self._estimate(counted)
-        ends = {"p": lost + leaves / 2, "low": lost, "high": lost + leaves}
-        return row | ends | {"losses": lost * row["runs"], "hidden": 0, "method": rare.CERTIFIED}
 
 
 def _alone(experiment: Experiment, point: GridPoint) -> Experiment:
     """The experiment of one configuration, whose interval holds together with those of its design's other scenarios."""
     level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))
     return experiment._replace(points=(point,), run=experiment.run._replace(confidence=level))
-
-
-def _enough(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """By point, the width of an interval that leaves little open of what its design loses in a year."""
-    if not experiment.scenarios:
-        return {}
-    clusters = worst_clusters(experiment) if experiment.clusters else {}
-    widths: dict[str, float] = {}
-    for design, points in by_design(experiment).items():
-        per_year = {point.point_id: experiment.scenarios[str(point.scenario)].per_year for point in points}
-        losses = math.fsum(per_year[name] * found[name]["p"] for name in per_year if name in found)
-        if design in clusters:
-            losses += answer_of(clusters[design], quick_effort(experiment)).losses.p_any.value
-        widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
-    return widths
 
 
 def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> "pd.DataFrame":

@@ -15,6 +15,7 @@ from quorisk.kernels.errors import ResultError
 if TYPE_CHECKING:
     from quorisk.analysis.estimate.method import Known
     from quorisk.analysis.estimate.rare import Part
+    from quorisk.analysis.experiment.config import RunSettings
     from quorisk.analysis.statistics.estimator import Estimator
     from quorisk.kernels.engines.tally import Tally
     from quorisk.kernels.model import Model
@@ -132,6 +133,14 @@ def _joined(ranges: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
 def num_runs(head: Mapping[str, Any]) -> int:
     """Returns how many runs from its exits there are."""
     return sum(int(part["num_runs"]) for part in head["runs"])
+
+
+def wanted_runs(head: Mapping[str, Any], run: "RunSettings", enough: float) -> int:
+    """Returns how many runs from its exits an experiment wants, of a point whose losses are told as closely as is
+    `enough`."""
+    from quorisk.analysis.estimate.stopping import estimator_of
+
+    return part(head, DATA_LOSS).num_runs(estimator_of(run), run.runs, enough) if enough and head["exits"] else run.runs
 
 
 def part(head: Mapping[str, Any], invariant: str) -> "Part":

@@ -248,6 +248,26 @@ def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
         contradicted.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
 
 
+@pytest.mark.parametrize("enough", [0.0, 1e-2, 1e-8])
+def test_as_many_runs_start_from_exits_as_a_design_s_year_needs(load, enough):
+    run = load("run.method=auto", "run.runs=1_000_000").run
+    lost = {"name": DATA_LOSS, "inside": 0.0, "leaves": 1e-2, "sampled": True, "broken": 0}
+    most = rare.FEWEST_TRANSITIONS
+    head = heads.record(load().model, None, most) | {"digest": "d", "exits": 1, "invariants": [lost]}
+    wanted = heads.wanted_runs(head, run, enough)
+    assert (wanted > run.runs) == (enough == 1e-8)
+    ledger = Ledger(run, 1, [method.PILOT_RUNS], enough=[enough])
+    ledger.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
+    ledger.solve(0, head | {"runs": [{"first_run": 0, "num_runs": 1000}]})
+    jobs = ledger.wanted()
+    assert (jobs[0].first_run, sum(job.num_runs for job in jobs)) == (1000, wanted - 1000)
+    ledger.solve(0, head | {"runs": [{"first_run": 1000, "num_runs": wanted - 1000}]})
+    assert ledger.stops()[0][:2] == (method.PILOT_RUNS, "runs")
+    assert ledger.stops()[0].tail_runs == wanted
+    low, high = heads.part(head, DATA_LOSS).interval(estimator_of(run), 0, wanted, 0)
+    assert enough == 0.0 or high - low <= enough
+
+
 def test_where_many_runs_are_cut_off_auto_counts(load):
     run = load("run.method=auto", "run.runs=1_000_000").run
     assert method.is_rare(run, 0, 0)
