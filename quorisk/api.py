@@ -223,20 +223,19 @@ def compare(
     vary: Mapping[str, Sequence[Any]] | None = None,
     overrides: Overrides = (),
     *,
-    all_pairs: bool = False,
     threads: int | None = None,
 ) -> Comparison:
     """Compares variants of one configuration, run by run, with the same random numbers.
 
     `vary` maps keys to their values, the baseline's first; several keys are crossed. Without it, each switch of the
-    protocol is turned off in turn and compared with all of them on. Each variant is compared with the first one or,
-    with `all_pairs`, with every other one. Raises ConfigError if the experiment or a value cannot be used.
+    protocol is turned off in turn and compared with all of them on. Raises ConfigError if the experiment or a value
+    cannot be used.
 
     Example: `compare("configs/defect1.toml", {"variant.fence_recovery_reads": [True, False]})`
     """
     changed = load_experiment(source, overrides).changed
     options = [f"{key}={','.join(map(_as_toml, values))}" for key, values in (vary or {}).items()]
-    plan = comparing.vary(changed, options, all_pairs) if options else comparing.ablation(changed)
+    plan = comparing.vary(changed, options) if options else comparing.ablation(changed)
     with bars.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
         return Comparison(*comparing.compare(plan, _threads(threads), progress))
 

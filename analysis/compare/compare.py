@@ -4,7 +4,6 @@ Run i of every variant draws the same random numbers, so that two variants part 
 between them matters.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -85,10 +84,10 @@ class Result(NamedTuple):
     compared (`compare_rare`); empty if none are. The comparisons of data loss follow from them."""
 
 
-def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> Plan:
+def vary(changed: Changed, options: Sequence[str]) -> Plan:
     """Plans the variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
 
-    Each is compared with the first, or with every other one. Raises ConfigError.
+    Each is compared with the first. Raises ConfigError.
     """
     names, axes = zip(*(axis(option) for option in options), strict=True)
     experiment = changed(*axes)
@@ -102,11 +101,7 @@ def vary(changed: Changed, options: Sequence[str], all_pairs: bool = False) -> P
     if len(experiment.points) < 2:
         raise ConfigError(f" {options[0]}: a single configuration; give at least two values", "vary")
     variants = tuple(_variant(_label(keys, each), each) for each in experiment.points)
-    places = range(len(variants))
-    pairs = (
-        [(b, a) for a, b in itertools.combinations(places, 2)] if all_pairs else [(place, 0) for place in places[1:]]
-    )
-    return Plan(experiment, variants, tuple(pairs))
+    return _with_the_first(experiment, variants)
 
 
 def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Plan:
@@ -123,7 +118,11 @@ def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Pl
     variants = [_variant("all on", only_point(baseline))]
     for p in [*switches, *repairs]:
         variants.append(_variant(f"{p.name} off", only_point(_everywhere(baseline, [p], False))))
-    return Plan(baseline, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
+    return _with_the_first(baseline, variants)
+
+
+def _with_the_first(experiment: Experiment, variants: Sequence[Variant]) -> Plan:
+    return Plan(experiment, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
 
 
 def repairs_on(experiment: Experiment) -> list[Parameter]:

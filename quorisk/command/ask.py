@@ -154,9 +154,6 @@ def compare_verb(
     ablation: Annotated[
         bool, typer.Option("--ablation", help="turn each mechanism off in turn, and compare with all on")
     ] = False,
-    all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="compare every pair, not just each variant with the first")
-    ] = False,
     plot: Annotated[Path | None, figure_file("a forest plot")] = None,
     threads: Threads = None,
     strict: Strict = False,
@@ -171,8 +168,8 @@ def compare_verb(
     \b
     Example: quorisk compare configs/defect1.toml --vary variant.fence_recovery_reads=true,false
     """
-    if ablation == bool(vary) or (ablation and all_pairs):
-        raise ConfigError("--vary, --ablation: give one of the two (--all-pairs goes with --vary)")
+    if ablation == bool(vary):
+        raise ConfigError("--vary, --ablation: give one of the two")
     from quorisk.analysis.compare import by_year, compare
     from quorisk.analysis.estimate import estimate
     from quorisk.analysis.experiment import config
@@ -181,7 +178,7 @@ def compare_verb(
         return config.load(file, [*overrides, *more])
 
     def planned(changed: compare.Changed) -> compare.Plan:
-        return compare.ablation(changed, repairs) if ablation else compare.vary(changed, vary, all_pairs)
+        return compare.ablation(changed, repairs) if ablation else compare.vary(changed, vary)
 
     cores = threads or estimate.num_cores()
     repairs = compare.repairs_on(changed()) if ablation else []

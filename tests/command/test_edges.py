@@ -165,7 +165,7 @@ def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     from quorisk.analysis.estimate import estimate
     from quorisk.analysis.statistics import paired
 
-    plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"], False)
+    plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"])
     result = compare.compare(plan, estimate.num_cores())
     out = Console(width=200, record=True)
     show_compare.compare(result, out)
