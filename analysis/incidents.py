@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import DATA_LOSS, show, show_key
+from quorisk.analysis.experiment.keys import DATA_LOSS, check_known, show
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,10 +48,8 @@ class Incident(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> Incident:
     """Returns what a table [incident] says. Raises ConfigError."""
+    check_known("incident", table, Incident._fields)
     for key, value in table.items():
-        if key not in Incident._fields:
-            known = ", ".join(Incident._fields)
-            raise ConfigError(f"{show_key(f'incident.{key}')}: no such key; [incident] has {known}")
         is_list = key in _LISTS
         if is_list and not isinstance(value, list):
             raise ConfigError(f"incident.{key} = {show(value)}: a list of texts")

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import show, show_key
+from quorisk.analysis.experiment.keys import check_known, number
 from quorisk.kernels.errors import ConfigError
 
-_MOST = 1e30
+_SIZE = number("a number above 0", lambda v: 0 < v <= 1e30)
 
 
 class CostSettings(NamedTuple):
@@ -28,11 +28,7 @@ class CostSettings(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
     """Returns the settings of a table [cost]. Raises ConfigError."""
-    for key, value in table.items():
-        if key not in CostSettings._fields:
-            raise ConfigError(f"{show_key(f'cost.{key}')}: no such key; [cost] has {', '.join(CostSettings._fields)}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
-            raise ConfigError(f"cost.{key} = {show(value)}: a number above 0")
+    check_known("cost", table, CostSettings._fields)
     if "entry_bytes" not in table:
         raise ConfigError("cost.entry_bytes: missing; it is the size of an entry in bytes")
-    return CostSettings(**{key: float(value) for key, value in table.items()})
+    return CostSettings(**{key: _SIZE.of(f"cost.{key}", value) for key, value in table.items()})

@@ -26,7 +26,7 @@ from quorisk.analysis.decision.latency import (
     lognormal,
     pareto_exponential,
 )
-from quorisk.analysis.experiment.keys import show, show_key
+from quorisk.analysis.experiment.keys import check_known, number, show
 from quorisk.analysis.experiment.tables import CALLED
 from quorisk.kernels.errors import ConfigError
 
@@ -67,9 +67,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
         if {theirs, ours} <= table.keys():
             raise ConfigError(f"latency.{theirs} = {show(table[theirs])}: the same as {ours}, which is there, too")
     table = {CALLED["latency"].get(key, key): value for key, value in table.items()}
-    for key in table:
-        if key not in _KEYS:
-            raise ConfigError(f"{show_key(f'latency.{key}')}: no such key; [latency] has {', '.join(_KEYS)}")
+    check_known("latency", table, _KEYS)
     cut_ms = _number("latency.cut_ms", table["cut_ms"]) if "cut_ms" in table else math.inf
     if ("replica" in table) == ("request" in table or "answer" in table):
         raise ConfigError("latency: give either replica, or request and answer")
@@ -150,6 +148,4 @@ def _delay(name: str, given: object) -> Delay:
 
 def _number(name: str, value: object) -> float:
     low, high = _RANGES[name.rpartition(".")[2]]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ConfigError(f"{name} = {show(value)}: a number from {low:g} to {high:g}")
-    return float(value)
+    return float(number(f"a number from {low:g} to {high:g}", lambda v: low <= v <= high).of(name, value))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.keys import show, show_key
+from quorisk.analysis.experiment.keys import check_known, integer, number, show
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import several
@@ -47,14 +47,10 @@ class Targets(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> Targets:
     """Returns the targets of a file. Raises ConfigError."""
-    for key in table:
-        if key not in _KEYS:
-            raise ConfigError(f"{show_key(f'targets.{key}')}: no such key; [targets] has {', '.join(_KEYS)}")
+    check_known("targets", table, _KEYS)
     losses_per_year = _at_most(table, "losses_per_year", _MOST)
     p_any, p99 = _at_most(table, "p_any_loss_per_year", 1.0), _at_most(table, "incident_entries_p99", _MOST)
-    copies = table.get("copies", 0)
-    if isinstance(copies, bool) or not isinstance(copies, int) or not 0 <= copies <= 99:
-        raise ConfigError(f"targets.copies = {show(copies)}: an integer from 0 to 99")
+    copies = integer(0, 99).of("targets.copies", table.get("copies", 0))
     survives = _survives(table["survives"]) if "survives" in table else {}
     return Targets(
         losses_per_year,
@@ -69,10 +65,8 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
 def _at_most(table: Mapping[str, Any], key: str, most: float) -> float:
     if key not in table:
         return math.inf
-    limit = table[key]
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= most:
-        raise ConfigError(f"targets.{key} = {show(limit)}: a number above 0, {most:g} at most")
-    return float(limit)
+    limit = number(f"a number above 0, {most:g} at most", lambda v: 0 < v <= most)
+    return float(limit.of(f"targets.{key}", table[key]))
 
 
 def check(experiment: "Experiment") -> None:

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -35,6 +35,16 @@ class Kind(NamedTuple):
     read: Callable[[Any], Any]
     """The value in the form that the program uses, or None if it is not in the set."""
 
+    def of(self, name: str, value: object) -> Any:
+        """Returns the value of the key `name` as the program uses it. Raises ConfigError."""
+        try:
+            result = self.read(value)
+        except ConfigError as error:
+            raise ConfigError(f"{name} = {show(value)}: {error}") from None
+        if result is None:
+            raise ConfigError(f"{name} = {show(value)}: {self.allowed}")
+        return result
+
 
 class Key(NamedTuple):
     """A key of an experiment file, such as model.ack_quorum."""
@@ -58,13 +68,7 @@ class Key(NamedTuple):
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
-        try:
-            result = self.kind.read(value)
-        except ConfigError as error:
-            raise ConfigError(f"{self.name} = {show(value)}: {error}") from None
-        if result is None:
-            raise ConfigError(f"{self.name} = {show(value)}: {self.kind.allowed}")
-        return result
+        return self.kind.of(self.name, value)
 
 
 def integer(low: int, high: int) -> Kind:
@@ -234,6 +238,13 @@ def show(value: object) -> str:
 def show_key(name: str) -> str:
     """Returns a key that may be anything, on one line."""
     return name if re.fullmatch(r"[\w.-]{1,80}", name) else show(name)
+
+
+def check_known(table: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raises ConfigError if a table of a file has another key than these."""
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{show_key(f'{table}.{key}')}: no such key; [{table}] has {', '.join(known)}")
 
 
 def as_float(text: str) -> float:
