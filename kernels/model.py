@@ -278,7 +278,13 @@ def fault_bits(model: Model) -> tuple[int, ...]:
 
 def leaves(value: Any) -> tuple[int, ...]:
     """The integers of nested tuples, in order."""
-    return tuple(leaf for item in value for leaf in leaves(item)) if isinstance(value, tuple) else (value,)
+    found: list[int] = []
+    for item in value if isinstance(value, tuple) else (value,):
+        if isinstance(item, tuple):
+            found += leaves(item)
+        else:
+            found.append(item)
+    return tuple(found)
 
 
 def sends_nothing(state, params, instance):

@@ -134,7 +134,11 @@ def deposit(word: int, mask: int) -> int:
 
 def bits(mask: int) -> list[int]:
     """The places of the bits set in a mask, lowest first. Plain Python alone: for what is told, not for what is run."""
-    return [b for b in range(mask.bit_length()) if mask >> b & 1]
+    found = []
+    while mask > 0:
+        found.append((mask & -mask).bit_length() - 1)
+        mask &= mask - 1
+    return found
 
 
 @jitable

@@ -44,7 +44,8 @@ def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[int, int]
     """(place of the action, instance) of all that are enabled, in the model's order."""
     for i, action in enumerate(model.actions):
         for word, mask in enumerate(action.enabled(state, params)):
-            yield from ((i, 64 * word + bit) for bit in bits(mask))
+            for bit in bits(mask):
+                yield i, 64 * word + bit
 
 
 def subsets(mask: int) -> Iterator[int]:

@@ -3,7 +3,7 @@ what each of its variants and fences is worth, and one text for Python, Numba an
 
 import json
 from collections import defaultdict
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import jax
@@ -14,8 +14,7 @@ from numba import njit
 from quorisk.analysis.experiment.config import load
 from quorisk.kernels.compiled import load_words, store_words
 from quorisk.kernels.model import COMPLETED, STUCK, num_words
-from quorisk.kernels.protocols.kafka import MODEL
-from quorisk.kernels.protocols.kafka.describe import spec_state
+from quorisk.kernels.protocols.kafka import MODEL, describe
 from quorisk.kernels.protocols.kafka.layout import State
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.stepper import stepper
@@ -39,6 +38,8 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 CONTROLLER = ("controller_elect_leader", "controller_shrink_isr")
 MEMORY = 2 << 30
+spec_state = lru_cache(maxsize=1 << 16)(describe.spec_state)
+"""Most states are met several times, as the next of several others."""
 
 
 def named(sizes):
