@@ -27,7 +27,8 @@ def posteriors_figure(frame: pd.DataFrame) -> Figure:
     heights = [_PANEL_IN + _ROW_IN * len(rows) for rows in shown.values()]
     width = width_beside([label for rows in shown.values() for label in rows["label"]])
     with quorisk_style():
-        figure, canvas = framed("What the data say of rates", _caption(frame, shown), width, sum(heights) + 0.3)
+        caption = " ".join(_caption(frame, shown))
+        figure, canvas = framed("What the data say of rates", caption, width, sum(heights) + 0.3)
         grid = canvas.subplots(len(keys), 1, squeeze=False, height_ratios=heights)
         for axes, key in zip(grid[:, 0], keys, strict=True):
             posteriors(frame, key, axes)
@@ -84,11 +85,7 @@ def _cut(label: str) -> str:
     return label if len(label) <= _MOST_LABEL else f"{label[: _MOST_LABEL - 1]}…"
 
 
-def _caption(frame: pd.DataFrame, shown: dict[str, pd.DataFrame]) -> str:
-    return " ".join(_sentences(frame, shown))
-
-
-def _sentences(frame: pd.DataFrame, shown: dict[str, pd.DataFrame]) -> Iterator[str]:
+def _caption(frame: pd.DataFrame, shown: dict[str, pd.DataFrame]) -> Iterator[str]:
     there = set(frame["about"])
     yield "Marks: medians. Thick bars: 50 % of what is known; thin ones: 90 %."
     yield "Circles: what the profile made from these data says."

@@ -34,7 +34,8 @@ def writing(path: Path) -> Iterator[BufferedWriter]:
         path.parent.mkdir(exist_ok=True)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise RunError(f"{path.parent}: {_not_a_folder(path.parent) or reason(error)}") from None
+        why = "is a symbolic link, which is not followed" if path.parent.is_symlink() else reason(error)
+        raise RunError(f"{path.parent}: {why}") from None
     part = f"{path.name}.{secrets.token_hex(8)}{_PART}"
     try:
         number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
@@ -73,7 +74,3 @@ def sweep_up(folder: Path) -> None:
     for part in folder.glob(f"*{_PART}"):
         with suppress(OSError):
             part.unlink()
-
-
-def _not_a_folder(path: Path) -> str:
-    return "is a symbolic link, which is not followed" if path.is_symlink() else ""

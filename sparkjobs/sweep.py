@@ -97,7 +97,8 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
             folder.keep(out, experiment, folder.as_run(experiment))
             state = State(experiment, out, options.budget_s)
             if any(state.ledger.left()) or not state.is_written():
-                spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, _name(experiment))
+                name = f"quorisk: {Path(experiment.path).name}"
+                spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, name)
                 _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console, deadline)
         except KeyboardInterrupt:
@@ -299,8 +300,3 @@ def summarized(table: pa.Table) -> Summary:
     stopped = Counter(why for reasons in table["stopped"].to_pylist() for why in reasons)
     runs, losses = (pc.sum(table[name]).as_py() for name in ("num_runs", OUTCOMES[LOST]))
     return Summary(table.num_rows, runs, losses, dict(stopped))
-
-
-def _name(experiment: Experiment) -> str:
-    """What Spark's history calls the sweep."""
-    return f"quorisk: {Path(experiment.path).name}"

@@ -74,7 +74,8 @@ def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design
     """Returns how sure the choice among designs is; `rows` are of the experiment, about any loss. None if nothing is
     said of how well rates are known, or if too little of the losses is solved.
     """
-    if (not experiment.known and not experiment.known_in_grid) or not set(rows["point_id"]) >= _ids(experiment):
+    is_known = experiment.known or experiment.known_in_grid
+    if not is_known or not {point.point_id for point in experiment.points} <= set(rows["point_id"]):
         return None
     number = {point.point_id: i for i, each in enumerate(by_design(experiment).values()) for point in each}
     if experiment.clusters:
@@ -82,10 +83,6 @@ def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design
     ends = rows.set_index("point_id")
     losses = [(float(ends["low"][each.point_id]), float(ends["high"][each.point_id])) for each in experiment.points]
     return doubt(found, target, by_rates(experiment, losses), number)
-
-
-def _ids(experiment: Experiment) -> set[str]:
-    return {point.point_id for point in experiment.points}
 
 
 def as_json(advice: Advice) -> dict[str, Any]:

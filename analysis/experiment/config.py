@@ -174,7 +174,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         raise ConfigError(f"protocol: missing; one of {', '.join(registry.names())}")
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
-    if has_cluster := _has_cluster(document, overrides):
+    overridden = [each.strip().removeprefix("grid.") for each in overrides]
+    if has_cluster := cluster.TABLE in document or any(map(_of_cluster, overridden)):
         keys |= cluster.keys()
     changed, overriding = settings.with_tables(document, overrides)
     name, overriding = settings.profile_of(document, overriding)
@@ -235,10 +236,6 @@ def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
         name.removeprefix("grid.") for name in names if not name.startswith("scenarios.") and name != "grid.where"
     ]
     return frozenset(find(name, keys).name for name in outside)
-
-
-def _has_cluster(document: Mapping[str, Any], overrides: Sequence[str]) -> bool:
-    return cluster.TABLE in document or any(_of_cluster(each.strip().removeprefix("grid.")) for each in overrides)
 
 
 def _of_cluster(name: str) -> bool:

@@ -58,7 +58,7 @@ def _finite(time: float) -> float | None:
 
 def canonical_parameters(model: Model, point: Point) -> str:
     """`identity_values` as JSON: keys sorted, no white space, floats as their shortest exact decimals (`repr`)."""
-    return _canonical(identity_values(model, point))
+    return json.dumps(identity_values(model, point), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def point_id(model: Model, point: Point) -> str:
@@ -70,7 +70,3 @@ def id_of(name: str, version: int, parameters: str) -> str:
     """`point_id` of a model's name and version and of canonical parameters."""
     whole = f'{{"model":{json.dumps(name)},"parameters":{parameters},"version":{version}}}'
     return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

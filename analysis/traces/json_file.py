@@ -103,7 +103,7 @@ def _checked(found: Mapping[str, Any], model: Model, grid_point: GridPoint) -> T
     path = paths.Path(found["choice"], tuple(steps))
     rest = (found[key] for key in ("invariant", "kind", "seed", "run", "ended"))
     trace = Trace(model, grid_point, path, *rest)
-    broken = _broken_at_the_end(trace)
+    broken = replay(trace._replace(invariant=None)).newly_broken[-1]
     if trace.invariant is not None and trace.invariant not in broken:
         raise ConfigError(
             f"trace.invariant = {show(trace.invariant)}: the last step breaks {', '.join(broken) or 'nothing'}"
@@ -120,8 +120,3 @@ def _check_same(given: Mapping[str, Any], model: Model, grid_point: GridPoint) -
             have, want = show(given.get(key)), show(expected.get(key))
             hint = "; an override can change that" if "." in key else ""
             raise ConfigError(f"{key} = {have}: the experiment file says {want}{hint}")
-
-
-def _broken_at_the_end(trace: Trace) -> list[str]:
-    """The invariants that the last state is the first to break."""
-    return replay(trace._replace(invariant=None)).newly_broken[-1]

@@ -89,7 +89,8 @@ def said(losses: Losses, unseen: Sequence[str] = ()) -> str:
     interval = f"{numbers.percent(losses.confidence)} interval {numbers.span(losses.low, losses.high)}"
     if unseen or losses.p == 0:
         seen = f"none seen in {', '.join(unseen)}; more runs or `quorisk exact` would decide"
-        return f"losses a year {_bound(losses.high)} ({interval}): {seen}; {_at_least(least_s)}"
+        apart = f"at least {say_time(least_s)} between two losses, on average"
+        return f"losses a year {_bound(losses.high)} ({interval}): {seen}; {apart}"
     bounds = f"{say_time(least_s)} to {say_time(most_s) if most_s < math.inf else 'for ever'}"
     return f"{numbers.plain(losses.p)} losses a year ({interval}){_every(between_s)} ({bounds}); {losses.method}"
 
@@ -100,7 +101,3 @@ def _bound(high: float) -> str:
 
 def _every(between_s: float) -> str:
     return f", counted one by one: on average one every {say_time(between_s)}" if between_s < math.inf else ""
-
-
-def _at_least(least_s: float) -> str:
-    return f"at least {say_time(least_s)} between two losses, on average"
