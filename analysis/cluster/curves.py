@@ -1,9 +1,11 @@
 """What figures of a cluster show: how often so much is lost at once, and P(any loss in a year) over its size."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from quorisk.analysis.cluster.joined import Key, answer_of, quick_effort, worst_clusters
+from quorisk.analysis.cluster.joined import Key, answer_of, p_any_of, quick_effort, worst_clusters
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def over_nodes(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
         except ConfigError:  # too few for a design, or too many for the copysets
             continue
         placed = worst_clusters(there, _PRECISION)
-        for design, name in names.items():
-            p_any = answer_of(placed[design], effort).losses.p_any
+        shown = side_by_side(partial(p_any_of, effort=effort), [placed[each] for each in names], effort.threads)
+        for name, p_any in zip(names.values(), shown, strict=True):
             rows.append({"design": name, "nodes": number, "p": p_any.value, "low": p_any.low, "high": p_any.high})
     return pd.DataFrame(rows, columns=["design", "nodes", "p", "low", "high"])

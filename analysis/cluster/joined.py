@@ -5,13 +5,14 @@ are replaced by them. Those in which a client takes over from another are incide
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.answer import Answer, Effort, answer, designs, effort_of
-from quorisk.analysis.cluster.certified import PRECISION
-from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS
+from quorisk.analysis.cluster.answer import Answer, Effort, answer, by_years_alone, cluster_of, designs, effort_of
+from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 OPEN = 0.02
 """The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
+COARSE = 0.1
+"""Of P(any loss in a year), the precision at which it is seen whether it is above a target."""
 NO_SCENARIO = "cluster"
 """What a frame without scenarios calls its only one, which its cluster replaces."""
 
@@ -38,15 +41,15 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     """Returns each design on its cluster; where the grid lists several clusters, on the one where P(any loss in a year)
     is highest. Raises ConfigError if that cannot be told.
     """
-    effort = quick_effort(experiment, precision)
-    found: dict[Key, tuple[float, Placed]] = {}
-    every = designs(experiment)
-    answers = side_by_side(lambda placed: answer_of(placed, effort), every, effort.threads)
-    for placed, high in zip(every, (each.losses.p_any.high for each in answers), strict=True):
+    found = defaultdict[Key, list[Placed]](list)
+    for placed in designs(experiment):
         mine = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
-        if mine not in found or high > found[mine][0]:
-            found[mine] = high, placed
-    return {design: placed for design, (_, placed) in found.items()}
+        found[mine].append(placed)
+    several = [each for every in found.values() for each in every if len(every) > 1]
+    effort = quick_effort(experiment, precision)
+    answers = zip(several, side_by_side(partial(answer_of, effort=effort), several, effort.threads), strict=True)
+    high = {id(placed): answer.losses.p_any.high for placed, answer in answers}
+    return {design: max(every, key=lambda each: high.get(id(each), 0.0)) for design, every in found.items()}
 
 
 def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:
@@ -60,6 +63,13 @@ def answer_of(placed: Placed, effort: Effort) -> Answer:
     """Returns what a design loses on its cluster: asked again for each table, figure and break-even point, it is the
     same each time, and computed once."""
     return _answer(placed._replace(varied=()), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
+
+
+def p_any_of(placed: Placed, effort: Effort) -> Figure:
+    """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
+    if by_years_alone(placed.cluster) or effort.method == "count" or placed.unflushed:
+        return answer_of(placed, effort).losses.p_any
+    return any_loss(cluster_of(placed), effort.confidence, Draws(effort.seed, effort.threads, None, effort.precision))
 
 
 @lru_cache(maxsize=4096)
@@ -79,13 +89,35 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     design_of = {point.point_id: point.design for point in experiment.points}
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
-    effort = quick_effort(experiment, precision)
-    told = {design: _columns(answer_of(each, effort)) for design, each in worst_clusters(experiment, precision).items()}
+    effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
+    answers = side_by_side(partial(answer_of, effort=effort), found.values(), effort.threads)
+    told = {design: _columns(each) for design, each in zip(found, answers, strict=True)}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     frame = frame.assign(**{name: [row[name] for row in rows] for name in rows[0]})
     if not experiment.scenarios:
         return frame.assign(**{SCENARIO: NO_SCENARIO, "per_year": 0.0, "incident": False})
     return frame.assign(incident=[experiment.scenarios[name].incident for name in frame[SCENARIO]])
+
+
+def with_p_any(
+    frame: "pd.DataFrame", experiment: Experiment, precision: float, target: float = math.inf
+) -> "pd.DataFrame":
+    """Returns a frame that `with_cluster` made with P(any loss in a year) of another experiment's clusters, and all
+    else as it was: as closely as the choice at a target needs, where all designs above it are as good as none. As it is
+    where other points are in it: what is scaled then is no figure of a cluster."""
+    design_of = {point.point_id: point.design for point in experiment.points}
+    if not set(frame["point_id"]) <= set(design_of):
+        return frame
+    effort, worst = quick_effort(experiment, precision), worst_clusters(experiment, precision)
+    found = {design_of[point_id]: worst[design_of[point_id]] for point_id in frame["point_id"]}
+    rough = partial(p_any_of, effort=effort._replace(precision=COARSE))
+    told = dict(zip(found, side_by_side(rough, found.values(), effort.threads), strict=True))
+    left = {design: found[design] for design, p_any in told.items() if p_any.low <= target}
+    if len(left) > 1 or any(told[design].high > COARSE * target for design in left):
+        closely = side_by_side(partial(p_any_of, effort=effort), left.values(), effort.threads)
+        told |= dict(zip(left, closely, strict=True))
+    figures = [told[design_of[point_id]] for point_id in frame["point_id"]]
+    return frame.assign(**{f"any_loss{end}": [each[i] for each in figures] for i, end in enumerate(ENDS)})
 
 
 def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":

@@ -7,7 +7,7 @@ from contextlib import suppress
 from operator import le
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.joined import enough_of, is_replaced, with_cluster
+from quorisk.analysis.cluster.joined import enough_of, is_replaced, with_cluster, with_p_any
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
@@ -33,6 +33,8 @@ FEW_RUNS = 20_000
 """That tell outcomes and steps, where a head may tell losses as closely as is enough."""
 PRECISION = 0.01
 """Of P(any loss) under other figures: a choice flips where designs differ by more."""
+_OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99"]
+"""Targets for which all that a cluster loses has to be told again."""
 REPLACED = "its cluster's"
 """The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""
 _REPLACED: dict[str, Any] = {
@@ -137,7 +139,12 @@ class Weigher:
             records.append(row | now)
         if other.clusters:
             self._in_time()
-        return with_cluster(pd.DataFrame(records), other, PRECISION)
+        frame = pd.DataFrame(records)
+        weighed = frame["point_id"].isin(point_ids)
+        if "any_loss" not in frame or (frame.filter(_OF_SIZES) < math.inf).any(axis=None):
+            return with_cluster(frame, other, PRECISION)
+        target = float(rows["target"].iloc[0])
+        return pd.concat([with_p_any(frame[weighed], other, PRECISION, target), frame[~weighed]]).sort_index()
 
     def _weighed(
         self, experiment: Experiment, point: GridPoint, number: int, num_points: int, enough: float = 0.0

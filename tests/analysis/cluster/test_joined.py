@@ -8,7 +8,7 @@ import pytest
 from quorisk.analysis.cluster import allowed
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss, certified
-from quorisk.analysis.cluster.joined import worst_clusters
+from quorisk.analysis.cluster.joined import with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.decision import recommend
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.experiment.config import build
@@ -139,3 +139,20 @@ def test_what_a_placement_is_worth_is_told_against_random_placement():
     [said] = [each for each in told["two_racks"].words.sentences if "random placement" in each]
     assert said.startswith(f"With write sets in two racks, a loss is {ratio:.2g} times as likely as with random")
     assert not any("random placement" in each for each in told["random"].words.sentences)
+
+
+@pytest.mark.parametrize("target", [math.inf, 0.5, 1e-9])
+def test_other_clusters_are_told_as_closely_as_a_choice_needs(target):
+    """P(any loss) within the intervals of the whole answer, wherever it is not surely above the target."""
+    grid = {"write_quorum": [1, 2], "ack_quorum": [1, 2], "where": ["ack_quorum == write_quorum"]}
+    given = experiment(scenarios={}, grid=grid)
+    rows = Weigher(1 << 26, 2).frame(given)
+    other = given.changed("cluster.outages=3")
+    told, whole = with_p_any(rows, other, 0.01, target), with_cluster(rows, other, 0.01)
+    assert list(told["any_loss_low"] > target) == list(whole["any_loss_low"] > target)
+    is_close = (told["any_loss_low"] <= whole["any_loss_high"]) & (whole["any_loss_low"] <= told["any_loss_high"])
+    assert is_close.all()
+    if target == math.inf:
+        assert list(told["any_loss"]) == list(whole["any_loss"])
+    assert (told["any_loss"] > rows["any_loss"]).all()
+    assert list(told["entries"]) == list(rows["entries"])
