@@ -47,7 +47,7 @@ class Advice(NamedTuple):
         return verdict.has_targets(self.designs, self.target)
 
 
-WITHIN_S = 10.0
+WITHIN_S = 5.0
 """Seconds in which break-even points are searched for without being asked for."""
 
 

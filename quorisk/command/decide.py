@@ -21,7 +21,7 @@ def recommend_verb(
         repeated(
             "--break-even",
             metavar="KEY",
-            help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 10 s)",
+            help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 5 s)",
         ),
     ],
     fail_on_target: Annotated[
