@@ -9,7 +9,11 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import _dynfunc, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload, register_jitable
 
 from quorisk.kernels import ops
@@ -24,9 +28,55 @@ from quorisk.kernels.ops import (
     where,
 )
 
-INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-"""Compiler options of functions that only compiled code calls. Wrappers nobody uses took half of the compile time; and
-counting references to arrays, which such functions are lent and never keep, took a fifth of the engine's time."""
+
+class _Linked(JITCodeLibrary):
+    """LLVM's code of a function that only compiled code calls, to be linked into its callers and optimized there."""
+
+    def _optimize_final_module(self) -> None: ...
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    """Makes no machine code of a function by itself, which nobody would run."""
+
+    _name = "lowering_to_link"
+
+    def run_pass(self, state: Any) -> bool:
+        name, context = state.func_id.func_qualname, state.targetctx
+        state.library = library = _Linked(context.codegen(), name)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        stub = _dynfunc.make_function(lowered.fndesc.lookup_module(), name, "", 0, lowered.env, (library,))
+        context.insert_user_function(stub, lowered.fndesc, [library])
+        state.reload_init.extend(library._reload_init)
+        state["cr"] = lowered._replace(cfunc=stub)
+        return True
+
+
+class _ToLink(Compiler):
+    """Numba's compiler, but for that pass."""
+
+    def define_pipelines(self) -> list[Any]:
+        (pipeline,) = super().define_pipelines()
+        pipeline.passes = [(_Lowering if step is NativeLowering else step, why) for step, why in pipeline.passes]
+        pipeline.finalize()
+        return [pipeline]
+
+
+INLINED = {
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+    "pipeline_class": _ToLink,
+}
+"""Compiler options of functions that only compiled code calls. Wrappers nobody uses took half of the compile time, and
+machine code of each by itself a third of the rest; counting references to arrays, which such functions are lent and
+never keep, took a fifth of the engine's time."""
 
 
 class _Marked(list[tuple[Callable[..., Any], bool]]):
@@ -43,12 +93,12 @@ for _function in _before:
     ops.jitables.append(_function)
 
 
-@overload(where)
+@overload(where, jit_options=INLINED)
 def _where_numba(condition, yes, no):
     return lambda condition, yes, no: yes if condition else no
 
 
-@overload(popcount)
+@overload(popcount, jit_options=INLINED)
 def _popcount_numba(mask):
     return lambda mask: _ctpop(mask)
 
@@ -61,7 +111,7 @@ def _ctpop(typing_context, mask):
     return types.int64(types.int64), generate
 
 
-@overload(leading_zeros)
+@overload(leading_zeros, jit_options=INLINED)
 def _leading_zeros_numba(mask):
     return lambda mask: _ctlz(mask)
 
@@ -74,12 +124,12 @@ def _ctlz(typing_context, mask):
     return types.int64(types.uint64), generate
 
 
-@overload(as_int64)
+@overload(as_int64, jit_options=INLINED)
 def _as_int64_numba(value):
     return lambda value: np.int64(value)
 
 
-@overload(as_uint64)
+@overload(as_uint64, jit_options=INLINED)
 def _as_uint64_numba(value):
     return lambda value: np.uint64(value)
 
@@ -87,7 +137,7 @@ def _as_uint64_numba(value):
 HAS_PDEP = llvm.get_host_cpu_features().get("bmi2", False)
 
 
-@overload(nth_bit)
+@overload(nth_bit, jit_options=INLINED)
 def _nth_bit_numba(mask, n):
     if HAS_PDEP:
         return lambda mask, n: lowest_bit(_pdep(1 << n, mask))
