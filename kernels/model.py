@@ -161,7 +161,8 @@ class Margin(NamedTuple):
     fault: str
     """The action, which loses no members of a subset."""
     most: Callable[[Any], int]
-    """`most(params)`: the instances of it that may be enabled at a time; 0 if `needed` does not hold with these."""
+    """`most(params)`: the instances of it that may be enabled at a time; 0 if `needed` does not hold with these. If not
+    0, heads follow the fault first."""
     needed: Callable[[Any, Any], Any]
     """`needed(state, params)`: so many more of them come before a loss, at least. 0 where a data-loss invariant is
     broken; the fault takes 1 away at most, and no other step takes any."""

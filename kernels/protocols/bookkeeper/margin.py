@@ -1,9 +1,11 @@
-"""How many bookies have to be lost before an entry is, where nothing else loses one: with a single client.
+"""How many bookies have to be lost before an entry is, where nothing else loses one.
 
-An acknowledged entry is lost once no bookie of its write set has it. Its client closes the ledger at its own LAC, and
-nobody else ever does, so that there is no truncation. Let a bookie be heard of an entry if its confirmation is on its
-way or counted, and a ghost if it is heard of and down: it confirmed what it no longer has. Of the others that are heard
-of, each has the entry, as only a loss takes it away, and a lost bookie is not replaced before the ledger is closed.
+With several clients one may be enough, with a message that is on its way for days: nothing is known of any state, and
+heads only follow lost bookies first. With a single client, an acknowledged entry is lost once no bookie of its write
+set has it. Its client closes the ledger at its own LAC, and nobody else ever does: there is no truncation. Let a
+bookie be heard of an entry if its confirmation is on its way or counted, and a ghost if it is heard of and down: it
+confirmed what it no longer has. Of the others that are heard of, each has the entry, as only a loss takes it away, and
+a lost bookie is not replaced before the ledger is closed.
 
 - An acknowledged entry needs as many losses as bookies of its write set have it. An ensemble change leaves its write
   set as it is (it is for entries after the LAC), and repair puts a bookie with a copy in the place of one that is down.
@@ -28,12 +30,13 @@ def most(params):
     """The bookies that may be lost; 0 if data is lost in other ways as well."""
     restarts = params.max_empty_restarts + params.max_unclean_restarts + params.max_partial_losses
     outages = params.max_outages + params.max_rack_outages + params.pairs + params.triples
-    alone = params.clients == 1 and not restarts and not outages
-    return params.bookies.bit_count() if alone and not params.striped else 0
+    others = restarts or outages or params.striped
+    return 0 if others else params.bookies.bit_count()
 
 
 def needed(state, params):
-    """The bookies that have to be lost before an entry is; one more than there are if none can be any more."""
+    """The bookies that have to be lost before an entry is; one more than there are if none can be any more; 0 where
+    nothing is known."""
     writer = state.writer
     stored = state.b_entries & state.meta_write_sets
     ghosts = (writer.confirmed | (writer.responses.on_way & ROWS)) & (state.b_down * EVERY_ROW)
@@ -43,7 +46,7 @@ def needed(state, params):
         later = where(state.meta_status == STATUS_CLOSED, MAX_BOOKIES + 1, where(unheard < 0, 0, unheard))
         losses = where(entry <= writer.lac, popcount(entry_row(stored, entry)), later)
         fewest = where(losses < fewest, losses, fewest)
-    return fewest
+    return where(params.clients == 1, fewest, 0)
 
 
 MARGIN = Margin("bookie_is_lost", most, needed)

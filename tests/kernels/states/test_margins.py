@@ -69,9 +69,25 @@ def test_a_head_of_any_size_bounds_what_it_leaves_out(name):
     assert narrower
 
 
+def test_with_two_clients_lost_bookies_are_followed_first_and_nothing_is_taken_for_granted():
+    sizes = SMALL | {"bookies": 2, "clients": 2, "write_quorum": 2}
+    document = {"protocol": "bookkeeper", "model": sizes, "faults": LOSSES | {"max_lost": 2, "message_loss": 0.0}}
+    given = config.build(document | {"rates": {"bookie_is_lost": 1e-6}, "run": {"lifetime": 30.0}}, "two clients")
+    truth, at_first = exact(given, MEMORY).data_loss.p, []
+    for by_margin in (False, True):
+        head = Head(MODEL, given.points[0].point, MEMORY, by_margin)
+        while head.grow(1 << 20):
+            solved = head.solve()
+            assert solved
+            assert solved.lost * (1 - 1e-9) <= truth <= (solved.lost + solved.beyond) * (1 + 1e-9)
+            assert solved.beyond == solved.leaves
+            at_first += [solved.lost] if head.cost == 0 else []
+    assert at_first[0] == 0.0 < at_first[1]
+
+
 @pytest.mark.parametrize(
     "given",
-    [{"clients": 2}, {"max_outages": 1}, {"max_empty_restarts": 1}, {"lost_together": True}, {"write_quorum": 1}],
+    [{"max_outages": 1}, {"max_empty_restarts": 1}, {"lost_together": True}, {"write_quorum": 1}],
 )
 def test_a_margin_says_nothing_where_data_is_lost_in_other_ways(given):
     """With write_quorum = 1, ensembles are striped."""
