@@ -19,10 +19,11 @@ from quorisk.kernels.tracing.machine import I64, constant
 
 
 class Emit:
-    """Emits a model's expressions where a builder stands."""
+    """Emits a model's expressions where a builder stands. The model is traced when the first of them is asked for: code
+    that is on disk asks for none."""
 
     def __init__(self, model: Model) -> None:
-        self.model: GeneralModel = general(model)
+        self._model = model
         self.sharing = [i for i, action in enumerate(model.actions) if action.shared > 1]
         self.loses_messages = [not place for place in rule.losses(model)]
         self.state_type = numba.typeof(model.initial(smallest_params(model), 0))
@@ -30,7 +31,16 @@ class Emit:
         self.fields = fields_of(model.widths)
         self.name, self.max_sends = model.name, model.max_sends
         self.action_names = [action.name for action in model.actions]
-        self.within_widths = general(model, within_widths=True)
+
+    @property
+    def model(self) -> GeneralModel:
+        """The model traced. Raises TypeError as `general` does."""
+        return general(self._model)
+
+    @property
+    def within_widths(self) -> GeneralModel:
+        """The same, of states that fit `Model.widths`."""
+        return general(self._model, within_widths=True)
 
     def values(
         self, builder: Any, outputs: Iterable[Any], state: Any, params: Any, others: Mapping[str, Any]

@@ -5,7 +5,6 @@ as machine code at the place where compiled code asks for it: several times fast
 itself, and what two guards share is computed once.
 """
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -63,13 +62,13 @@ class Stepper(NamedTuple):
 
 @cache
 def stepper(model: Model) -> Stepper:
-    """The functions of a model. Raises TypeError as `general` does."""
+    """The functions of a model. Compiling what calls them raises TypeError as `general` does."""
     emit = Emit(model)
     return Stepper(
         initial_choices=_initial_choices(emit),
         initial=_initial(emit),
-        guards=_words(emit, emit.model.masks),
-        groups=_words(emit, emit.model.groups),
+        guards=_words(emit, "masks"),
+        groups=_words(emit, "groups"),
         member=_member(emit),
         sends=_sends(emit, of_row=False),
         sends_of=_sends(emit, of_row=True),
@@ -77,21 +76,31 @@ def stepper(model: Model) -> Stepper:
         change=_change(emit),
         take=_take(emit),
         forget=_forget(emit),
-        needed=_number(emit, emit.model.needed),
-        broken=_number(emit, emit.model.broken),
-        outcome=_number(emit, emit.model.outcome),
+        needed=_number(emit, "needed"),
+        broken=_number(emit, "broken"),
+        outcome=_number(emit, "outcome"),
     )
 
 
-def may_send_more_than(model: Model, num: int) -> list[int]:
-    """The places of the actions whose subset may have more than `num` members."""
-    return [i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num]
+def sending_more_than(model: Model, num: int) -> Any:
+    """`sending_more_than(...)()`: a mask of the actions whose subset may have more than `num` members."""
+
+    @intrinsic
+    def sending(typing_context):
+        def generate(context, builder, call, args):
+            found = (i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num)
+            return constant(I64, sum(1 << i for i in found))
+
+        return types.int64(), generate
+
+    return sending
 
 
-def _number(emit: Emit, value: Any) -> Any:
+def _number(emit: Emit, name: str) -> Any:
     @intrinsic
     def number(typing_context, state, params):
         def generate(context, builder, call, args):
+            value = getattr(emit.model, name)
             return emit.values(builder, [value], *args, {})(value)
 
         return types.int64(state, params), generate
@@ -123,10 +132,11 @@ def _initial(emit: Emit) -> Any:
     return initial
 
 
-def _words(emit: Emit, words: Sequence[Any]) -> Any:
+def _words(emit: Emit, name: str) -> Any:
     @intrinsic
     def write(typing_context, state, params, masks):
         def generate(context, builder, call, args):
+            words = getattr(emit.model, name)
             value = emit.values(builder, words, *args[:2], {})
             for i, word in enumerate(words):
                 builder.store(value(word), element(context, builder, masks, args[2], constant(I64, i)))

@@ -29,6 +29,7 @@ from quorisk.analysis.decision.latency import (
 from quorisk.analysis.experiment.keys import check_known, number, show
 from quorisk.analysis.experiment.tables import CALLED
 from quorisk.kernels.errors import ConfigError
+from quorisk.say import numbers
 
 MOST_BYTES = 1 << 26
 """Of a file of measurements."""
@@ -114,8 +115,10 @@ def measurements(path: Path, column: str | None = None) -> Measured:
     if column is None and len(names) == 1:
         column = names[0]
     if column not in names:
-        there = f"{len(names)} columns, which its first line names" if names else "no measurements"
-        raise ConfigError(f"latency.replica.column = {show(column)}: none of {path}, which has {there}")
+        there = (
+            f"has {numbers.counted(len(names), 'column')}, named in its first line" if names else "has no measurements"
+        )
+        raise ConfigError(f"latency.replica.column = {show(column)}: not a column of {path}, which {there}")
     return Measured(
         np.sort([_measured(line[column], f"{path}, line {number}") for number, line in enumerate(lines, 2)])
     )

@@ -29,7 +29,7 @@ from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_ma
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
 from quorisk.kernels.packing import fields_of, spread
 from quorisk.kernels.rule import group_words, losses
-from quorisk.kernels.stepper import may_send_more_than, stepper
+from quorisk.kernels.stepper import sending_more_than, stepper
 
 _AHEAD = 8
 """Steps for which a run draws its numbers at a time: a power of two, at least a SIMD register of 64-bit numbers."""
@@ -80,7 +80,8 @@ def batch_function(model: Model) -> Any:
         add_up=bind(_add_up, model.name, **sizes),
         groups=steps.groups,
         take=steps.take,
-        special=_mask(_special(model)),
+        special=_mask(i for i, action in enumerate(model.actions) if action.shared > 1 or losses(model)[i]),
+        sends_many=sending_more_than(model, FIRST_MESSAGES),
         settle=bind(
             _settle,
             model.name,
@@ -107,16 +108,6 @@ def batch_function(model: Model) -> Any:
     return bind(_batch, model.name, cached=True, run_one=one, **sizes)
 
 
-def _special(model: Model) -> set[int]:
-    """The places of the actions of which block 0 does not say all."""
-    others = {
-        i
-        for i, (action, loss) in enumerate(zip(model.actions, losses(model), strict=True))
-        if action.shared > 1 or loss
-    }
-    return others.union(may_send_more_than(model, FIRST_MESSAGES))
-
-
 def _mask(places: Iterable[int]) -> int:
     return sum(1 << place for place in places)
 
@@ -125,7 +116,7 @@ def _mask(places: Iterable[int]) -> int:
 
 add_up = begin = broken = data_loss = exposed_places = exposure = groups = initial = initial_choices = LATE
 losing_else = max_sends = member = num_invariants = num_wide = num_words = outcome = run_one = LATE
-sends = settle = sharing = special = take = unpack = LATE
+sends = sends_many = settle = sharing = special = take = unpack = LATE
 
 
 def _run(params, weights, accepts, words, limits, starts, seed, run, room):
@@ -183,7 +174,7 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
         action, instance = words.action[word], words.first[word] + nth_bit(masks[word], nth)
-        if special >> action & 1:
+        if (special | sends_many()) >> action & 1:  # block 0 does not say all
             instance, fates = settle(state, params, action, instance, fates, source, limits.losses)
         state, sent, lost = take(state, params, action, instance, fates)
         messages += sent

@@ -149,10 +149,13 @@ def test_whatever_a_table_may_say_has_quantiles(tmp_path, extreme):
         ({}, "latency: give either replica, or request and answer"),
         ({"replica": "LNKD"}, 'latency.replica = "LNKD": one of LNKD-SSD, LNKD-DISK, YMMR'),
         ({"replica": {"csv": "none.csv"}}, "none.csv cannot be read"),
-        ({"replica": {"csv": "two.csv"}}, "latency.replica.column = null: none of .*two.csv, which has 2 columns"),
+        (
+            {"replica": {"csv": "two.csv"}},
+            "latency.replica.column = null: not a column of .*two.csv, which has 2",
+        ),
         (
             {"replica": {"csv": "two.csv", "column": "\0"}},
-            r'column = "\\u0000": none of .*two.csv, which has 2 columns',
+            r'column = "\\u0000": not a column of .*two.csv, which has 2 columns',
         ),
         ({"replica": {"csv": "/dev/zero"}}, "latency.replica: /dev/zero: not a regular file"),
         ({"replica": {"csv": "."}}, "latency.replica: .*: not a regular file"),

@@ -6,8 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from quorisk.kernels import emitted, stepper
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.numba_run import batch_function
 from quorisk.kernels.model import num_words
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from tests.support import point_of, run
@@ -149,3 +151,10 @@ def test_time_to_loss_is_summed_and_binned_over_lost_runs_alone():
         == sums.first_steps["NoDivergenceBetweenClientAndMetaData"]
     )
     assert sums.loss_time_histogram == np.bincount([t.bit_length() for t in ticks], minlength=tally.TIME_BINS).tolist()
+
+
+def test_a_protocol_is_traced_only_where_code_is_made_of_it(monkeypatch):
+    for module in (emitted, stepper):
+        monkeypatch.setattr(module, "general", None)
+    stepper.stepper.__wrapped__(MODEL)
+    assert batch_function.__wrapped__(MODEL).signatures == []
