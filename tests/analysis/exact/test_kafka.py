@@ -38,7 +38,10 @@ def data_loss(point: Any) -> float:
     [
         (1, 1, {"version": "v3_5"}, 0.0519),
         (1, 1, {"last_known_leader": False}, 0.0256),
+        (1, 1, {}, 0.0519),
         (1, 2, {}, 0.0625),
+        (2, 1, {}, 0.0250),
+        (2, 2, {}, 0.0320),
         (2, 1, {"last_known_leader": False}, 0.0),
     ],
 )
