@@ -144,6 +144,7 @@ def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(install
         lines = [f"    {changed}," if line.startswith(start) else line for line in text.splitlines()]
         file.write_text("\n".join(lines) + "\n")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (installed, ROOT)))}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"  # Python would take it for that of the next file, which is as long
         command = [sys.executable, "-m", "quorisk", "exact", "primary_backup.toml"]
         done = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True, check=False)
         file.write_text(text)
