@@ -140,7 +140,7 @@ def caption(rows: pd.DataFrame) -> str:
     if text.is_clustered(rows):
         return (
             "The incidents of each design, by what they are put down to, with those of scenarios beside the cluster. "
-            "On the right: P(any loss in a year)."
+            "Shares have no intervals; the table of designs has those of P(any loss in a year), which is on the right."
         )
     solved = "Where losses were solved, these shares were, too. " if (rows["inside"] > 0.0).any() else ""
     what = "its losses a year" if text.is_yearly(rows) else "its probability of data loss"

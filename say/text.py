@@ -259,7 +259,7 @@ def terms(frame: pd.DataFrame) -> str:
     if shared.get("rates", "").count(", ") >= _MOST_RATES:
         shared["rates"] = "as in the experiment file and its profile"
     said += [f"{table.capitalize()}: {what}." for table, what in shared.items()]
-    said += [f"{_own(own).capitalize()}."] if own else []
+    said += [f"E{_own(own)[1:]}."] if own else []  # its names keep their capitals
     kept = independent(frame, keys)
     said += [f"Not named, because others determine it: {name(key)}." for key in keys if key not in kept]
     return " ".join([*said, f"{runs(frame)} a point, seed {first['seed']}."])

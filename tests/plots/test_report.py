@@ -99,6 +99,8 @@ def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
     said = text.terms(given.assign(**own))  # in a sentence of its own, so that the others are those of all figures
     assert "Each scenario has its own fault and lifetime." in said
     assert said.count("its own") == 1
+    acks = {"model.ack_quorum": np.where(first, 1, 2)}
+    assert "Each scenario has its own AQ." in text.terms(given.assign(**acks))
 
 
 def test_the_methods_of_a_year_are_each_told_once():
