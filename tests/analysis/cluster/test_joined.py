@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from quorisk.analysis.cluster import allowed
+from quorisk.analysis.cluster import allowed, joined
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss, certified
-from quorisk.analysis.cluster.joined import with_cluster, with_p_any, worst_clusters
+from quorisk.analysis.cluster.joined import p_any_of, with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.decision import recommend
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.experiment.config import build
@@ -142,13 +142,21 @@ def test_what_a_placement_is_worth_is_told_against_random_placement():
 
 
 @pytest.mark.parametrize("target", [math.inf, 0.5, 1e-9])
-def test_other_clusters_are_told_as_closely_as_a_choice_needs(target):
+def test_other_clusters_are_told_as_closely_as_a_choice_needs(target, monkeypatch):
     """P(any loss) within the intervals of the whole answer, wherever it is not surely above the target."""
     grid = {"write_quorum": [1, 2], "ack_quorum": [1, 2], "where": ["ack_quorum == write_quorum"]}
     given = experiment(scenarios={}, grid=grid)
     rows = Weigher(1 << 26, 2).frame(given)
     other = given.changed("cluster.outages=3")
+    asked = []
+
+    def ask(placed, effort):
+        asked.append(effort.precision)
+        return p_any_of(placed, effort)
+
+    monkeypatch.setattr(joined, "p_any_of", ask)
     told, whole = with_p_any(rows, other, 0.01, target), with_cluster(rows, other, 0.01)
+    assert sorted(asked) == ([0.01, 0.01, joined.COARSE, joined.COARSE] if target > 1e-9 else [joined.COARSE] * 2)
     assert list(told["any_loss_low"] > target) == list(whole["any_loss_low"] > target)
     is_close = (told["any_loss_low"] <= whole["any_loss_high"]) & (whole["any_loss_low"] <= told["any_loss_high"])
     assert is_close.all()
