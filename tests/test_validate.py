@@ -55,18 +55,18 @@ def test_a_section_names_a_commit_that_stays(monkeypatch, tmp_path):
         return f"commit {git('rev-parse', '--short', 'HEAD')}"
 
     monkeypatch.setattr(page, "ROOT", tmp_path)
-    assert page._commit() == ""
+    assert page.commit() == ""
     git("init", "-q", "-b", "main")
     kept = commit("plots/a.py")
-    assert page._commit() == kept
+    assert page.commit() == kept
     git("checkout", "-q", "-b", "mine")
     commit("docs/a.md")
-    assert page._commit() == kept
+    assert page.commit() == kept
     commit("plots/b.py")
-    assert page._commit() == f"{kept} with changes"
+    assert page.commit() == f"{kept} with changes"
     git("checkout", "-q", "main")
     (tmp_path / "plots" / "a.py").write_text("y")
-    assert page._commit() == f"{kept} with changes"
+    assert page.commit() == f"{kept} with changes"
 
 
 def test_what_deviates_does_not_hold(there, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ def write(name: str, check: Check, command: str, seconds: float, order: Sequence
 
 
 def _section(check: Check, command: str, seconds: float) -> str:
-    lines = [_line(check.headings), _line(["---"] * len(check.headings)), *map(_line, check.rows)]
+    lines = [line(check.headings), line(["---"] * len(check.headings)), *map(line, check.rows)]
     state = "Holds" if check.holds else "**Does not hold**"
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {seconds:,.0f} s, `{command}`, {_versions()}"
     return "\n".join(
@@ -59,7 +60,7 @@ def _section(check: Check, command: str, seconds: float) -> str:
     )
 
 
-def _line(cells: Sequence[object]) -> str:
+def line(cells: Sequence[object]) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -71,14 +72,16 @@ def _versions() -> str:
         except PackageNotFoundError:
             continue
     system = f"Python {platform.python_version()} on {platform.machine()}"
-    return ", ".join(filter(None, [_commit(), system, *found]))
+    return ", ".join(filter(None, [commit(), system, *found]))
 
 
-def _commit() -> str:
+def commit() -> str:
     """What was checked: the last commit of `main` in it, which no rebase takes away, and whether code changed since.
 
-    Nothing where git does not know.
+    Nothing where git does not know, or is not there.
     """
+    if not shutil.which("git"):
+        return ""
 
     def git(*words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,5 +1,5 @@
 """Kernels for GPUs, in Pallas's interpreter: they make the generic engine's runs, bit for bit. Whether a GPU's own
-compiler takes them is told by what they lower to; scripts/gpu_kernels.py goes on from there."""
+compiler takes them is told by what they lower to."""
 
 from types import SimpleNamespace
 from typing import Any
