@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scripts.validation import answers, clusters, damage, engines, numbers
+from scripts.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, numbers
 from scripts.validation.page import Check, write
 
 
@@ -41,11 +41,11 @@ CHECKS = {
     "coverage": Runs(numbers.coverage, 1000, 50),
     "engines": Runs(lambda quick, count, seed: engines.engines(quick)),
     "fuzz": Runs(engines.fuzz_engines, 1_000_000, 4000),
-    "flips": Runs(lambda quick, count, seed: damage.flips(count, seed), 10_000, 200),
-    "files": Runs(lambda quick, count, seed: damage.files(count, seed), 10_000, 200),
-    "tables": Runs(lambda quick, count, seed: damage.tables(count, seed), 1000, 30),
-    "kills": Runs(lambda quick, count, seed: damage.kills(count, seed), 100, 1),
-    "cluster": Runs(lambda quick, count, seed: damage.cluster(count, seed), 20, 1),
+    "flips": Runs(lambda quick, count, seed: flips.flips(count, seed), 10_000, 200),
+    "files": Runs(lambda quick, count, seed: damaged_files.files(count, seed), 10_000, 200),
+    "tables": Runs(lambda quick, count, seed: crafted_tables.tables(count, seed), 1000, 30),
+    "kills": Runs(lambda quick, count, seed: kills.kills(count, seed), 100, 1),
+    "cluster": Runs(lambda quick, count, seed: kills.kills(count, seed, on_cluster=True), 20, 1),
 }
 
 

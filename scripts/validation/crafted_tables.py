@@ -1,16 +1,11 @@
-#!/usr/bin/env python3
 """Has `quorisk plot` draw crafted results: whoever wrote the table, it draws or says in a line what is wrong.
-
-    scripts/robustness/fuzz_results.py results/demo --count 500 --seed 1
 
 Each table is the one of a sweep with a few values changed for others, or a few bits of its file flipped, and sealed
 again as Quorisk seals its own: what a checksum notices is not what is looked for here.
 """
 
-import argparse
 import json
 import random
-import sys
 import time
 import warnings
 from collections import Counter
@@ -27,6 +22,8 @@ from quorisk.analysis.results import schema, sealed, sweeps
 from quorisk.kernels.errors import QuoriskError
 from quorisk.plots.figures import Wish
 from quorisk.sparkjobs.draw import plot
+from scripts.validation.flips import small_sweep
+from scripts.validation.page import Check
 
 MOST_S = 60.0
 NUMBERS = (0, 1, -1, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63))
@@ -103,19 +100,15 @@ def outcome(path: Path) -> str:
     return said if took_s < MOST_S else f"took {took_s:.0f} s"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("results", type=Path, help="the folder of a sweep")
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")  # of what NumPy cannot divide
-    source = schema.read(given.results / sweeps.RESULTS).to_pylist()
+def tables(count: int, seed: int) -> Check:
+    """Crafted result tables."""
     counts: Counter[str] = Counter()
-    with TemporaryDirectory() as temporary:
+    with TemporaryDirectory() as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what NumPy cannot divide
+        source = schema.read(small_sweep(Path(temporary, "out")) / sweeps.RESULTS).to_pylist()
         path = Path(temporary, sweeps.RESULTS)
-        for number in range(given.count):
-            chance = random.Random(f"{given.seed} {number}")
+        for number in range(count):
+            chance = random.Random(f"{seed} {number}")
             rows = json.loads(json.dumps(chance.sample(source, min(len(source), 6)), default=int))
             if chance.random() < 0.3:
                 path.write_bytes(flipped(rows, chance))
@@ -131,12 +124,13 @@ def main() -> None:
             counts[said if said in ("drawn", "refused") else "wrong"] += 1
             if said not in ("drawn", "refused"):
                 print(f"table {number}: {said}", flush=True)
-    print(
-        f"{given.count:,} tables, seed {given.seed}: "
-        + ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))
+    return Check(
+        "Damage: crafted results",
+        "Tables of results whose values were changed, or bits of their files flipped, and that were sealed again, as "
+        "an attacker might do: `quorisk plot` draws them or refuses them in one line, within 60 s. Values that Parquet "
+        "cannot hold make no table.",
+        ("tables", "drawn", "refused in a line", "not a table", "traceback or slow"),
+        [(f"{count:,}", *(f"{counts[each]:,}" for each in ("drawn", "refused", "not a table", "wrong")))],
+        f"{count:,} tables, seed {seed}: {', '.join(f'{n:,} {what}' for what, n in sorted(counts.items()))}.",
+        counts["wrong"] == 0,
     )
-    sys.exit(counts["wrong"] > 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,10 @@
-#!/usr/bin/env python3
-"""Feeds damaged and nonsensical experiment files to `quorisk`: each ends in time, in one line that names the file.
-
-    scripts/robustness/fuzz_files.py --count 10000 --seed 1
+"""Damaged and nonsensical experiment files: each is read or refused in time, in one line that names the file.
 
 A file starts as one of configs/ or as TABLES, and is changed a few times: bytes and lines go, come twice or change
 places, values become others that somebody may have meant or not. What can be read is not run, only read.
 """
 
-import argparse
 import random
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,8 +12,8 @@ from tempfile import TemporaryDirectory
 
 from quorisk.analysis.experiment import config
 from quorisk.kernels.errors import ConfigError
+from scripts.validation.page import ROOT, Check
 
-ROOT = Path(__file__).parents[2]
 MOST_S = 30.0
 VALUES = [
     *("0", "-1", "1", "7", "1e6", "1e-18", "1e400", "inf", "-inf", "nan", "9" * 30, "true", "[]", "[1, 1]", "{}", '""'),
@@ -119,17 +114,14 @@ def outcome(path: Path) -> tuple[str, float]:
     return said if took_s < MOST_S else f"took {took_s:.0f} s", took_s
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+def files(count: int, seed: int) -> Check:
+    """Experiment files."""
     sources = [path.read_text("utf-8") for path in sorted((ROOT / "configs").glob("*.toml"))]
     sources = [text for text in sources if len(text) < 20_000] + [TABLES]
     counts, longest_s = Counter[str](), 0.0
     with TemporaryDirectory() as temporary:
-        for number in range(given.count):
-            chance = random.Random(f"{given.seed} {number}")
+        for number in range(count):
+            chance = random.Random(f"{seed} {number}")
             path = Path(temporary, f"{number}.toml")
             path.write_bytes(damaged(chance.choice(sources), chance))
             said, took_s = outcome(path)
@@ -139,9 +131,12 @@ def main() -> None:
                 print(f"file {number}: {said}", flush=True)
             path.unlink()
     found = ", ".join(f"{n:,} {what}" for what, n in sorted(counts.items()))
-    print(f"{given.count:,} files, seed {given.seed}: {found}, none in more than {longest_s:.2g} s")
-    sys.exit(counts["wrong"] > 0)
-
-
-if __name__ == "__main__":
-    main()
+    return Check(
+        "Damage: experiment files",
+        "Files of configs/, and one with every table that they lack, with bytes, lines and values changed: each is "
+        "read, or refused in one short line that names the file, within 30 s of processor time.",
+        ("files", "read", "refused in a line", "traceback, long line or slow"),
+        [(f"{count:,}", *(f"{counts[each]:,}" for each in ("read", "refused", "wrong")))],
+        f"{count:,} files, seed {seed}: {found}, none in more than {longest_s:.2g} s.",
+        counts["wrong"] == 0,
+    )

@@ -1,18 +1,11 @@
-#!/usr/bin/env python3
 """Kills sweeps at random moments and resumes them: the results have to be those of an undisturbed sweep, to the byte.
 
-    scripts/robustness/kill_sweeps.py --count 100 --seed 1
-    scripts/robustness/kill_sweeps.py --count 20 --seed 1 --cluster
-    scripts/robustness/kill_sweeps.py --count 20 --seed 1 --heads
-
 What is killed is the driver, its Java or one of the Python workers, at a random moment while the sweep plans, runs,
-merges or draws, in turn; the driver dies alone, or all that it started with it. With --cluster it is the driver, an
-executor or a worker of a cluster on this machine. A sweep that survives, because Spark starts again what was killed,
-has to have the results at once. Counted are kills alone: a sweep that had ended before there was anything to kill is
-made again. SIGINT ends it after the kill that is under way.
+merges or draws, in turn; the driver dies alone, or all that it started with it. On a cluster it is the driver, an
+executor or a worker. A sweep that survives, because Spark starts again what was killed, has to have the results at
+once. Counted are kills alone: a sweep that had ended before there was anything to kill is made again.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -20,50 +13,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+from scripts import cluster
+from scripts.validation.page import ROOT, Check
+from tests.support import SMALL_FILE
 
-from scripts import cluster  # noqa: E402
-
-FILE = """
-protocol = "compaction"
-[model]
-messages = 3
-compactions = 3
-keys = 1
-values = 1
-max_crashes = 2
+FILE = f"""{SMALL_FILE}
 [run]
 runs = 150000
 [grid]
 "rates.broker_crash" = [0.1, 1.0]
 "variant.persist_cursor_before_delete" = [true, false]
 """
-HEADS = """
-protocol = "compaction"
-[model]
-messages = 4
-compactions = 4
-keys = 2
-values = 2
-max_crashes = 2
-[variant]
-persist_cursor_before_delete = false
-[run]
-runs = 1000000
-method = "head"
-precision = 2e-5
-[grid]
-"rates.broker_crash" = [1e-3, 1e-5]
-"""
-"""Heads that runs leave, and so many looks at those runs that they come in several rounds."""
 PLANNING, RUNNING, MERGING, DRAWING = "planning", "running", "merging", "drawing"
 PHASES = {PLANNING: "started", RUNNING: "to run: ", MERGING: "computed", DRAWING: "merged", "": "finished"}
 """What a sweep does after which word of its log."""
@@ -199,21 +167,13 @@ class Cluster:
                 self.workers[i] = self._worker()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cluster", action="store_true", help="on a standalone cluster, started for it")
-    parser.add_argument(
-        "--heads", action="store_true", help="with losses too rare to count, and runs from heads' exits"
-    )
-    given = parser.parse_args()
-    chance, kills, failed, stops = random.Random(given.seed), 0, 0, list[int]()
-    signal.signal(signal.SIGINT, lambda number, frame: stops.append(number))
+def kills(count: int, seed: int, on_cluster: bool = False) -> Check:
+    """Kills so many sweeps on one machine, or on a cluster that is started for it."""
+    chance, same_bytes = random.Random(seed), dict[tuple[str, str], Counter[str]]()
     with TemporaryDirectory() as temporary, ExitStack() as stack:
         file, place = Path(temporary, "topic.toml"), Path(temporary)
-        file.write_text(HEADS if given.heads else FILE)
-        machines = Cluster(stack, place) if given.cluster else None
+        file.write_text(FILE)
+        machines = Cluster(stack, place) if on_cluster else None
         spark = ["--master", "local[2,4]"]
         if machines:
             spark = ["--master", machines.url, "--conf", "spark.driver.host=127.0.0.1"]
@@ -221,8 +181,9 @@ def main() -> None:
         whole, left, at = (place / "whole" / RESULTS).read_bytes(), products(place / "whole"), times(place / "whole")
         meant = [(who, phase) for who, when in (CLUSTER_VICTIMS if machines else VICTIMS).items() for phase in when]
         chance.shuffle(meant)
-        for number in range(2 * given.count + 4):
-            if kills == given.count or stops:
+        failed = 0
+        for number in range(2 * count + 4):
+            if sum(each["kills"] for each in same_bytes.values()) == count:
                 break
             out, (target, phase) = place / f"out{number}", meant[number % len(meant)]
             after_s = chance.uniform(0.0, at[list(PHASES)[1 + EVERY.index(phase)]] - at[phase])
@@ -238,16 +199,34 @@ def main() -> None:
             same = kill is None or kill.code != 0 or (out / RESULTS).read_bytes() == whole
             code = start(file, out, spark, "--resume").wait()
             same = same and code == 0 and (out / RESULTS).read_bytes() == whole and products(out) == left
-            failed, kills = failed + (not same), kills + (kill is not None)
+            failed += not same
+            if kill:
+                counts = same_bytes.setdefault((target, kill.phase), Counter())
+                counts.update(kills=1, survived=kill.code == 0, same=same)
             became = f"{target} while {kill.phase}: exit {kill.code}" if kill else f"{target} while {phase}: not killed"
             print(f"{number}: {became}, after {after_s:.1f} s; resumed: {same}", flush=True)
             if not same:
                 print((place / "output").read_text()[-2000:], file=sys.stderr)
             shutil.rmtree(out, ignore_errors=True)
-    made = f"{kills:,} kills" if kills == given.count else f"{kills:,} of {given.count:,} kills"
-    print(f"{made}, seed {given.seed}: {failed} not resumed to the same bytes")
-    sys.exit(failed > 0 or kills < (1 if stops else given.count))
+    return _check(on_cluster, same_bytes, f"of {count:,} kills, seed {seed}: {failed} not resumed", failed, count)
 
 
-if __name__ == "__main__":
-    main()
+def _check(
+    on_cluster: bool, found: Mapping[tuple[str, str], Counter[str]], told: str, failed: int, count: int
+) -> Check:
+    made = sum(each["kills"] for each in found.values())
+    here = (
+        "Sweeps on one machine, whose driver, Java process or Python worker is killed (SIGKILL) at a random moment, "
+        "while they plan, run, merge or draw. A driver dies alone, or all that it started with it. "
+    )
+    there = "The same on a Spark cluster of a master and two workers: the driver, an executor or a worker is killed. "
+    return Check(
+        f"Damage: killed sweeps{' on a cluster' if on_cluster else ''}",
+        f"{there if on_cluster else here}With `--resume` they have to give the results of an undisturbed sweep, to the "
+        "byte, and the same figures; those that survive, because Spark starts again what was killed, have to have them "
+        "at once.",
+        ("killed", "while", "kills", "sweeps that survived", "the same bytes"),
+        [(*key, its["kills"], its["survived"], its["same"]) for key, its in sorted(found.items())],
+        f"{made:,} {told} to the same bytes.",
+        failed == 0 and made == count,
+    )
