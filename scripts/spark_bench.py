@@ -2,9 +2,7 @@
 """What Spark costs, and what it gives: measured on this machine, which should have nothing else to do.
 
 .venv/bin/python scripts/spark_bench.py overhead     the demo grid through `quorisk run` and by the engine itself
-.venv/bin/python scripts/spark_bench.py executors    the same on one and on two executors with a core each
 .venv/bin/python scripts/spark_bench.py engines      a physical sweep and the demo grid, with kernels and without
-.venv/bin/python scripts/spark_bench.py memory       the most memory of the driver, for a grid of 10,000 points
 """
 
 import argparse
@@ -12,23 +10,15 @@ import os
 import resource
 import subprocess
 import sys
-import threading
 import time
-from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from scripts import cluster  # noqa: E402
-
-DEMO, MANY = ROOT / "configs" / "demo.toml", ROOT / "configs" / "ten_thousand.toml"
-PHYSICAL = ROOT / "configs" / "pulsar.toml"
+DEMO, PHYSICAL = ROOT / "configs" / "demo.toml", ROOT / "configs" / "pulsar.toml"
 QUORISK = (sys.executable, "-c", "from quorisk.command.main import main; main()")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-POLL_S = 0.2
 
 
 def overhead(runs: int, repetitions: int) -> None:
@@ -47,24 +37,6 @@ def overhead(runs: int, repetitions: int) -> None:
         print(f"quorisk run {tables[-1]:.1f} s, with its report {whole_s:.1f} s", flush=True)
     for name, found in (("table", tables), ("report", reports)):
         print(f"overhead to the {name}: {min(found) / min(by_engine) - 1:.1%} on {_cores()} cores")
-
-
-def executors(runs: int, repetitions: int) -> None:
-    """Prints seconds on one and on two executors, in turn: of the whole command, and from the plan to the last row."""
-    whole, computing = ({1: [], 2: []} for _ in range(2))
-    for _ in range(repetitions):
-        for number in whole:
-            with TemporaryDirectory() as folder, ExitStack() as stack:
-                url = stack.enter_context(cluster.master(Path(folder))).url
-                for index in range(number):
-                    stack.enter_context(cluster.worker(Path(folder), index, url, 1))
-                options = ("--master", url, "--conf", "spark.driver.host=127.0.0.1")
-                seconds, log = _run(DEMO, "--set", f"run.runs={runs}", *options)
-            whole[number].append(seconds)
-            computing[number].append(_between(log, "to run: ", "computed"))
-            print(f"{number} executors: {seconds:.1f} s, of these computing {computing[number][-1]:.1f} s", flush=True)
-    for name, found in (("whole command", whole), ("computing", computing)):
-        print(f"{name}: {min(found[1]) / min(found[2]):.2f} times as fast on two")
 
 
 def engines(runs: int, repetitions: int) -> None:
@@ -98,15 +70,6 @@ def _processor_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def memory() -> None:
-    """Prints the most memory that the driver's processes had."""
-    peaks: dict[str, float] = {}
-    seconds, _ = _run(MANY, watch=peaks)
-    for name, mebibytes in peaks.items():
-        print(f"{name}: {mebibytes:.0f} MiB")
-    print(f"together at most {sum(peaks.values()):.0f} MiB, in {seconds:.1f} s")
-
-
 def _direct_s(runs: int) -> float:
     program = f"""
 import time
@@ -127,34 +90,17 @@ print(time.perf_counter() - start)
     return float(done.stdout)
 
 
-def _run(file: Path, *options: str, watch: dict[str, float] | None = None) -> tuple[float, str]:
+def _run(file: Path, *options: str) -> tuple[float, str]:
     """Seconds of a `quorisk run`, and its log."""
     with TemporaryDirectory() as folder:
         out = Path(folder, "out")
         start = time.perf_counter()
-        running = subprocess.Popen(
-            [*QUORISK, "run", str(file), "--out", str(out), *options],
-            env=ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        if watch is not None:
-            threading.Thread(target=_watch, args=(running, watch), daemon=True).start()
-        if running.wait():
-            raise SystemExit((out / "quorisk.log").read_text())
-        return time.perf_counter() - start, (out / "quorisk.log").read_text()
-
-
-def _watch(driver: "subprocess.Popen[bytes]", peaks: dict[str, float]) -> None:
-    """Keeps the most memory that the driver had in Python and in Java."""
-    while driver.poll() is None:
-        children = Path(f"/proc/{driver.pid}/task/{driver.pid}/children").read_text().split()
-        for name, process in [("Python", driver.pid), *(("Java", child) for child in children)]:
-            status = Path(f"/proc/{process}/status")
-            lines = status.read_text().splitlines() if status.exists() else []
-            kibibytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
-            peaks[name] = max(peaks.get(name, 0.0), kibibytes / 1024)
-        time.sleep(POLL_S)
+        command = [*QUORISK, "run", str(file), "--out", str(out), *options]
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False)
+        seconds, log = time.perf_counter() - start, (out / "quorisk.log").read_text()
+    if done.returncode:
+        raise SystemExit(log)
+    return seconds, log
 
 
 def _between(log: str, first: str, last: str) -> float:
@@ -171,14 +117,11 @@ def _cores() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("overhead", "executors", "engines", "memory"))
+    parser.add_argument("what", choices=("overhead", "engines"))
     parser.add_argument("--runs", type=int, default=2_500_000, help="of each point")
     parser.add_argument("--repetitions", type=int, default=3)
     given = parser.parse_args()
-    if given.what == "memory":
-        memory()
-    else:
-        {"overhead": overhead, "executors": executors, "engines": engines}[given.what](given.runs, given.repetitions)
+    {"overhead": overhead, "engines": engines}[given.what](given.runs, given.repetitions)
 
 
 if __name__ == "__main__":
