@@ -94,8 +94,6 @@ class Parameter(NamedTuple):
     """Values that the cluster has for it, each with the one that it is here; files may use them as well."""
     formerly: str = ""
     """What it was called before: a file that still calls it so is told."""
-    beyond: str = ""
-    """Why there is no more than is allowed, and what has: whoever asks for more is told."""
     later: bool = False
     """The model got it after its version: where it has its default, points are what they were, and so is their
     identity."""

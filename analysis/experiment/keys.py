@@ -176,8 +176,6 @@ def _parameter_key(parameter: Parameter) -> Key:
             kind = SWITCH
         case (int(low), int(high)):
             kind = integer(low, high)
-            if parameter.beyond:
-                kind = kind._replace(allowed=f"{kind.allowed}; {parameter.beyond}")
         case names:
             kind = choice(names)
     kind = _spelled(kind, parameter.spelled)

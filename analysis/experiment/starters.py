@@ -18,8 +18,8 @@ FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
 """Beside the packages, or in the one that a wheel installs."""
 OF_CLUSTERS = "bookkeeper", "kraft"
 """Protocols with a file about a cluster."""
-MOST_ENSEMBLE = MOST_FACTOR = 5
-"""The models have six bookies, one of them to spare, and five brokers."""
+MOST_ENSEMBLE, MOST_FACTOR = 5, 6
+"""The models have six bookies, one of them to spare, and six brokers."""
 _PARTITIONS = 1000
 _QUORUMS = {
     "bookkeeper": re.compile(r"(?:E *)?(\d+)(?: *[,/] *| +)(?:WQ *)?(\d+)(?: *[,/] *| +)(?:AQ *)?(\d+)", re.IGNORECASE),

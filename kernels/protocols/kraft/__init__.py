@@ -17,7 +17,7 @@ from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, PROBA
 
 MODEL = Model(
     name="kraft",
-    version=4,
+    version=5,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

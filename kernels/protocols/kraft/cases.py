@@ -43,6 +43,7 @@ CASES = Cases(
         {**_LARGEST, **_FAULTS, "max_lossy_shutdowns": 1},
         {**_LARGE, "brokers": 3, "init_isr": 3, "zones": 3, "max_outages": 1, "max_zone_outages": 1},
         {**_LARGEST, "max_fencings": 1, "max_tail_losses": 1, "flush_every_message": False},
+        {**_LARGEST, **_FAULTS, "brokers": 6, "max_lossy_shutdowns": 1, "version": "v3_5"},
     ),
     bench={
         "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 4},

@@ -2,7 +2,8 @@
 
 A choice among new leaders is part of an instance: the broker chosen, or 0 where there is nothing to choose. Instances:
 of registration, row k + broker; of fencing, row of the broker + new leader; of AlterPartition, row of its partition
-epoch (ten a word) + new leader; of reassignment, a word for each new leader, bit: the set of brokers added and removed.
+epoch (ten a word) + new leader; of reassignment, a word for each new leader, bit: the set of brokers added and
+removed, that of all six at bit 0, as there is no empty one.
 """
 
 from quorisk.kernels.model import EVERYTHING, Action, sends_nothing
@@ -25,9 +26,9 @@ from quorisk.kernels.protocols.kraft.layout import (
 )
 from quorisk.kernels.protocols.rows import WIDTH, nonempty, row, rows, spread, with_row
 
-_EVERY_SET = (1 << (1 << MAX_BROKERS)) - 1
-_CONTAINING = tuple(sum(1 << s for s in range(1 << MAX_BROKERS) if s >> b & 1) for b in range(MAX_BROKERS))
-"""Bit S for every set of brokers S that has broker b."""
+_EVERY_SET = (1 << ALL_BROKERS) - 1
+_CONTAINING = tuple(sum(1 << s % ALL_BROKERS for s in range(ALL_BROKERS + 1) if s >> b & 1) for b in range(MAX_BROKERS))
+"""Bit S (0 for all brokers) for every set of brokers S that has broker b."""
 
 
 def last_known_elr(old, params, partition):
@@ -300,7 +301,7 @@ def sets_within(members):
 
 
 def sets_leaving(least, flipped, among):
-    """Bit S for every set of brokers S for which (S ^ flipped) & among has `least` members or more, 1 to 5."""
+    """Bit S for every set of brokers S for which (S ^ flipped) & among has `least` members or more, 1 to 6."""
     ones, twos, fours = 0, 0, 0  # the number of members, in binary, of all sets at once
     for b in range(MAX_BROKERS):
         has = where((flipped >> b) & 1, ~_CONTAINING[b], _CONTAINING[b])
@@ -308,14 +309,15 @@ def sets_leaving(least, flipped, among):
         fours |= twos & ones & has
         twos ^= ones & has
         ones ^= has
-    three_or_more = where(least == 3, fours | (twos & ones), where(least == 4, fours, fours & ones))
+    five_or_more = where(least == 5, fours & (ones | twos), fours & twos)
+    three_or_more = where(least == 3, fours | (twos & ones), where(least == 4, fours, five_or_more))
     return where(least == 1, ones | twos | fours, where(least == 2, twos | fours, three_or_more))
 
 
 def reassignments(state, params):
     """Bit S: the set of brokers S may be added and removed."""
     brokers = (1 << params.brokers) - 1
-    return sets_within(brokers) & sets_leaving(params.min_isr, state.con.replicas, brokers) & ~1
+    return sets_within(brokers) & sets_leaving(params.min_isr, state.con.replicas, brokers)
 
 
 def instant_reassignments(state, params):
@@ -328,27 +330,29 @@ def keeping(sets, instant, members, b):
     return where((members >> b) & 1, sets & ~(instant & _CONTAINING[b]), 0)
 
 
+def keeping_leader(sets, instant, leader):
+    """Of these reassignments those after which this broker, a set, still leads."""
+    stays = 0
+    for b in range(MAX_BROKERS):
+        stays |= keeping(sets, instant, leader, b)
+    return stays
+
+
 def perform_partition_reassignment_enabled(state, params):
     con = state.con
     allowed = (state.reassignments < params.max_reassignments) & (con.adding | con.removing == 0)
     sets = when(allowed, reassignments, state, params)
     instant = when(sets != 0, instant_reassignments, state, params)
-    stays = 0
-    for b in range(MAX_BROKERS):
-        stays |= keeping(sets, instant, con.leader & con.isr, b)
+    stays = when(sets != 0, keeping_leader, sets, instant, con.leader & con.isr)
     moved = sets & ~stays
-    return (
-        stays | keeping(moved, instant, con.isr, 0),
-        keeping(moved, instant, con.isr, 1),
-        keeping(moved, instant, con.isr, 2),
-        keeping(moved, instant, con.isr, 3),
-        keeping(moved, instant, con.isr, 4),
-    )
+    first, *others = (when(moved != 0, keeping, moved, instant, con.isr, b) for b in range(MAX_BROKERS))
+    return (stays | first, *others)
 
 
 def perform_partition_reassignment(state, params, instance, lost):
     c = instance // 64
-    partition = reassignment_of(state, params, instance - 64 * c)
+    brokers = instance - 64 * c
+    partition = reassignment_of(state, params, where(brokers == 0, ALL_BROKERS, brokers))
     stays = state.con.leader & partition.isr != 0
     partition = partition._replace(leader=where(stays, state.con.leader, 1 << c))
     return apply_partition_change(state, params, partition)._replace(reassignments=state.reassignments + 1)

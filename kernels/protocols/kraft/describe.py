@@ -19,6 +19,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     alter_epochs,
     leader_epoch_of,
     leo_of,
+    place_of,
     wide_row,
     word_of,
 )
@@ -230,8 +231,8 @@ def _fetch_messages(state: layout.State, brokers: int) -> list[spec.FetchRequest
     found: list[spec.FetchRequest | spec.FetchResponse] = []
     for f in range(brokers):
         for t in range(brokers):
-            head = word_of(state.fetch_heads, f) >> HEAD_BITS * t
-            body = word_of(state.fetch_bodies, f) >> BODY_BITS * t
+            head = word_of(state.fetch_heads, f) >> HEAD_BITS * place_of(f, t)
+            body = word_of(state.fetch_bodies, f) >> BODY_BITS * place_of(f, t)
             epoch, offset, end_epoch, end = head & 15, head >> 4 & 7, body >> 7 & 15, body >> 4 & 7
             if state.fetch_requests >> WIDTH * f + t & 1:
                 own = row(state.broker_epochs, f)

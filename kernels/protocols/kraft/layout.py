@@ -19,9 +19,7 @@ from typing import NamedTuple
 from quorisk.kernels.ops import lowest_bit, popcount, where
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union
 
-MAX_BROKERS, MAX_VALUES = 5, 4
-"""A sixth broker would take 72 bits of a broker's fetch heads and 66 of its bodies, and 32 sets of members for each
-leader that shrinks the ISR: wider words for all, or widths that follow the number of records in every shift."""
+MAX_BROKERS, MAX_VALUES = 6, 4
 MAX_RECORDS = 20
 """Partition epochs: records of the metadata log."""
 MAX_STARTS = 8
@@ -39,7 +37,14 @@ EVERY_LOW = sum(1 << (WIDTH * i) for i in range(LOW_ROWS))
 """Times a row: that row for every partition epoch of a word."""
 EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))
 REACHED_BITS = WIDTH * (MAX_VALUES + 1)
+EVERY_OFFSET = sum(1 << (WIDTH * o) for o in range(MAX_VALUES + 1))
+"""Times a row: that row for every offset of a log's end."""
 HEAD_BITS, BODY_BITS = 12, 11
+PEERS = MAX_BROKERS - 1
+"""Places in a broker's word of fetches: each peer's in its own place, the last one's in that of the broker itself."""
+EPOCHS_BITS = 4 * MAX_BROKERS
+EPOCHS_A_WORD = 2
+"""Partition epochs in a word of `AlterEpochs`."""
 REQUESTED, ACCEPTED, INELIGIBLE, FENCED = 1, 2, 4, 8
 """An AlterPartition exchange: the request, or the response by its error."""
 OK, UNKNOWN_EPOCH, FENCED_EPOCH, NOT_LEADER = range(4)
@@ -61,6 +66,7 @@ class ByBroker(NamedTuple):
     b2: int
     b3: int
     b4: int
+    b5: int
 
 
 class Partition(NamedTuple):
@@ -104,7 +110,7 @@ class Local(NamedTuple):
 
 
 class AlterEpochs(NamedTuple):
-    """Broker epochs of AlterPartition requests: 4 bits a broker, 20 a partition epoch, three of them a word."""
+    """Broker epochs of AlterPartition requests: 4 bits a broker, 24 a partition epoch, two of them a word."""
 
     w0: int
     w1: int
@@ -113,6 +119,9 @@ class AlterEpochs(NamedTuple):
     w4: int
     w5: int
     w6: int
+    w7: int
+    w8: int
+    w9: int
 
 
 class Alters(NamedTuple):
@@ -157,7 +166,7 @@ class State(NamedTuple):
     alters: Alters  # AlterPartitionRequest and AlterPartitionResponse
     fetch_requests: int  # row b: destinations of FetchRequests of b
     fetch_responses: int  # row b: sources of FetchResponses to b
-    fetch_heads: ByBroker  # 12 bits a peer: leader_epoch (4), fetch_offset (3), hwm (3), error (2)
+    fetch_heads: ByBroker  # 12 bits a peer (`place_of`): leader_epoch (4), fetch_offset (3), hwm (3), error (2)
     fetch_bodies: ByBroker  # 11 bits a peer: record, a set of values (4), diverging_epoch: offset (3) and epoch (4); or
     # of a request: last_fetched_epoch in the place of the latter
     starts: int  # aux_ctrs.incarn_ctr, less what it starts from
@@ -221,11 +230,13 @@ WIDTHS = State(
     register_responses=_BY_START,
     register_epochs=_BY_START,
     register_records=_BY_START,
-    alters=Alters(kinds=_WIDE, isrs=_WIDE, epochs=AlterEpochs(*(60,) * len(AlterEpochs._fields))),
+    alters=Alters(
+        kinds=_WIDE, isrs=_WIDE, epochs=AlterEpochs(*(EPOCHS_BITS * EPOCHS_A_WORD,) * len(AlterEpochs._fields))
+    ),
     fetch_requests=_BY_BROKER,
     fetch_responses=_BY_BROKER,
-    fetch_heads=ByBroker(*(HEAD_BITS * MAX_BROKERS,) * MAX_BROKERS),
-    fetch_bodies=ByBroker(*(BODY_BITS * MAX_BROKERS,) * MAX_BROKERS),
+    fetch_heads=ByBroker(*(HEAD_BITS * PEERS,) * MAX_BROKERS),
+    fetch_bodies=ByBroker(*(BODY_BITS * PEERS,) * MAX_BROKERS),
     starts=_EPOCH,
     registrations=_EPOCH,
     clean_shutdowns=_COUNTER,
@@ -283,19 +294,13 @@ def leader_epoch_of(log, i):
 
 def word_of(words, b):
     """The word of broker b."""
-    upper = where(b == 2, words.b2, where(b == 3, words.b3, words.b4))
-    return where(b == 0, words.b0, where(b == 1, words.b1, upper))
+    upper = where(b == 3, words.b3, where(b == 4, words.b4, words.b5))
+    return where(b == 0, words.b0, where(b == 1, words.b1, where(b == 2, words.b2, upper)))
 
 
 def with_word(words, b, value):
     """The word of broker b replaced."""
-    return ByBroker(
-        where(b == 0, value, words.b0),
-        where(b == 1, value, words.b1),
-        where(b == 2, value, words.b2),
-        where(b == 3, value, words.b3),
-        where(b == 4, value, words.b4),
-    )
+    return ByBroker(*(where(b == i, value, word) for i, word in enumerate(words)))
 
 
 def without_words(words, brokers):
@@ -303,33 +308,35 @@ def without_words(words, brokers):
     return ByBroker(*(where((brokers >> b) & 1, 0, word) for b, word in enumerate(words)))
 
 
-def without_bits(words, bits):
-    """These bits of every word set to 0."""
-    return ByBroker(*(word & ~bits for word in words))
+def place_of(f, t):
+    """The place of peer t in the word of fetches of broker f."""
+    return where(t == MAX_BROKERS - 1, f, t)
+
+
+def without_peers(words, brokers, size):
+    """The fetches from these brokers, of so many bits each, set to 0 in every word."""
+    own, gone = (1 << size) - 1, 0
+    for b in range(PEERS):
+        gone |= where((brokers >> b) & 1, own << (size * b), 0)
+    last = (brokers >> (MAX_BROKERS - 1)) & 1
+    kept = (word & ~(gone | where(last, own << (size * b), 0)) for b, word in enumerate(words[:-1]))
+    return ByBroker(*kept, words.b5 & ~gone)
 
 
 def alter_epochs(epochs, i):
     """The broker epochs of the request of row i: 4 bits a broker."""
-    j = i // 3
-    upper = where(j == 3, epochs.w3, where(j == 4, epochs.w4, where(j == 5, epochs.w5, epochs.w6)))
-    word = where(j == 0, epochs.w0, where(j == 1, epochs.w1, where(j == 2, epochs.w2, upper)))
-    return (word >> (20 * (i - 3 * j))) & 0xFFFFF
+    j = i // EPOCHS_A_WORD
+    word = epochs.w0
+    for n in range(1, len(epochs)):
+        word = where(j == n, epochs[n], word)
+    return (word >> (EPOCHS_BITS * (i - EPOCHS_A_WORD * j))) & ((1 << EPOCHS_BITS) - 1)
 
 
 def with_alter_epochs(epochs, i, value):
     """The broker epochs of row i replaced."""
-    j = i // 3
-    shift = 20 * (i - 3 * j)
-    changed = (alter_epochs(epochs, i) ^ value) << shift
-    return AlterEpochs(
-        epochs.w0 ^ where(j == 0, changed, 0),
-        epochs.w1 ^ where(j == 1, changed, 0),
-        epochs.w2 ^ where(j == 2, changed, 0),
-        epochs.w3 ^ where(j == 3, changed, 0),
-        epochs.w4 ^ where(j == 4, changed, 0),
-        epochs.w5 ^ where(j == 5, changed, 0),
-        epochs.w6 ^ where(j == 6, changed, 0),
-    )
+    j = i // EPOCHS_A_WORD
+    changed = (alter_epochs(epochs, i) ^ value) << (EPOCHS_BITS * (i - EPOCHS_A_WORD * j))
+    return AlterEpochs(*(word ^ where(j == n, changed, 0) for n, word in enumerate(epochs)))
 
 
 # ---- logs
@@ -353,7 +360,7 @@ def last_epoch(state, log):
 
 def values_on_way(bodies):
     """The values in fetch responses."""
-    lanes = bodies.b0 | bodies.b1 | bodies.b2 | bodies.b3 | bodies.b4
+    lanes = bodies.b0 | bodies.b1 | bodies.b2 | bodies.b3 | bodies.b4 | bodies.b5
     lanes |= (lanes >> BODY_BITS) | (lanes >> (2 * BODY_BITS))
     return (lanes | (lanes >> (3 * BODY_BITS)) | (lanes >> (4 * BODY_BITS))) & ALL_VALUES
 

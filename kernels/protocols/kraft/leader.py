@@ -2,8 +2,8 @@
 
 SendAlterPartitionRequest is two actions here: one without followers that timed out, which lets those that caught up
 join, and one with some, a fault. Instances: row of the leader + the follower that joins, or the leader's own bit for
-all that caught up, as the specs have it; of the second, 16 leader + the set of timed out members, three leaders a word,
-where a set of the four other brokers leaves out the leader's own bit.
+all that caught up, as the specs have it; of the second, 32 leader + the set of timed out members - 1, two leaders a
+word, where a set of the five other brokers leaves out the leader's own bit.
 """
 
 from quorisk.kernels.model import Action, sends_nothing
@@ -23,7 +23,7 @@ from quorisk.kernels.protocols.kraft.layout import (
 from quorisk.kernels.protocols.kraft.watermark import maybe_update_hwm_on_partition_change
 from quorisk.kernels.protocols.rows import WIDTH, row, with_row
 
-_LEADERS_A_WORD = 3
+_LEADERS_A_WORD = 2
 _SETS_A_LEADER = 1 << (MAX_BROKERS - 1)
 
 
@@ -94,39 +94,35 @@ def send_alter_partition_request(state, params, instance, lost):
 
 
 def without_bit(members, b):
-    """A set of brokers as four bits, b left out."""
+    """A set of brokers as five bits, b left out."""
     below = (1 << b) - 1
     return (members & below) | (members >> 1 & ~below)
 
 
 def parts(members):
-    """Bit s: s is a subset of this set of four, and not empty."""
+    """Bit s - 1: s is a subset of this set of five, and not empty."""
     found = 1
     for i in range(MAX_BROKERS - 1):
         found |= where((members >> i) & 1, found << (1 << i), 0)
-    return found & ~1
+    return found >> 1
 
 
 def timed_out_sets(state, b):
-    """Bit s: the members s of the ISR of leader b may have timed out."""
+    """Bit s - 1: the members s of the ISR of leader b may have timed out."""
     return parts(without_bit(row(state.local.isrs, b), b))
 
 
 def leader_shrink_isr_enabled(state, params):
     idle = where(state.isr_shrinks < params.max_isr_shrinks, idle_leaders(state), 0)
-    low, high = 0, 0
-    for b in range(_LEADERS_A_WORD):
-        low |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (_SETS_A_LEADER * b)
-    for b in range(_LEADERS_A_WORD, MAX_BROKERS):
-        high |= when((idle >> b) & 1 != 0, timed_out_sets, state, b) << (_SETS_A_LEADER * (b - _LEADERS_A_WORD))
-    return low, high
+    sets = [when((idle >> b) & 1 != 0, timed_out_sets, state, b) for b in range(MAX_BROKERS)]
+    return tuple(first | second << _SETS_A_LEADER for first, second in zip(sets[::2], sets[1::2], strict=True))
 
 
 def leader_shrink_isr(state, params, instance, lost):
     word = instance // 64
     place = (instance - 64 * word) // _SETS_A_LEADER
     b = place + _LEADERS_A_WORD * word
-    others = instance - 64 * word - _SETS_A_LEADER * place
+    others = instance - 64 * word - _SETS_A_LEADER * place + 1
     below = (1 << b) - 1
     timed_out = (others & below) | (others & ~below) << 1
     joins = where(params.kafka, 0, joining(state, params, b))

@@ -18,7 +18,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     forget,
     leo_of,
     rows_before,
-    without_bits,
+    without_peers,
     without_words,
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable
@@ -91,18 +91,13 @@ def drop_fetch_sessions(state, brokers):
     columns = brokers * EVERY_BROKER
     dropped = rows(brokers) | columns
     failed = (state.fetch_requests | state.fetch_responses) & state.fetchers & columns
-    heads, bodies = 0, 0
-    for b in range(MAX_BROKERS):
-        goes = (brokers >> b) & 1
-        heads |= where(goes, ((1 << HEAD_BITS) - 1) << (HEAD_BITS * b), 0)
-        bodies |= where(goes, ((1 << BODY_BITS) - 1) << (BODY_BITS * b), 0)
     return state._replace(
         fetchers=state.fetchers & ~rows(brokers),
         delayed=(state.delayed | gathered(nonempty(failed))) & ~brokers,
         fetch_requests=state.fetch_requests & ~dropped,
         fetch_responses=state.fetch_responses & ~dropped,
-        fetch_heads=without_bits(without_words(state.fetch_heads, brokers), heads),
-        fetch_bodies=without_bits(without_words(state.fetch_bodies, brokers), bodies),
+        fetch_heads=without_peers(without_words(state.fetch_heads, brokers), brokers, HEAD_BITS),
+        fetch_bodies=without_peers(without_words(state.fetch_bodies, brokers), brokers, BODY_BITS),
     )
 
 

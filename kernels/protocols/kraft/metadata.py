@@ -6,9 +6,8 @@ Instances: row of the record's partition epoch (ten a word) + broker.
 from quorisk.kernels.model import Action, sends_nothing
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
-    DIAGONAL,
-    EVERY_BROKER,
     EVERY_LOW,
+    EVERY_OFFSET,
     LOW_ROWS,
     MAX_BROKERS,
     REACHED_BITS,
@@ -22,16 +21,12 @@ from quorisk.kernels.protocols.kraft.layout import (
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable, maybe_update_hwm_on_partition_change
-from quorisk.kernels.protocols.rows import WIDTH, row, with_row
-
-_GATHER_DIAGONAL = sum(1 << (WIDTH * b) for b in range(MAX_BROKERS))
+from quorisk.kernels.protocols.rows import WIDTH, gathered, nonempty, row, with_row
 
 
 def hosts(state):
-    """The brokers that take themselves for replicas."""
-    return ((state.local.replicas & DIAGONAL) * _GATHER_DIAGONAL >> (WIDTH * (MAX_BROKERS - 1))) & (
-        (1 << MAX_BROKERS) - 1
-    )
+    """The brokers that take themselves for replicas: the others have no replicas of their own to tell."""
+    return gathered(nonempty(state.local.replicas))
 
 
 def newer_epochs(state, brokers):
@@ -123,7 +118,7 @@ def lead(state, params, b, isr, remains_leader):
     epochs = 0
     for p in range(MAX_BROKERS):
         epochs |= where((members >> p) & 1, 15 << (4 * p), 0)
-    kept = peers & ((members * EVERY_BROKER) | (epochs << REACHED_BITS))
+    kept = peers & ((members * EVERY_OFFSET) | (epochs << REACHED_BITS))
     state = maybe_update_hwm_on_partition_change(state, params, b, peers, isr)
     return state._replace(
         leaders=state.leaders | broker,
@@ -155,7 +150,8 @@ def renounce(state, b, leader, epoch, deletes):
         pending=state.pending & ~broker,
         flos=with_row(state.flos, b, 0),
     )
-    deleted = forget(state._replace(logs=with_row(state.logs, b, 0), hwms=with_row(state.hwms, b, 1)))
+    logs, unflushed = with_row(state.logs, b, 0), with_row(state.unflushed, b, 0)
+    deleted = forget(state._replace(logs=logs, unflushed=unflushed, hwms=with_row(state.hwms, b, 1)))
     return where(deletes, deleted, state)
 
 

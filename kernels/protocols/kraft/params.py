@@ -43,21 +43,18 @@ class Params(NamedTuple):
     flush_every_message: int
 
 
-_NO_SIXTH = "the fetches of a sixth broker do not fit the words of a state; protocol kafka has 6 replicas"
 PARAMETERS = (
     Parameter(
         "brokers",
         "model",
         (1, MAX_BROKERS),
         "brokers; those beyond the replicas join by reassignment",
-        beyond=_NO_SIXTH,
     ),
     Parameter(
         "replication_factor",
         "model",
         (1, MAX_BROKERS),
         "replicas of the partition",
-        beyond=_NO_SIXTH,
         called=("replication.factor", "default.replication.factor"),
     ),
     Parameter(

@@ -9,6 +9,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
     BODY_BITS,
     EVERY_BROKER,
+    EVERY_OFFSET,
     FENCED_EPOCH,
     HEAD_BITS,
     MAX_BROKERS,
@@ -20,12 +21,13 @@ from quorisk.kernels.protocols.kraft.layout import (
     forget,
     last_epoch,
     leo_of,
+    place_of,
     values_before,
     with_word,
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import commit_offset, maybe_advance_high_watermark
-from quorisk.kernels.protocols.rows import EVERY_ROW, WIDTH, row, rows, with_row
+from quorisk.kernels.protocols.rows import WIDTH, row, rows, with_row
 
 _REACHED = (1 << REACHED_BITS) - 1
 
@@ -37,8 +39,8 @@ def peer_epoch(peers, p):
 
 def with_peer(peers, p, leo, epoch):
     """That word once peer p has fetched from `leo` on."""
-    old = (EVERY_ROW & _REACHED) << p | 15 << (REACHED_BITS + 4 * p)
-    reached = (EVERY_ROW & ((1 << (WIDTH * leo)) - 1)) << p
+    old = EVERY_OFFSET << p | 15 << (REACHED_BITS + 4 * p)
+    reached = (EVERY_OFFSET & ((1 << (WIDTH * leo)) - 1)) << p
     return (peers & ~old) | reached | epoch << (REACHED_BITS + 4 * p)
 
 
@@ -50,9 +52,9 @@ def acking_isr(state, params, b):
 def with_exchange(state, f, t, head, body):
     """The state with the fetch exchange from f to t replaced: head and body of its message."""
     head_word, body_word = word_of(state.fetch_heads, f), word_of(state.fetch_bodies, f)
-    head_mask, body_mask = (1 << HEAD_BITS) - 1, (1 << BODY_BITS) - 1
-    head_word = (head_word & ~(head_mask << (HEAD_BITS * t))) | head << (HEAD_BITS * t)
-    body_word = (body_word & ~(body_mask << (BODY_BITS * t))) | body << (BODY_BITS * t)
+    head_mask, body_mask, place = (1 << HEAD_BITS) - 1, (1 << BODY_BITS) - 1, place_of(f, t)
+    head_word = (head_word & ~(head_mask << (HEAD_BITS * place))) | head << (HEAD_BITS * place)
+    body_word = (body_word & ~(body_mask << (BODY_BITS * place))) | body << (BODY_BITS * place)
     return state._replace(
         fetch_heads=with_word(state.fetch_heads, f, head_word),
         fetch_bodies=with_word(state.fetch_bodies, f, body_word),
@@ -122,9 +124,10 @@ def receive_fetch_request_enabled(state, params):
 def receive_fetch_request(state, params, instance, lost):
     f = instance // WIDTH
     b = instance - WIDTH * f
-    head = word_of(state.fetch_heads, f) >> (HEAD_BITS * b)
+    place = place_of(f, b)
+    head = word_of(state.fetch_heads, f) >> (HEAD_BITS * place)
     asked_epoch, offset = head & 15, (head >> 4) & 7
-    fetched_epoch = (word_of(state.fetch_bodies, f) >> (BODY_BITS * b + 7)) & 15
+    fetched_epoch = (word_of(state.fetch_bodies, f) >> (BODY_BITS * place + 7)) & 15
     epoch, log = row(state.local.leader_epochs, b), row(state.logs, b)
 
     behind, ahead = epoch < asked_epoch, epoch > asked_epoch
@@ -164,8 +167,9 @@ def truncation_point(state, b, epoch, offset):
 def receive_fetch_response(state, params, instance, lost):
     b = instance // WIDTH
     t = instance - WIDTH * b
-    head = word_of(state.fetch_heads, b) >> (HEAD_BITS * t)
-    body = word_of(state.fetch_bodies, b) >> (BODY_BITS * t)
+    place = place_of(b, t)
+    head = word_of(state.fetch_heads, b) >> (HEAD_BITS * place)
+    body = word_of(state.fetch_bodies, b) >> (BODY_BITS * place)
     epoch, offset, hwm, error = head & 15, (head >> 4) & 7, (head >> 7) & 7, (head >> 10) & 3
     record, end_offset, end_epoch = body & ALL_VALUES, (body >> 4) & 7, (body >> 7) & 15
     log = row(state.logs, b)

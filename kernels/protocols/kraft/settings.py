@@ -6,8 +6,7 @@ SETTINGS = (
     Setting(
         "`replication.factor`, `default.replication.factor`",
         "`model.replication_factor`",
-        '1 to 5: the fetches of a sixth broker do not fit the words of a state, and `protocol = "kafka"` has six; '
-        "files may use Kafka's names",
+        "1 to 6; files may use Kafka's names",
     ),
     Setting(
         "`min.insync.replicas`",

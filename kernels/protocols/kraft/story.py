@@ -156,7 +156,7 @@ def _acting(action: str, instance: int, handled: list[Sent]) -> int:
     if action == "receive_alter_partition_request":
         return next(m.source for m in handled if isinstance(m, AlterRequest))
     if action == "leader_shrink_isr":
-        return place // 16 + 3 * (instance // 64) + 1
+        return place // 32 + 2 * (instance // 64) + 1
     if action in _ONE_BROKER:
         return instance + 1
     if action in ("receive_metadata_update", "receive_broker_reg_request", "receive_broker_reg_response"):
