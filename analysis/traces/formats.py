@@ -6,6 +6,7 @@ that is lost, or not received before the trace ends, where it is sent.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +124,11 @@ def words(trace: Trace, replayed: Replayed) -> str:
 def sentence(told: Told) -> str:
     """Returns a step in words: what happened, and each note that says more than that."""
     lost = [f"lost on the way: {m.label} to {m.receiver}" for m in told.lost]
-    notes = [
-        f"{note.over[0]}: {note.text}" if len(note.over) == 1 else note.text
-        for note in told.notes
-        if note.text != told.words and not told.words.endswith(f"{note.over[0]} {note.text}")
-    ]
+    more = [n for n in told.notes if n.text != told.words and not told.words.endswith(f"{n.over[0]} {n.text}")]
+    notes = []
+    for over, of_them in groupby(more, lambda note: note.over):
+        texts = "; ".join(note.text for note in of_them)
+        notes.append(f"{over[0]}: {texts}" if len(over) == 1 else texts)
     return "; ".join(" ".join(part.split()) for part in (told.words, *lost, *notes))
 
 

@@ -14,6 +14,7 @@ from quorisk.kernels.protocols.kraft.spec import (
     LEADER,
     OFFLINE_CLEAN,
     OFFLINE_DIRTY,
+    RUNNING,
     AlterRequest,
     AlterResponse,
     FetchRequest,
@@ -31,8 +32,8 @@ from quorisk.kernels.telling import Message, Note, Told, members
 
 CONTROLLER = "controller"
 WORDS = {
-    "broker_start": "{broker} starts and asks to be registered",
-    "receive_broker_reg_response": "{broker} hears that it is registered",
+    "broker_start": "{broker} starts",
+    "receive_broker_reg_response": "now that it is registered, {broker} is running",
     "receive_metadata_update": "{broker} applies partition epoch {epoch}",
     "send_alter_partition_request": "{broker} asks for the ISR {isr}, as followers have caught up",
     "leader_shrink_isr": "{broker} asks for the ISR {isr}, as followers lag behind",
@@ -93,12 +94,14 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
         if isinstance(m, FetchResponse | AlterResponse):
             fields["answer"] = _label(m)
     words = WORDS[action].format(**fields)
+    crashed = {m.source for m in handled if isinstance(m, RegisterRequest) and not m.broker_epoch}
+    unclean = crashed if params.exclude_unclean_brokers else set()
     failure = [Note(tuple(map(_broker, down)), words)] if action in _SHUTDOWNS else []
     return Told(
         words,
         received=tuple(received),
         sent=tuple(_message(m) for m in sent),
-        notes=(*failure, *_notes(before, then, down)),
+        notes=(*failure, *_notes(before, then, down, unclean)),
     )
 
 
@@ -203,7 +206,8 @@ def _log(records: Iterable[Record]) -> str:
 
 def _record_of_change(md: PartitionMetadata) -> str:
     elr = f", ELR {_brokers(md.elr)}" if md.elr else ""
-    return f"partition epoch {md.partition_epoch}: {_broker(md.leader)} leads, ISR {_brokers(md.isr)}{elr}"
+    last = f", last known ELR {_brokers(md.last_known_elr)}" if md.last_known_elr else ""
+    return f"partition epoch {md.partition_epoch}: {_broker(md.leader)} leads, ISR {_brokers(md.isr)}{elr}{last}"
 
 
 def _message(m: Sent) -> Message:
@@ -241,8 +245,9 @@ def went_down(before: SpecState, then: SpecState) -> list[int]:
     return [b for b, (was, now) in changed if now.status in _OFFLINE and was.status not in _OFFLINE]
 
 
-def _notes(before: SpecState, then: SpecState, down: list[int]) -> Iterator[Note]:
-    """First what befell brokers that went down, then what the controller made of it, then the others."""
+def _notes(before: SpecState, then: SpecState, down: list[int], unclean: set[int]) -> Iterator[Note]:
+    """First what befell brokers that went down, then what the controller made of it, then the others. `unclean`: who is
+    registered after an unclean shutdown, and so no candidate."""
     yield from _of_brokers(before, then, down)
     for verb, brokers in (
         ("fences", before.con_unfenced - then.con_unfenced),
@@ -251,8 +256,21 @@ def _notes(before: SpecState, then: SpecState, down: list[int]) -> Iterator[Note
         if brokers:
             yield Note((CONTROLLER,), f"{verb} {_listed(map(_broker, sorted(brokers)))}")
     if then.con_partition_metadata != before.con_partition_metadata:
+        for text in _elected(before.con_partition_metadata, then.con_partition_metadata, unclean):
+            yield Note((CONTROLLER,), text)
         yield Note((CONTROLLER,), _record_of_change(then.con_partition_metadata))
     yield from _of_brokers(before, then, [b for b in range(1, len(then.partition_data) + 1) if b not in down])
+
+
+def _elected(was: PartitionMetadata, now: PartitionMetadata, unclean: set[int]) -> Iterator[str]:
+    """Who is elected though neither in sync nor eligible, and who is eligible no longer."""
+    leaving = sorted(was.elr & unclean)
+    if leaving:
+        yield f"{_listed(map(_broker, leaving))} leaves the ELR after an unclean shutdown"
+    reassigned = (was.adding, was.removing) != (now.adding, now.removing)
+    if now.leader not in (None, was.leader, *(was.isr | was.elr) - unclean) and not reassigned:
+        how = "as last known leader" if now.leader in was.last_known_elr else "uncleanly, as nobody else can lead"
+        yield f"elects {_broker(now.leader)} {how}"
 
 
 def _of_brokers(before: SpecState, then: SpecState, brokers: Iterable[int]) -> Iterator[Note]:
@@ -287,7 +305,7 @@ def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
     was, now = before.partition_data[b - 1], then.partition_data[b - 1]
     status = then.broker_state[b - 1].status
     if status != before.broker_state[b - 1].status and status not in _OFFLINE:
-        yield status.lower()
+        yield "is running" if status == RUNNING else "starts"
     if then.partition_status[b - 1] != before.partition_status[b - 1]:
         epoch, leader = then.partition_metadata[b - 1].leader_epoch, then.partition_metadata[b - 1].leader
         role = then.partition_status[b - 1]

@@ -169,7 +169,7 @@ def test_an_outage_is_told_as_it_happened_first_the_power_then_what_it_took_then
             Note(("b1",), f"loses A{loses}"),
             Note(("b1",), "leaves A without an answer"),
             Note(("controller",), "fences b1 and b2"),
-            Note(("controller",), "partition epoch 3: nobody leads, ISR {}, ELR {b2}"),
+            Note(("controller",), "partition epoch 3: nobody leads, ISR {}, ELR {b2}, last known ELR {b2}"),
         )
 
 
@@ -179,6 +179,38 @@ def test_a_leader_that_has_not_heard_of_the_next_one_still_believes_it_leads():
     told = tell(start, params, "fence_broker", 1, fenced)
     assert told.notes[-1] == Note(("b1",), "still believes it leads")
     assert formats.sentence(told).startswith("the controller fences b1; controller: partition epoch 2: b2 leads")
+
+
+def told_of(params, *steps):
+    """The last of these steps, in words."""
+    (name, instance) = steps[-1]
+    before, then = after(params, *steps[:-1]), after(params, *steps)
+    return formats.sentence(tell(before, params, name, instance, then))
+
+
+def test_who_leaves_the_elr_and_who_is_elected_though_neither_in_sync_nor_eligible_is_said():
+    """b1 crashes, b2 loses its log; both come back, b1 first."""
+    sizes = {"brokers": 2, "replication_factor": 2, "min_isr": 2, "init_isr": 2, "values": 1}
+    faults = {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1}
+    down = ("no_data_loss_unclean_shutdown", 6 * 0 + 1), ("data_loss_shutdown", 6 * 1 + 0)
+    up = ("broker_start", 0), ("broker_start", 1), ("receive_broker_reg_request", 6 * 0 + 0)
+    second = ("receive_broker_reg_request", 6 * 1 + 1)
+    params = params_of(MODEL, **sizes, **faults)
+    assert told_of(params, *down, *up) == (
+        "the controller registers b1; controller: unfences b1; b1 leaves the ELR after an unclean shutdown; "
+        "partition epoch 4: nobody leads, ISR {}, ELR {b2}, last known ELR {b2}"
+    )
+    assert told_of(params, *down, *up, second) == (
+        "the controller registers b2; controller: unfences b2; b2 leaves the ELR after an unclean shutdown; "
+        "elects b2 as last known leader; partition epoch 5: b2 leads, ISR {b2}"
+    )
+    unclean = params_of(MODEL, **sizes, **faults, last_known_leader=False, unclean_leader_election=True)
+    assert told_of(unclean, *down, *up).split("; ")[-2:] == [
+        "elects b1 uncleanly, as nobody else can lead",
+        "partition epoch 4: b1 leads, ISR {b1}",
+    ]
+    clean = ("no_data_loss_shutdown", 6 * 0 + 1)
+    assert "elects" not in told_of(params, clean) + told_of(params, clean, ("broker_start", 0), up[2])
 
 
 def test_outages_that_there_is_no_room_for_are_refused():
