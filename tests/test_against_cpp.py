@@ -1,0 +1,49 @@
+"""scripts/against_cpp.py: that the program by hand makes the engines' runs, and that it is told if it does not."""
+
+from functools import partial
+
+import pytest
+
+from quorisk.analysis import bench
+from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import pack
+from scripts import against_cpp
+from scripts.against_cpp import Counts, Way, by_hand, check, told_of
+
+RUNS = Job(0, 5, 3000)
+
+
+@pytest.fixture(scope="module")
+def points():
+    experiment = bench.random_runs("bookkeeper")
+    return experiment.model, pack(experiment.model, [experiment.points[0].point])
+
+
+def generic(model, points, change=0):
+    """The generic engine, which makes other runs by `change`."""
+    make = partial(numba_engine.tally_of, model, points)
+    return Way("generic engine", lambda seed, job: make(seed + change, job), partial(told_of, model))
+
+
+def test_the_program_counts_what_the_engine_counts_where_it_can_be_compiled(points):
+    try:
+        function = against_cpp.compiled()
+    except SystemExit as why:
+        without = str(why)
+    else:
+        program = Way("C++", partial(by_hand, function, points[1]), Counts.told)
+        assert check([program, generic(*points)], 3, RUNS) > 10 * RUNS.num_runs
+        return
+    assert "there is no g++" in without or "needs a CPU with AVX-512" in without
+
+
+def test_other_counts_are_told(points):
+    with pytest.raises(SystemExit, match=r"generic engine counts otherwise .* seed 3: .*steps: \d+, not \d+"):
+        check([generic(*points, change=1), generic(*points)], 3, RUNS)
+
+
+def test_without_a_compiler_it_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"there is no g\+\+"):
+        against_cpp.compiled()
