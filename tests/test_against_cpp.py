@@ -20,8 +20,8 @@ def points():
     return experiment.model, pack(experiment.model, [experiment.points[0].point])
 
 
-def generic(model, points, change=0):
-    """The generic engine, which makes other runs by `change`."""
+def generic(model, points, *, change=0):
+    """The generic engine; with `change` it makes the runs of another seed."""
     make = partial(numba_engine.tally_of, model, points)
     return Way("generic engine", lambda seed, job: make(seed + change, job), partial(told_of, model))
 
@@ -39,8 +39,9 @@ def test_the_program_counts_what_the_engine_counts_where_it_can_be_compiled(poin
 
 
 def test_other_counts_are_told(points):
+    model, packed = points
     with pytest.raises(SystemExit, match=r"generic engine counts otherwise .* seed 3: .*steps: \d+, not \d+"):
-        check([generic(*points, change=1), generic(*points)], 3, RUNS)
+        check([generic(model, packed, change=1), generic(model, packed)], 3, RUNS)
 
 
 def test_without_a_compiler_it_says_so(monkeypatch, tmp_path):
