@@ -8,7 +8,9 @@ the others, in order of their ids, are the recovery slots 0 and 1, and a (slot, 
 12-bit row.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
+
+from quorisk.kernels.protocols.fields import bits_by_node, blank, widths
 
 MAX_BOOKIES, MAX_ENTRIES, MAX_CLIENTS, MAX_FRAGMENTS = 6, 4, 3, 10
 MAX_LIST = 5
@@ -33,6 +35,23 @@ NO_LAC = 7
 STATUS_NIL, STATUS_OPEN, STATUS_IN_RECOVERY, STATUS_CLOSED, CLIENT_WITHDRAWN = range(5)
 
 
+# What there is in a state: how many bits, and how many of them for each bookie (see `fields`)
+Bookies = Annotated[int, MAX_BOOKIES, 1]
+Lacs = Annotated[int, 3 * MAX_BOOKIES, 3]
+Entries = Annotated[int, MAX_ENTRIES * MAX_BOOKIES, 1]
+EntryBits = Annotated[int, MAX_ENTRIES * MAX_BOOKIES]
+EntryId = Annotated[int, 3]
+Version = Annotated[int, 9]
+Order = Annotated[int, 18]
+Stack = Annotated[int, MAX_BOOKIES * MAX_FRAGMENTS, 1]
+Orders = Annotated[int, MAX_BOOKIES * MAX_FRAGMENTS]
+Slots = Annotated[int, MAX_CLIENTS - 1]
+BySlot = Annotated[int, 2 * MAX_BOOKIES, 1]
+LacsBySlot = Annotated[int, 6 * MAX_BOOKIES, 3]
+OrdersBySlot = Annotated[int, 24]
+Reads = Annotated[int, (MAX_ENTRIES + 1) * 2 * MAX_BOOKIES, 1]
+
+
 class Messages(NamedTuple):
     """The messages of one kind: the spec's `messages`, a bit for each message instead of a delivery count."""
 
@@ -41,204 +60,92 @@ class Messages(NamedTuple):
     lost: int  # delivery count -1: a time-out that nobody acted on yet
 
 
+AddRequests = Annotated[Messages, MAX_ENTRIES * (MAX_ENTRIES + 1) // 2 * MAX_BOOKIES, 1]
+AddResponses = Annotated[Messages, 2 * MAX_ENTRIES * MAX_BOOKIES, 1]
+FenceMessages = Annotated[Messages, 2 * MAX_BOOKIES, 1]
+ReadMessages = Annotated[Messages, (MAX_ENTRIES + 1) * 2 * MAX_BOOKIES, 1]
+
+
 class Fragments(NamedTuple):
     """A list of fragments as stacks, the current fragment lowest; a fragment's id is its place counted from 1."""
 
-    ensembles: int  # who is in them, 6 bits a fragment
-    order_01: int  # who is at their positions 0 and 1, 6 bits a fragment; 0 where an ensemble is a write quorum
-    order_23: int  # who is at their positions 2 and 3, likewise
-    first_ids: int  # first_entry_id, 3 bits a fragment
-    num: int  # how many
+    ensembles: Stack  # who is in them, 6 bits a fragment
+    order_01: Orders  # who is at their positions 0 and 1, 6 bits a fragment; 0 where an ensemble is a write quorum
+    order_23: Orders  # who is at their positions 2 and 3, likewise
+    first_ids: Annotated[int, 3 * MAX_FRAGMENTS]  # first_entry_id, 3 bits a fragment
+    num: Annotated[int, 4]  # how many
 
 
 class Client(NamedTuple):
     """What writer and recovery clients share: the fields of the spec's ClientState that adding entries needs."""
 
-    meta_version: int  # metadata version that the client has; 0 = Nil
+    meta_version: Version  # metadata version that the client has; 0 = Nil
     fragments: Fragments  # the fragments as the client knows them; the lowest is curr_fragment
-    lap: int  # last add pushed
-    lac: int  # last add confirmed
-    confirmed: int  # bit 6(e - 1) + b: bookie b confirmed entry e
-    pending: int  # pending_add_ops: bit 6(e - 1)
-    op_fragments: int  # fragment_id of each pending op, 6 bits an entry
-    op_ensembles: int  # write set of each pending op in its ensemble, 6 bits an entry
-    left: int  # the ensemble of the pending ops that are to be sent again, `stripes.packed`; 0 if none or E = WQ
-    requests: Messages  # AddEntryRequestMessage: bit 6(e(e - 1)/2 + lac) + b
-    responses: Messages  # AddEntryResponseMessage: bit 6(e - 1) + b; 24 higher if fenced (success = FALSE)
+    lap: EntryId  # last add pushed
+    lac: EntryId  # last add confirmed
+    confirmed: Entries  # bit 6(e - 1) + b: bookie b confirmed entry e
+    pending: EntryBits  # pending_add_ops: bit 6(e - 1)
+    op_fragments: EntryBits  # fragment_id of each pending op, 6 bits an entry
+    op_ensembles: Entries  # write set of each pending op in its ensemble, 6 bits an entry
+    left: Order  # the ensemble of the pending ops that are to be sent again, `stripes.packed`; 0 if none or E = WQ
+    requests: AddRequests  # AddEntryRequestMessage: bit 6(e(e - 1)/2 + lac) + b
+    responses: AddResponses  # AddEntryResponseMessage: bit 6(e - 1) + b; 24 higher if fenced (success = FALSE)
 
 
 class State(NamedTuple):
     """Every variable of the spec."""
 
-    meta_status: int  # STATUS_*
+    meta_status: Annotated[int, 2]  # STATUS_*
     meta_fragments: Fragments  # the ledger's fragments
-    meta_write_sets: int  # derived: write set of each entry in its fragment's ensemble, 6 bits an entry
-    meta_last_entry: int  # endpoint of the ledger once closed
-    meta_version: int  # counted up with each update
-    b_entries: int  # bit 6(e - 1) + b: bookie b stores entry e (its data is its id: see NoOutOfOrderEntries)
-    b_fenced: int  # bit b
-    b_lac: int  # 3 bits a bookie
-    b_limbo: int  # bit b: it restarted without its data and answers Unknown instead of NoSuchEntry
-    b_unflushed: int  # bit 6(e - 1) + b: bookie b stores entry e, but not on disk
-    b_unflushed_fences: int  # bit b: the same of its fence
-    b_unflushed_lacs: int  # 3 bits a bookie: b_lac XOR what is on disk
-    b_damaged: int  # bit 6(e - 1) + b: bookie b knows of entry e, and cannot read what it has of it on disk
-    b_down: int  # bit b: lost for good, and not replaced yet
-    amnesias: int  # restarts with data loss so far
-    outages: int  # power outages of the whole cluster so far
-    rack_outages: int  # power outages of racks so far
-    unclean_restarts: int  # of single bookies so far
-    partial_amnesias: int  # times that a bookie lost some of its entries so far
-    creator: int  # id of the client that created the ledger, counted from 1; 0 = none yet
-    writer_status: int  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
-    changing: (
-        int  # 1 while that client calls nobody back, its new ensemble being on its way to the metadata (`unsetting`)
-    )
+    meta_write_sets: Entries  # derived: write set of each entry in its fragment's ensemble, 6 bits an entry
+    meta_last_entry: EntryId  # endpoint of the ledger once closed
+    meta_version: Version  # counted up with each update
+    b_entries: Entries  # bit 6(e - 1) + b: bookie b stores entry e (its data is its id: see NoOutOfOrderEntries)
+    b_fenced: Bookies  # bit b
+    b_lac: Lacs  # 3 bits a bookie
+    b_limbo: Bookies  # bit b: it restarted without its data and answers Unknown instead of NoSuchEntry
+    b_unflushed: Entries  # bit 6(e - 1) + b: bookie b stores entry e, but not on disk
+    b_unflushed_fences: Bookies  # bit b: the same of its fence
+    b_unflushed_lacs: Lacs  # 3 bits a bookie: b_lac XOR what is on disk
+    b_damaged: Entries  # bit 6(e - 1) + b: bookie b knows of entry e, and cannot read what it has of it on disk
+    b_down: Bookies  # bit b: lost for good, and not replaced yet
+    amnesias: Annotated[int, 4]  # restarts with data loss so far
+    outages: Annotated[int, 3]  # power outages of the whole cluster so far
+    rack_outages: Annotated[int, 3]  # power outages of racks so far
+    unclean_restarts: Annotated[int, 4]  # of single bookies so far
+    partial_amnesias: Annotated[int, 4]  # times that a bookie lost some of its entries so far
+    creator: Annotated[int, 2]  # id of the client that created the ledger, counted from 1; 0 = none yet
+    writer_status: Annotated[int, 3]  # status of that client: STATUS_NIL, OPEN, CLOSED or CLIENT_WITHDRAWN
+    # 1 while that client calls nobody back, its new ensemble being on its way to the metadata (`unsetting`)
+    changing: Annotated[int, 1]
     writer: Client  # that client
     recoverer_0: Client  # the other clients, by slot
     recoverer_1: Client
-    started: int  # bit slot: recovery_phase is not NotStarted
-    reading: int  # bit slot: recovery_phase is ReadWritePhase
-    closed: int  # bit slot: status is STATUS_CLOSED
-    aborted: int  # bit slot: status is RECOVERY_ABORTED; started, not closed, not aborted = STATUS_IN_RECOVERY
-    fenced: int  # bit 6 slot + b: bookie b confirmed to that client that it is fenced
-    recovery_ensembles: int  # bit 6 slot + b: recovery_ensemble
-    negative_reads: int  # bit 6 slot + b: read_responses of the entry being read that are NoSuchEntry
-    unknown_reads: int  # bit 6 slot + b: those that are Unknown; one that is OK decides the read and is not kept
-    curr_read_entries: int  # 3 bits a slot: entry being read; 0 = Nil
-    last_recoverable: int  # 3 bits a slot: last_recoverable_entry + 1; 0 = Nil
-    fence_requests: Messages  # FenceRequestMessage: bit 6 slot + b
-    fence_responses: Messages  # FenceResponseMessage: bit 6 slot + b
-    fence_lacs: int  # lac of each FenceResponseMessage sent: 3 bits each; NO_LAC if it is Unknown
-    recovery_orders: int  # who is where in recovery_ensemble, 12 bits a slot; 0 where an ensemble is a write quorum
-    read_requests: Messages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
-    read_responses: Messages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b
-    read_found: int  # those of them with code OK
-    read_unknown: int  # those of them with code Unknown
+    started: Slots  # bit slot: recovery_phase is not NotStarted
+    reading: Slots  # bit slot: recovery_phase is ReadWritePhase
+    closed: Slots  # bit slot: status is STATUS_CLOSED
+    aborted: Slots  # bit slot: status is RECOVERY_ABORTED; started, not closed, not aborted = STATUS_IN_RECOVERY
+    fenced: BySlot  # bit 6 slot + b: bookie b confirmed to that client that it is fenced
+    recovery_ensembles: BySlot  # bit 6 slot + b: recovery_ensemble
+    negative_reads: BySlot  # bit 6 slot + b: read_responses of the entry being read that are NoSuchEntry
+    unknown_reads: BySlot  # bit 6 slot + b: those that are Unknown; one that is OK decides the read and is not kept
+    curr_read_entries: Annotated[int, 6]  # 3 bits a slot: entry being read; 0 = Nil
+    last_recoverable: Annotated[int, 6]  # 3 bits a slot: last_recoverable_entry + 1; 0 = Nil
+    fence_requests: FenceMessages  # FenceRequestMessage: bit 6 slot + b
+    fence_responses: FenceMessages  # FenceResponseMessage: bit 6 slot + b
+    fence_lacs: LacsBySlot  # lac of each FenceResponseMessage sent: 3 bits each; NO_LAC if it is Unknown
+    recovery_orders: (
+        OrdersBySlot  # who is where in recovery_ensemble, 12 bits a slot; 0 where an ensemble is a write quorum
+    )
+    read_requests: ReadMessages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
+    read_responses: ReadMessages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b
+    read_found: Reads  # those of them with code OK
+    read_unknown: Reads  # those of them with code Unknown
 
 
-def _messages(width):
-    return Messages(width, width, width)
-
-
-_BOOKIES, _BY_SLOT = MAX_BOOKIES, 2 * MAX_BOOKIES
-_BY_ENTRY = MAX_ENTRIES * MAX_BOOKIES
-_ADD_REQUESTS = MAX_ENTRIES * (MAX_ENTRIES + 1) // 2 * MAX_BOOKIES
-_READS = (MAX_ENTRIES + 1) * _BY_SLOT
-_STACK = MAX_BOOKIES * MAX_FRAGMENTS
-_FRAGMENTS = Fragments(ensembles=_STACK, order_01=_STACK, order_23=_STACK, first_ids=3 * MAX_FRAGMENTS, num=4)
-_CLIENT = Client(
-    meta_version=9,
-    fragments=_FRAGMENTS,
-    lap=3,
-    lac=3,
-    confirmed=_BY_ENTRY,
-    pending=_BY_ENTRY,
-    op_fragments=_BY_ENTRY,
-    op_ensembles=_BY_ENTRY,
-    left=18,
-    requests=_messages(_ADD_REQUESTS),
-    responses=_messages(2 * _BY_ENTRY),
-)
-WIDTHS = State(
-    meta_status=2,
-    meta_fragments=_FRAGMENTS,
-    meta_write_sets=_BY_ENTRY,
-    meta_last_entry=3,
-    meta_version=9,
-    b_entries=_BY_ENTRY,
-    b_fenced=_BOOKIES,
-    b_lac=3 * MAX_BOOKIES,
-    b_limbo=_BOOKIES,
-    b_unflushed=_BY_ENTRY,
-    b_unflushed_fences=_BOOKIES,
-    b_unflushed_lacs=3 * MAX_BOOKIES,
-    b_damaged=_BY_ENTRY,
-    b_down=_BOOKIES,
-    amnesias=4,
-    outages=3,
-    rack_outages=3,
-    unclean_restarts=4,
-    partial_amnesias=4,
-    creator=2,
-    writer_status=3,
-    changing=1,
-    writer=_CLIENT,
-    recoverer_0=_CLIENT,
-    recoverer_1=_CLIENT,
-    started=2,
-    reading=2,
-    closed=2,
-    aborted=2,
-    fenced=_BY_SLOT,
-    recovery_ensembles=_BY_SLOT,
-    negative_reads=_BY_SLOT,
-    unknown_reads=_BY_SLOT,
-    curr_read_entries=6,
-    last_recoverable=6,
-    fence_requests=_messages(_BY_SLOT),
-    fence_responses=_messages(_BY_SLOT),
-    fence_lacs=3 * _BY_SLOT,
-    recovery_orders=24,
-    read_requests=_messages(_READS),
-    read_responses=_messages(_READS),
-    read_found=_READS,
-    read_unknown=_READS,
-)
-"""Bits of every field."""
-
-NO_MESSAGES = Messages(**dict.fromkeys(Messages._fields, 0))
-NO_FRAGMENTS = Fragments(**dict.fromkeys(Fragments._fields, 0))
-_NOBODY = Client(0, NO_FRAGMENTS, 0, 0, 0, 0, 0, 0, 0, NO_MESSAGES, NO_MESSAGES)
-_NOTHING: dict[str, Any] = dict.fromkeys(State._fields, 0)
-INITIAL = State(**_NOTHING)._replace(
-    meta_fragments=NO_FRAGMENTS,
-    writer=_NOBODY,
-    recoverer_0=_NOBODY,
-    recoverer_1=_NOBODY,
-    fence_requests=NO_MESSAGES,
-    fence_responses=NO_MESSAGES,
-    read_requests=NO_MESSAGES,
-    read_responses=NO_MESSAGES,
-)
+WIDTHS, BITS_BY_BOOKIE = widths(State), bits_by_node(State)
+INITIAL, NO_MESSAGES, NO_FRAGMENTS = blank(State), blank(Messages), blank(Fragments)
 """Nothing created, stored or sent."""
-
-_FRAGMENT_BITS = NO_FRAGMENTS._replace(ensembles=1)
-_CLIENT_BITS = _NOBODY._replace(
-    fragments=_FRAGMENT_BITS,
-    confirmed=1,
-    op_ensembles=1,
-    requests=_messages(1),
-    responses=_messages(1),
-)
-BITS_BY_BOOKIE = INITIAL._replace(
-    meta_fragments=_FRAGMENT_BITS,
-    meta_write_sets=1,
-    b_entries=1,
-    b_fenced=1,
-    b_lac=3,
-    b_limbo=1,
-    b_unflushed=1,
-    b_unflushed_fences=1,
-    b_unflushed_lacs=3,
-    b_damaged=1,
-    b_down=1,
-    writer=_CLIENT_BITS,
-    recoverer_0=_CLIENT_BITS,
-    recoverer_1=_CLIENT_BITS,
-    fenced=1,
-    recovery_ensembles=1,
-    negative_reads=1,
-    unknown_reads=1,
-    fence_requests=_messages(1),
-    fence_responses=_messages(1),
-    fence_lacs=3,
-    read_requests=_messages(1),
-    read_responses=_messages(1),
-    read_found=1,
-    read_unknown=1,
-)
-"""Bits that every field has for each bookie: none if it is about no bookie."""
 
 
 def entry_row(rows, entry):

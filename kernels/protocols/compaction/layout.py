@@ -1,8 +1,9 @@
 """What a topic and its compactor remember, packed into integers, and the ways to look at rows of messages."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from quorisk.kernels.ops import popcount
+from quorisk.kernels.protocols.fields import widths
 
 MAX_MESSAGES, MAX_COMPACTIONS, MAX_KEYS, MAX_VALUES, MAX_CRASHES = 8, 7, 6, 6, 31
 
@@ -24,32 +25,24 @@ EVERY_ROW = 0x01010101010101
 class State(NamedTuple):
     """Every variable of the spec."""
 
-    keys: int  # messages by key: row k holds those with key k; row 0 = NullKey
-    values: int  # messages by value, likewise; nothing ever looks at them
-    ledgers: int  # compactedLedgers: row i - 1 holds the messages in ledger i (in the order of their ids)
-    existing: int  # bit i - 1: ledger i is not Nil (it may be empty)
-    compactor_state: int  # IN_PHASE_*
-    read_position: int  # phaseOneResult.readPosition; 0 = Nil. It settles latestForKey: messages only grow
-    compaction_horizon: int  # id of the last message that readers take from the compacted ledger
-    compacted_topic_context: int  # id of the ledger that they read; 0 = none
-    cursor_horizon: int  # cursor.compactionHorizon
-    cursor_context: int  # cursor.compactedTopicContext; 0 = the cursor is Nil
-    crash_times: int  # crashes so far
+    keys: Annotated[int, 56]  # messages by key: row k holds those with key k; row 0 = NullKey
+    values: Annotated[int, 56]  # messages by value, likewise; nothing ever looks at them
+    ledgers: Annotated[
+        int, 56
+    ]  # compactedLedgers: row i - 1 holds the messages in ledger i (in the order of their ids)
+    existing: Annotated[int, 7]  # bit i - 1: ledger i is not Nil (it may be empty)
+    compactor_state: Annotated[int, 3]  # IN_PHASE_*
+    read_position: Annotated[
+        int, 4
+    ]  # phaseOneResult.readPosition; 0 = Nil. It settles latestForKey: messages only grow
+    compaction_horizon: Annotated[int, 4]  # id of the last message that readers take from the compacted ledger
+    compacted_topic_context: Annotated[int, 3]  # id of the ledger that they read; 0 = none
+    cursor_horizon: Annotated[int, 4]  # cursor.compactionHorizon
+    cursor_context: Annotated[int, 3]  # cursor.compactedTopicContext; 0 = the cursor is Nil
+    crash_times: Annotated[int, 5]  # crashes so far
 
 
-WIDTHS = State(
-    keys=56,
-    values=56,
-    ledgers=56,
-    existing=7,
-    compactor_state=3,
-    read_position=4,
-    compaction_horizon=4,
-    compacted_topic_context=3,
-    cursor_horizon=4,
-    cursor_context=3,
-    crash_times=5,
-)
+WIDTHS = widths(State)
 
 
 def up_to(position):

@@ -1,0 +1,37 @@
+"""What a state's fields declare of themselves, once, beside their names.
+
+A field that is `Annotated[int, 18, 3]` has 18 bits, 3 of them for each node; one that is `Annotated[int, 18]` is about
+no node. A part that is a state of its own has fields of its own, or if it is annotated the same bits in each of them.
+"""
+
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+State = TypeVar("State")
+_WIDTH, _BITS = range(2)
+
+
+def widths(state: type[State]) -> State:
+    """The bits of every field, as `Model.widths` has them."""
+    built: State = _built(state, _WIDTH)
+    return built
+
+
+def bits_by_node(state: type[State]) -> State:
+    """The bits that every field has for each node, as `Alike.bits` has them: 0 if it is about none."""
+    built: State = _built(state, _BITS)
+    return built
+
+
+def blank(state: type[State]) -> State:
+    """The state with 0 in every field."""
+    built: State = _built(Annotated[state, 0], 0)
+    return built
+
+
+def _built(hint: Any, which: int, given: tuple[int, ...] = ()) -> Any:
+    if get_origin(hint) is Annotated:
+        hint, *own = get_args(hint)
+        given = given or tuple(own)
+    if hint is int:
+        return given[which] if which < len(given) else 0
+    return hint(*(_built(part, which, given) for part in get_type_hints(hint, include_extras=True).values()))
