@@ -7,12 +7,11 @@ from typer.testing import CliRunner
 
 from quorisk.analysis.cluster import answer
 from quorisk.analysis.experiment.config import load
-from quorisk.analysis.rates import metrics
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
-from quorisk.kernels.protocols import evidence, rates, registry
-from quorisk.kernels.protocols.settings import back, table
+from quorisk.kernels.protocols import registry
 from quorisk.say import numbers
+from tests import doc_tables
 from tests.support import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -46,7 +45,7 @@ def test_commands_have_the_options_that_are_shown(page):
 )
 def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster):
     model, settings = registry.load(name), registry.settings(name)
-    assert table(settings, cluster) in (ROOT / "docs" / "settings.md").read_text()
+    assert doc_tables.of_settings(settings, cluster) in (ROOT / "docs" / "settings.md").read_text()
     keys = {f"{p.table}.{p.name}" for p in model.parameters} | {f"rates.{action.name}" for action in model.actions}
     named = {key for each in settings for key in re.findall(r"`(\w+\.\w+)`", each.key)}
     assert named
@@ -55,18 +54,18 @@ def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster)
 
 def test_the_settings_of_kafka_are_listed_the_other_way_too():
     page = (ROOT / "docs" / "settings.md").read_text()
-    assert back(registry.settings("kraft"), registry.load("kraft"), "Kafka") in page
+    assert doc_tables.of_parameters(registry.settings("kraft"), registry.load("kraft"), "Kafka") in page
 
 
 def test_the_page_of_rates_has_the_metrics_that_are_read_and_the_keys_that_follow():
     page = (ROOT / "docs" / "rates.md").read_text()
-    assert metrics.table() in page
-    assert evidence.table({name: registry.evidence(name) for name in ("bookkeeper", "kraft", "kafka")}) in page
+    assert doc_tables.of_metrics() in page
+    assert doc_tables.of_evidence({name: registry.evidence(name) for name in ("bookkeeper", "kraft", "kafka")}) in page
 
 
 @pytest.mark.parametrize("name", registry.own())
 def test_rates_are_listed_with_what_they_count(name):
-    assert rates.table(registry.load(name)) in (ROOT / "docs" / "actions.md").read_text()
+    assert doc_tables.of_rates(registry.load(name)) in (ROOT / "docs" / "actions.md").read_text()
 
 
 def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():

@@ -271,13 +271,3 @@ METRICS = (
     ),
 )
 """In the order in which they are believed, where two tell the same."""
-
-
-def table() -> str:
-    """Returns the table of docs/rates.md."""
-    lines = ["| metric | from | tells | how it is counted |", "| --- | --- | --- | --- |"]
-    for metric in METRICS:
-        names = f"`{metric.name}`" + (f", with `{metric.beside}`" if metric.beside else "")
-        kinds = ", ".join(kind.name for kind in metric.kinds)
-        lines.append(f"| {names} | {metric.of} | {kinds} | {metric.how} |")
-    return "\n".join(lines)

@@ -8,7 +8,7 @@ first order: a check of draws, and never a replacement where answers bend.
 import math
 from collections.abc import Mapping
 
-from quorisk.analysis.statistics.known import Known, LogNormal, Z
+from quorisk.analysis.statistics.known import Known
 
 
 def log_variance_shares(known: Mapping[str, Known], exponents: Mapping[str, float]) -> dict[str, float]:
@@ -19,10 +19,3 @@ def log_variance_shares(known: Mapping[str, Known], exponents: Mapping[str, floa
     variances = {name: (exponents[name] * known[name].log_sigma) ** 2 for name in exponents}
     whole = math.fsum(variances.values())
     return {name: variance / whole if whole else 0.0 for name, variance in variances.items()}
-
-
-def product(scale: float, known: Mapping[str, Known], exponents: Mapping[str, float]) -> LogNormal:
-    """Returns what is known of scale x product of rate^exponent: exact for lognormal rates, else to first order."""
-    log_median = math.log(scale) + math.fsum(k * math.log(known[name].median) for name, k in exponents.items())
-    sigma = math.sqrt(math.fsum((k * known[name].log_sigma) ** 2 for name, k in exponents.items()))
-    return LogNormal(math.exp(log_median), math.exp(Z * sigma))

@@ -37,14 +37,3 @@ FULL_REPLICATION = Kind(
     "ends of under-replication", "a broker's partitions have all replicas again", "under-replication"
 )
 UNCLEAN_ELECTIONS = Kind("unclean elections", "a replica out of sync becomes the leader", "cluster time")
-
-
-def table(by_protocol: Mapping[str, Evidence]) -> str:
-    """Returns the table of docs/rates.md: which key each kind tells, by protocol."""
-    kinds = [each for each in globals().values() if isinstance(each, Kind)]
-    columns = ["what is counted", "one is", *by_protocol]
-    lines = [f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
-    for kind in kinds:
-        keys = (f"`{evidence[kind]}`" if kind in evidence else "" for evidence in by_protocol.values())
-        lines.append(f"| {kind.name} | {kind.about} | {' | '.join(keys)} |")
-    return "\n".join(lines)

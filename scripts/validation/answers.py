@@ -1,19 +1,21 @@
 """Checks of answers: what counting and heads say of random configurations, against what is exact."""
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scipy.stats import binom, chi2
 
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.errors import QuoriskError
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import MESSAGE_LOSS, Model, loses_messages
 from quorisk.kernels.protocols import registry
-from scripts.fuzz_heads import random_experiment
+from quorisk.kernels.rule import loss_names
 from scripts.validation.page import Check
+from tests.support import any_values
 
 RUNS, CONFIDENCE = 20_000, 0.95
 FEWEST = 10
@@ -100,6 +102,28 @@ def solved(model: Model, chance: random.Random) -> tuple[Experiment, tuple[str, 
     some = FEWEST / RUNS
     telling = [(name, each.p) for name, each in all_of_them.items() if some < each.p < 1 - some]
     return (experiment, chance.choice(telling)) if telling else None
+
+
+def random_experiment(model: Model, chance: random.Random, small: bool = False) -> Experiment | None:
+    """An experiment of one point, if `small` of at most the sizes of `Cases.small`; None if what was drawn is none."""
+    values = any_values(model, chance)
+    for name, most in registry.cases(model.name).small.items() if small else ():
+        values[name] = min(values[name], most)
+    document: dict[str, Any] = {"protocol": model.name, "model": {}, "variant": {}, "faults": {}}
+    for parameter in model.parameters:
+        document[parameter.table][parameter.name] = values[parameter.name]
+    for name in loss_names(model):
+        if name != MESSAGE_LOSS or loses_messages(model):
+            document["faults"][name] = chance.choice([0.0, 0.0, 0.1, 0.4])
+    # no two rates are alike, so that no two actions can change places
+    document["rates"] = {
+        action.name: round(0.05 + 3.0 * chance.random(), 3) for action in model.actions if chance.random() < 0.9
+    }
+    document["run"] = {"lifetime": chance.choice([1.0, 10.0, 100.0])}
+    try:
+        return config.build(document, "a random configuration")
+    except QuoriskError:
+        return None
 
 
 def estimated(experiment: Experiment, method: str, invariant: str, p: float, seed: int) -> Interval:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from quorisk.analysis.rates.power_law import log_variance_shares, product
-from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, between
+from quorisk.analysis.rates.power_law import log_variance_shares
+from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, Z, between
 
 EVERY = [
     Gamma(3, 200.0),
@@ -30,6 +30,13 @@ MIDPOINTS = (np.arange(200_000) + 0.5) / 200_000
 )
 def test_annual_failure_rates_as_published(failures, drive_days, percent):
     assert f"{100 * failures / (drive_days / 365):.{len(percent) - 2}f}" == percent
+
+
+def product(scale, known, exponents):
+    """What is known of scale x product of rate^exponent: exact for lognormal rates, else to first order."""
+    log_median = math.log(scale) + math.fsum(k * math.log(known[name].median) for name, k in exponents.items())
+    sigma = math.sqrt(math.fsum((k * known[name].log_sigma) ** 2 for name, k in exponents.items()))
+    return LogNormal(math.exp(log_median), math.exp(Z * sigma))
 
 
 def test_jeffreys_posteriors_as_published():
