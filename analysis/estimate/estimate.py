@@ -136,12 +136,10 @@ def estimate(
     `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
     `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
     `solving` is called with their transitions so far, and how many there may be; an interval as narrow as `enough` ends
-    that. Raises ConfigError if there are
-    several points, or if `run.method` cannot be used.
+    that. Raises ConfigError if there are several points, or if `run.method` cannot be used.
     """
-    point_id, point = only_point(experiment).point_id, only_point(experiment).point
-    model, run = experiment.model, experiment.run
-    points = pack(model, [point])
+    point, point_id, _ = only_point(experiment)
+    model, run, points = experiment.model, experiment.run, pack(experiment.model, [point])
     start = time.perf_counter()
     engine = registry.choose(run.engine)
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed)

@@ -130,13 +130,7 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     running = lane.outcome == RUNNING
     broken_now, masks = arrays.get(arrays.model.broken, 32), [arrays.get(mask, 64) for mask in arrays.model.groups]
     broken_now, masks = _once((broken_now, masks))
-    newly_broken = jnp.where(running, broken_now & ~lane.broken_mask, 0)
-    changed = jnp.where(running, (broken_now ^ lane.exposing) & exposure_mask(model), 0)
-    exposed = [
-        before + jnp.where(changed >> i & 1, jnp.where(lane.exposing >> i & 1, lane.time, -lane.time), 0.0)
-        for i, before in zip(exposures(model), lane.exposed, strict=True)
-    ]
-    first_steps = [jnp.where(newly_broken >> i & 1, lane.steps, before) for i, before in enumerate(lane.first_steps)]
+    lane, newly_broken = _noted(model, lane, broken_now)
     masks.append(jnp.int64(1))  # the end of a lifetime, always possible
     sums = list(accumulate(weight * popcount(mask) for weight, mask in zip(settings.weights, masks, strict=True)))
     total = sums[-1]
@@ -170,21 +164,34 @@ def step(model: Model, settings: Settings, seed: Any, lane: Lane) -> Lane:
     messages = _select(drawn.action, sent, [jnp.int64(0) if loss else sent for loss in losses(model)])
     after = applied(arrays, lane.state, drawn.action)
     met = _select(drawn.action, 0, fault_bits(model)) | jnp.asarray(lost & messages != 0, jnp.int32)
-    return Lane(
-        job=lane.job,
-        run=lane.run,
+    return lane._replace(
         state=after,
         outcome=outcome.astype(jnp.int32),
-        broken_mask=lane.broken_mask | newly_broken.astype(jnp.int32),
         met_mask=lane.met_mask | jnp.asarray(met, jnp.int32),
-        exposing=lane.exposing ^ changed.astype(jnp.int32),
-        first_steps=tuple(first_steps),
         steps=lane.steps + moves,
         attempt=jnp.where(goes_on & ~moves, lane.attempt + 1, 0),
         messages=lane.messages + popcount(jnp.asarray(messages, jnp.int64)),
         time=jnp.where(waited, jnp.minimum(time, settings.horizon), lane.time),
+    )
+
+
+def _noted(model: Model, lane: Lane, broken_now: Any) -> tuple[Lane, Any]:
+    """A run with the invariants that its state breaks and the exposures that begin or end there; those newly broken."""
+    running = lane.outcome == RUNNING
+    newly_broken = jnp.where(running, broken_now & ~lane.broken_mask, 0)
+    changed = jnp.where(running, (broken_now ^ lane.exposing) & exposure_mask(model), 0)
+    exposed = [
+        before + jnp.where(changed >> i & 1, jnp.where(lane.exposing >> i & 1, lane.time, -lane.time), 0.0)
+        for i, before in zip(exposures(model), lane.exposed, strict=True)
+    ]
+    first_steps = [jnp.where(newly_broken >> i & 1, lane.steps, before) for i, before in enumerate(lane.first_steps)]
+    noted = lane._replace(
+        broken_mask=lane.broken_mask | newly_broken.astype(jnp.int32),
+        exposing=lane.exposing ^ changed.astype(jnp.int32),
+        first_steps=tuple(first_steps),
         exposed=tuple(exposed),
     )
+    return noted, newly_broken
 
 
 def state_types(model: Model) -> list[Any]:

@@ -135,9 +135,7 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
             exposing = broken_now & exposure
         if newly_broken != 0:
             broken_mask |= newly_broken
-            for i in range(num_invariants):
-                if newly_broken >> i & 1:
-                    first_steps[i] = step
+            _note(newly_broken, step, first_steps)
             if newly_broken & data_loss:
                 ended = LOST
                 break
@@ -163,11 +161,8 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
             word, nth, time, fates, block = _choose_with_care(
                 weights, accepts, masks, sums, choose, time, limits.horizon, fates, source
             )
-        if time > limits.horizon:
-            ended, time = HORIZON, limits.horizon
-            break
-        if word == num_words:
-            ended = HORIZON
+        if time > limits.horizon or word == num_words:
+            ended, time = HORIZON, min(time, limits.horizon)
             break
         step += 1
         source = seed, run, as_uint64(step), block, limits.loss
@@ -182,6 +177,14 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
     if exposing:
         _expose(0, exposing, time, exposed_places, room.exposed)
     return ended, broken_mask, met_mask, step, messages, time
+
+
+@jitable
+def _note(newly_broken, step, first_steps):
+    """Notes the step at which invariants broke first."""
+    for i in range(len(first_steps)):
+        if newly_broken >> i & 1:
+            first_steps[i] = step
 
 
 def _settle(state, params, action, group, fates, source, losses):

@@ -4,7 +4,7 @@ It is made of what the Triton backend of Pallas compiles: numbers of 32 bits whe
 number's width, and bits counted in 32 at a time. The lanes know of each other only through `any_lane`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import and_
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from quorisk.kernels.engines.gpu.numbers import INTEGERS, Numbers, constant, count, nth_bit, quotient
 from quorisk.kernels.engines.lanes.parts.draws import asks_beside
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
@@ -30,14 +31,12 @@ from quorisk.kernels.engines.philox import (
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.engines.specialized.plan import REDO, Limits, Plan, doom, packed, places, plan
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
-from quorisk.kernels.ops import as_int64, as_uint64, popcount
+from quorisk.kernels.ops import as_int64, as_uint64
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.arrays import Arrays
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, span
+from quorisk.kernels.tracing.expressions import bits, is_constant
 from quorisk.kernels.tracing.general import PICKED
 from quorisk.kernels.tracing.trace import TracedModel, bit_leaf, losses_leaf, mask_leaf, together, word_leaf
-
-_INTEGERS: dict[int, Any] = {32: jnp.int32, 64: jnp.int64}
 
 
 class Run(NamedTuple):
@@ -157,26 +156,26 @@ class Stepper:
         """The random numbers of the step, and the instance that they choose."""
         source = seed, as_uint64(index), as_uint64(run.steps + 1), np.uint64(0), self._loss(0)
         choose, wait, fates = first_draws(source)
-        groups, kind = self.plan.groups, _INTEGERS[self.plan.share_bits]
+        groups, kind = self.plan.groups, INTEGERS[self.plan.share_bits]
         sums: list[Any] = []
         for mask, group in zip(run.masks, groups, strict=True):
-            part = _count(mask).astype(kind) * kind(group.weight)
+            part = count(mask).astype(kind) * kind(group.weight)
             sums.append(sums[-1] + part if sums else part)
         total = sums[-1] + kind(self.limits.lifetime_weight)
         lowest, unsure = (value.astype(kind) for value in places(choose, as_uint64(total), self.plan.share_bits))
         mask, weight = run.masks[0], kind(groups[0].weight)
-        nth, further = _quotient(lowest, groups[0].weight), []
+        nth, further = quotient(lowest, groups[0].weight), []
         rest = lowest - nth * weight
         for before, here, group in zip(sums, run.masks[1:], groups[1:], strict=False):
             further.append(lowest >= before)
-            own = _quotient(lowest - before, group.weight)
+            own = quotient(lowest - before, group.weight)
             left = lowest - before - own * kind(group.weight)
             mask, nth = jnp.where(further[-1], here, mask), jnp.where(further[-1], own, nth)
             weight, rest = jnp.where(further[-1], kind(group.weight), weight), jnp.where(further[-1], left, rest)
         expired = lowest >= sums[-1]
         if self.limits.lifetime_weight:
             nth, rest = jnp.where(expired, 0, nth), jnp.where(expired, 0, rest)
-        bit = _nth_bit(mask, nth.astype(jnp.int32))
+        bit = nth_bit(mask, nth.astype(jnp.int32))
         return _Draws(
             source=source,
             fates=fates,
@@ -194,7 +193,7 @@ class Stepper:
     def _is_drawn(self, drawn: _Draws, place: int) -> Any:
         """Whether an instance of the word at that place is drawn."""
         field = self.plan.fields[place]
-        inside = drawn.hot & _constant(((1 << field.size) - 1) << field.offset, drawn.hot.dtype)
+        inside = drawn.hot & constant(((1 << field.size) - 1) << field.offset, drawn.hot.dtype)
         return reduce(and_, drawn.in_group[field.group], inside != 0)
 
     def _rejected(self, drawn: _Draws, live: Any) -> Any:
@@ -292,7 +291,7 @@ class Stepper:
             hot = hot.astype(jnp.uint32).astype(jnp.int64) if hot.dtype == jnp.int32 else hot
         shift = field.lowest - field.offset
         move = lax.shift_left if shift >= 0 else lax.shift_right_logical
-        return move(hot, _constant(abs(shift), hot.dtype))
+        return move(hot, constant(abs(shift), hot.dtype))
 
     def _ends(self, run: Run, after: Run, redo: Any, expired: Any) -> tuple[Run, Row, Any]:
         """What `step` returns, of the run after the step but for its masks and breaches."""
@@ -352,57 +351,3 @@ class Stepper:
 def _row(run: Run, outcome: Any, broken: Any) -> Row:
     fields = {name: getattr(run, name) for name in Row._fields if name not in ("outcome", "broken")}
     return Row(outcome=jnp.asarray(outcome, jnp.int32), broken=broken, **fields)
-
-
-def _constant(value: int, kind: Any) -> Any:
-    """An integer of these bits."""
-    return np.array(value & ((1 << 64) - 1), np.uint64).astype(kind)
-
-
-def _quotient(share: Any, weight: int) -> Any:
-    return share if weight == 1 else lax.div(share, share.dtype.type(weight))
-
-
-def _count(mask: Any) -> Any:
-    """The number of bits set, an int32. The backend counts 32 at a time."""
-    if mask.dtype == jnp.int32:
-        return popcount(mask)
-    high = lax.shift_right_logical(mask, mask.dtype.type(32))
-    return popcount(mask.astype(jnp.int32)) + popcount(high.astype(jnp.int32))
-
-
-def _nth_bit(mask: Any, nth: Any) -> Any:
-    """The place of a mask's nth set bit, an int32."""
-    position = jnp.int32(0)
-    if mask.dtype == jnp.int64:
-        low = popcount(mask.astype(jnp.int32))
-        upper = nth >= low
-        high = lax.shift_right_logical(mask, mask.dtype.type(32)).astype(jnp.int32)
-        mask, nth = jnp.where(upper, high, mask.astype(jnp.int32)), jnp.where(upper, nth - low, nth)
-        position = jnp.where(upper, 32, 0)
-    place = jnp.int32(0)
-    for width in (16, 8, 4, 2, 1):
-        below = popcount(lax.shift_right_logical(mask, place) & ((1 << width) - 1))
-        upper = nth >= below
-        place, nth = jnp.where(upper, place + width, place), jnp.where(upper, nth - below, nth)
-    return position + place
-
-
-class Numbers(Arrays):
-    """Expressions, made of what the backend compiles."""
-
-    def _counted(self, value: Any) -> Any:
-        return _count(value)
-
-    def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
-        """A value shifted, never by so much that machine code knows no meaning of it."""
-        (_, hi), by, most = span(amount), self.get(amount, width), width - 1
-        if not isinstance(amount, Node):  # else it may be anything where another word is drawn
-            return shift(value, by)
-        unsigned = np.dtype(f"uint{width}").type
-        shifted = shift(value, lax.min(by.astype(unsigned), unsigned(most)).astype(_INTEGERS[width]))
-        return (
-            shifted
-            if hi <= most or width == 64
-            else lax.select(lax.le(by, self.get(most, width)), shifted, self.get(0, width))
-        )

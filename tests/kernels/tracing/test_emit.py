@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from quorisk.kernels.engines.gpu import lane
+from quorisk.kernels.engines.gpu.numbers import Numbers
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.specialized.plan import NAME
 from quorisk.kernels.tracing.arrays import Arrays
@@ -72,7 +72,7 @@ def as_arrays(kind: type[Arrays], outputs: list[Any], columns: dict[int, np.ndar
 def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[int, int, bool]) -> np.ndarray:
     """int64 by output and value; lanes of machine code beyond the values repeat them."""
     if shape in (ARRAYS, OF_GPUS):
-        return as_arrays(Arrays if shape == ARRAYS else lane.Numbers, outputs, columns)
+        return as_arrays(Arrays if shape == ARRAYS else Numbers, outputs, columns)
     lanes, call = shape[0], machine_code(outputs, shape)
     size = -(-NUM_VALUES // lanes) * lanes
     found = np.empty((len(outputs), size), np.int64)
