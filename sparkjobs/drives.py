@@ -1,9 +1,8 @@
 """Drive statistics of any size: files are read where tasks are, and each drive's days joined from all of them."""
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -11,21 +10,19 @@ from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator
 
 from quorisk.analysis.rates import drives, fleet
 from quorisk.analysis.rates.fleet import Fleet
 from quorisk.analysis.rates.told import Told, together
+from quorisk.sparkjobs.run import attended
 from quorisk.sparkjobs.session import spark
 
 TASK_BYTES, TASK_FILES = 96 << 20, 12
 """A task has no fewer of both, if there are enough: days of a drive that one task reads travel together."""
-_POLL_S = 0.2
 _TOLD = -1
 """The key of what tasks tell, among the numbers of parts."""
-_GROUP = "quorisk-drives"
 
 Progress = Callable[[int], None]
 """Is called with bytes that have been read."""
@@ -86,30 +83,19 @@ def _parts(context: SparkContext, paths: Sequence[Path], last_day: int, progress
     num_parts = max(context.defaultParallelism, len(tasks) // 4)
     read = partial(_runs, last_day=last_day, num_parts=num_parts, done=done)
 
+    told = 0
+
     def compute() -> list[Fleet]:
-        context.setJobGroup(_GROUP, f"{len(paths):,} files of drive statistics")
         runs = context.parallelize(tasks, len(tasks)).flatMap(read)
         return runs.groupByKey(num_parts).map(_part).collect()
 
-    with ThreadPoolExecutor(1) as pool:
-        job, told = pool.submit(compute), 0
-        try:
-            while not wait([job], _POLL_S).done:
-                told = _advance(progress, told, done.value)
-            parts = job.result()
-            _advance(progress, told, done.value)
-            return parts
-        finally:
-            while not job.done():  # Ctrl-C
-                with suppress(Py4JError, ConnectionError):
-                    context.cancelJobGroup(_GROUP)
-                wait([job], _POLL_S)
+    def look() -> None:
+        nonlocal told
+        if progress and (size := done.value) > told:
+            progress(size - told)
+            told = size
 
-
-def _advance(progress: Progress | None, told: int, done: int) -> int:
-    if progress and done > told:
-        progress(done - told)
-    return done
+    return attended(context, compute, look, math.inf, f"{len(paths):,} files of drive statistics") or []
 
 
 def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import pyarrow as pa
@@ -34,6 +34,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.gpu import assigned
 from quorisk.sparkjobs.tails import run_tail
 
+T = TypeVar("T")
 POLL_S = 0.25
 _COMPILED: set[tuple[str, str]] = set()
 """Engine and protocol of what this process has compiled or loaded."""
@@ -118,37 +119,46 @@ def gather(
     """Has Spark `do` each piece of the tasks, given the number of the attempt, and calls `take` again and again with
     what was done since its last call (nothing, perhaps).
 
-    Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up. Other
-    jobs of this Spark, such as a notebook's, go on. Whatever ends this, `take` gets all that was done before. Raises
-    what Spark raises if a task fails too often.
+    Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up.
+    Whatever ends this, `take` gets all that was done before. Raises what Spark raises if a task fails too often.
     """
     finished: Accumulator[list[Any]] = context.accumulator([], Rows())
+
+    def compute() -> bool:
+        context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(do, finished))
+        return True
+
+    return attended(context, compute, lambda: take(_drain(finished)), deadline, description) or False
+
+
+def attended(
+    context: SparkContext, compute: Callable[[], T], look: Callable[[], None], deadline: float, description: str
+) -> T | None:
+    """Returns what a job of Spark computes, and calls `look` now and then meanwhile, and at the end whatever ends it.
+
+    Returns None if `time.monotonic()` passed `deadline` before; the job is given up then, and others of this Spark go
+    on. Raises what Spark raises.
+    """
     group = f"quorisk-{secrets.token_hex(8)}"
 
-    def compute() -> None:
+    def grouped() -> T:
         context.setJobGroup(group, description)  # of this thread's jobs
-        context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(do, finished))
-
-    def keep() -> None:
-        take(_drain(finished))
+        return compute()
 
     # Ctrl-C stops the main thread alone. It must not stop halfway what keeps rows, nor a call to Java, upon which Py4J
     # breaks the calls of other threads, too, and makes them again: all tasks would run, and count, once more.
-    with ThreadPoolExecutor(1) as computing, ThreadPoolExecutor(1) as keeping:
-        job = computing.submit(compute)
+    with ThreadPoolExecutor(1) as computing, ThreadPoolExecutor(1) as looking:
+        job = computing.submit(grouped)
         try:
             while not wait([job], POLL_S).done and time.monotonic() < deadline:
-                keeping.submit(keep).result()
-            in_time = job.done()
-            if in_time:
-                job.result()
-            return in_time
+                looking.submit(look).result()
+            return job.result() if job.done() else None
         finally:
             while not job.done():
                 with suppress(Py4JError, ConnectionError):
-                    keeping.submit(context.cancelJobGroup, group).result()
+                    looking.submit(context.cancelJobGroup, group).result()
                 wait([job], POLL_S)  # then again: a job that had not reached Spark yet was not cancelled
-            keeping.submit(keep).result()
+            looking.submit(look).result()
 
 
 def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[Piece]]:
