@@ -41,8 +41,7 @@ class Plan(NamedTuple):
     experiment: Experiment
     """What the variants share: model, runs, seed, confidence."""
     variants: tuple[Variant, ...]
-    pairs: tuple[tuple[int, int], ...]
-    """The places in `variants` of each pair's variant and baseline."""
+    """The baseline, and those that are compared with it."""
 
 
 def num_runs(plan: Plan) -> int:
@@ -87,7 +86,7 @@ class Result(NamedTuple):
 def vary(changed: Changed, options: Sequence[str]) -> Plan:
     """Plans the variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
 
-    Each is compared with the first. Raises ConfigError.
+    The first is the baseline. Raises ConfigError.
     """
     names, axes = zip(*(axis(option) for option in options), strict=True)
     experiment = changed(*axes)
@@ -100,8 +99,7 @@ def vary(changed: Changed, options: Sequence[str]) -> Plan:
         raise ConfigError(f"{experiment.path}: grid.{open_keys[0]}: varies too; set {open_keys[0]} to pick a value")
     if len(experiment.points) < 2:
         raise ConfigError(f" {options[0]}: a single configuration; give at least two values", "vary")
-    variants = tuple(_variant(_label(keys, each), each) for each in experiment.points)
-    return _with_the_first(experiment, variants)
+    return Plan(experiment, tuple(_variant(_label(keys, each), each) for each in experiment.points))
 
 
 def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Plan:
@@ -118,11 +116,7 @@ def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Pl
     variants = [_variant("all on", only_point(baseline))]
     for p in [*switches, *repairs]:
         variants.append(_variant(f"{p.name} off", only_point(_everywhere(baseline, [p], False))))
-    return _with_the_first(baseline, variants)
-
-
-def _with_the_first(experiment: Experiment, variants: Sequence[Variant]) -> Plan:
-    return Plan(experiment, tuple(variants), tuple((place, 0) for place in range(1, len(variants))))
+    return Plan(baseline, tuple(variants))
 
 
 def repairs_on(experiment: Experiment) -> list[Parameter]:
@@ -182,14 +176,15 @@ def compare(
     runs = fixed_runs(experiment)
     points = pack(model, [variant.point for variant in plan.variants])
     events = [DATA_LOSS, *(invariant.name for invariant in model.invariants)]
+    pairs = [(place, 0) for place in range(1, len(plan.variants))]
     counted = common_random_numbers.count(
-        experiment, points, plan.pairs, range(run.first_run, run.first_run + runs), threads, progress
+        experiment, points, pairs, range(run.first_run, run.first_run + runs), threads, progress
     )
     compared = [compare_pairs(of_event, run.confidence) for of_event in counted.by_event]
-    labels = [variant.label for variant in plan.variants]
-    named = [(labels[v], labels[b], found) for (v, b), found in zip(plan.pairs, compared[0], strict=True)]
+    baseline, *others = labels = [variant.label for variant in plan.variants]
+    named = [(label, baseline, found) for label, found in zip(others, compared[0], strict=True)]
     alone, compared[0] = separately.compared(experiment, _seen(plan, counted), named, threads, solving)
-    by_pair = zip(plan.pairs, zip(*compared, strict=True), strict=True)
+    by_variant = zip(others, zip(*compared, strict=True), strict=True)
     return Result(
         protocol=experiment.protocol,
         model_version=model.version,
@@ -200,7 +195,7 @@ def compare(
         method=METHOD,
         variants={variant.label: variant.point_id for variant in plan.variants},
         cut_off=dict(zip(labels, counted.cut_off, strict=True)),
-        pairs=[Pair(labels[v], labels[b], dict(zip(events, found, strict=True))) for (v, b), found in by_pair],
+        pairs=[Pair(label, baseline, dict(zip(events, found, strict=True))) for label, found in by_variant],
         data_loss_invariants=data_loss_invariants(model),
         assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
         alone=alone,
@@ -209,12 +204,11 @@ def compare(
 
 def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:
     """What the runs say of each variant, of its pairs' tables of any data loss."""
-    losses: dict[int, int] = {}
-    for (variant, baseline), (table, *_) in zip(plan.pairs, counted.by_event[0], strict=True):
-        losses |= {variant: table.both + table.only_variant, baseline: table.both + table.only_baseline}
+    tables = [table for table, *_ in counted.by_event[0]]
+    losses = [tables[0].both + tables[0].only_baseline, *(table.both + table.only_variant for table in tables)]
     return {
-        each.label: separately.Seen(each.point, losses[place], counted.cut_off[place])
-        for place, each in enumerate(plan.variants)
+        each.label: separately.Seen(each.point, lost, cut_off)
+        for each, lost, cut_off in zip(plan.variants, losses, counted.cut_off, strict=True)
     }
 
 

@@ -2,7 +2,7 @@
 
 The chain (`kernels.states.chain`) has a state for everything that a run can come to. It is solved by elimination
 (`analysis.exact.answers`), which only ever adds, multiplies and divides positive numbers, so that a probability of
-1e-12 has as many true digits as one of 0.5: PRECISION bounds the relative error, and what was seen against rational
+1e-12 has as many true digits as one of 0.5: 1e-10 bounds the relative error, and what was seen against rational
 arithmetic is below 1e-13. Tests have the model checker Storm solve the same chains, with no code in common.
 """
 
@@ -26,7 +26,6 @@ from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
 from quorisk.kernels.states.chain import Chain, ChainError, Progress, build
 
-PRECISION = 1e-10
 SMALLER = "reduce the sizes in [model], or use `quorisk estimate`, which solves the likeliest paths exactly"
 INSTEAD = f"give it more memory, {SMALLER}"
 

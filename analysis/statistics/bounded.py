@@ -5,8 +5,6 @@ Source: A. Maurer, M. Pontil, "Empirical Bernstein bounds and sample variance pe
 
 import math
 
-METHOD = "empirical Bernstein"
-
 
 def bernstein(total: float, squares: float, num: int, confidence: float) -> tuple[float, float]:
     """Returns an interval that holds the mean with at least this confidence, by the sum of `num` numbers and the sum of

@@ -10,7 +10,7 @@ from quorisk.kernels.tracing.expressions import Node
 
 
 class Evaluation:
-    """Outputs to compute more than once."""
+    """Outputs, to be computed as often as one likes."""
 
     def __init__(self, outputs: Iterable[Any]) -> None:
         self.outputs = list(outputs)
@@ -34,11 +34,6 @@ class Evaluation:
             for place, compute, args in self._steps:
                 values[place] = compute(*[value if at < 0 else values[at] for at, value in args])
         return [output if at < 0 else values[at] for output, at in zip(self.outputs, self._results, strict=True)]
-
-
-def evaluate(outputs: Iterable[Any], leaves: Mapping[Any, np.ndarray]) -> list[Any]:
-    """The outputs' values; see `Evaluation`."""
-    return Evaluation(outputs)(leaves)
 
 
 def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -64,16 +64,13 @@ def _is_between(each: Comparison, result: Result) -> bool:
 
 
 def _comparisons(event: str, result: Result) -> Table:
-    """The comparisons in one event; every baseline's row is above those of its variants."""
+    """The comparisons in one event; the baseline's row is above those of its variants."""
     table = make_table("variant", "P", "difference", "ratio", "p")
     table.title, table.title_justify = event, "left"
-    baseline = None
+    baseline = result.pairs[0].baseline
+    table.add_row(baseline, _probability(result.pairs[0].events[event].p_baseline, baseline, event, result), "baseline")
     for pair in result.pairs:
         each = pair.events[event]
-        if pair.baseline != baseline:
-            baseline = pair.baseline
-            table.add_section()
-            table.add_row(baseline, _probability(each.p_baseline, baseline, event, result), "baseline")
         ratio = _ratio(each, *(_never(label, event, result) for label in (pair.variant, pair.baseline)))
         table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each, ratio))
     return table

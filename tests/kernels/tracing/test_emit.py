@@ -16,7 +16,7 @@ from quorisk.kernels.engines.specialized.plan import NAME
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter
-from quorisk.kernels.tracing.evaluate import evaluate
+from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node
 from quorisk.kernels.tracing.folding import make, new_graph
 from quorisk.kernels.tracing.machine import I64, POINTER, constant, lanes_of
@@ -97,7 +97,7 @@ def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     ]
     columns = columns_of(mays, chance)
     order = in_order(outputs)
-    meant = dict(zip((node.id for node in order), evaluate(order, columns), strict=True))
+    meant = dict(zip((node.id for node in order), Evaluation(order)(columns), strict=True))
     for output, values in zip(outputs, computed(outputs, columns, shape), strict=True):
         np.testing.assert_array_equal(values, meant[output.id].astype(np.int64), output.op)
 

@@ -12,7 +12,7 @@ from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
-from quorisk.kernels.tracing.evaluate import evaluate
+from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
@@ -77,7 +77,7 @@ def test_an_expression_means_what_python_says_and_knows_its_bits_and_range(seed)
     outputs = [random_expression(graph, nodes, chance, 4) for _ in range(12)]
     columns = columns_of(mays, chance)
     order = in_order(outputs)
-    for node, column in zip(order, evaluate(order, columns), strict=True):
+    for node, column in zip(order, Evaluation(order)(columns), strict=True):
         for i in range(NUM_VALUES):
             known: dict[int, Any] = {}
             value = by_python(node, {name: int(columns[name][i]) for name in columns}, known)
@@ -132,7 +132,7 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
     names: dict[Any, Any] = {("state", i): column for i, column in enumerate(columns)}
     now = traced.now
     masks = np.array([[int(m) for a in model.actions for m in groups(a, s, params)] for s, *_ in steps]).T
-    found = evaluate([*now.masks, *now.broken, now.outcome], names)
+    found = Evaluation([*now.masks, *now.broken, now.outcome])(names)
     numbers = [word.number for word in traced.words]
     for number, mask in zip(numbers, found, strict=False):
         assert (np.broadcast_to(mask, len(steps)) == masks[number]).all()
@@ -149,7 +149,7 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
         own |= {losses_leaf(word.loss): np.array([gathered(int(lost), subset)]), PICKED: np.array([picked])}
         own |= {bit_leaf(place): np.array([group % 64]), mask_leaf(place): np.array([1], np.int64) << group % 64}
         expected = [value if not is_gone(traced.state[k]) else 0 for k, value in enumerate(leaves(after))]
-        computed = evaluate([word.subset, *(word.after or ())], own)
+        computed = Evaluation([word.subset, *(word.after or ())])(own)
         assert [int(np.ravel(value)[0]) for value in computed] == [subset, *expected], action.name
     return len(steps)
 
@@ -221,7 +221,7 @@ def test_a_state_beyond_the_bounds_is_found(name):
         for bit in {value.bit_length() - 1 for value in set_here if value}:
             bounds = wide._replace(state=(*wide.state[:leaf], wide.state[leaf] & ~(1 << bit), *wide.state[leaf + 1 :]))
             expressions = [graph.leaf(i, may) for i, may in enumerate(wide.state)]
-            (found,) = evaluate([strays(expressions, bounds)], columns)
+            (found,) = Evaluation([strays(expressions, bounds)])(columns)
             assert found.tolist() == [bool(value >> bit & 1) for value in set_here]
             break
 
@@ -230,7 +230,7 @@ def test_a_value_below_0_is_out_of_bounds():
     leaf = new_graph().leaf("leaf", 7)
     bounds = Bounds((7, 1 << 40), frozenset(), frozenset(), frozenset())
     found = strays([leaf - 5, (leaf << 38) - 5 * 2**38], bounds)
-    assert evaluate([found], {"leaf": np.arange(8)})[0].tolist() == [True] * 5 + [False, True, True]
+    assert Evaluation([found])({"leaf": np.arange(8)})[0].tolist() == [True] * 5 + [False, True, True]
 
 
 def test_of_another_variant_and_of_rates_of_0_nothing_is_left():
@@ -250,7 +250,7 @@ def test_initial_states_by_their_number(name):
     point = point_of(model, **off)
     params, traced = model.make_params(point.values), traced_of(model, dict(point.values))
     choices = np.arange(min(traced.num_choices, 200))
-    found = evaluate(traced.initial, {CHOICE: choices})
+    found = Evaluation(traced.initial)({CHOICE: choices})
     for i, leaf in enumerate(found):
         if not is_gone(traced.state[i]):
             expected = [leaves(model.initial(params, int(choice)))[i] for choice in choices]
@@ -292,7 +292,7 @@ def test_shifts_that_are_taken_to_go_less_far_are_doubted_where_they_go_further_
     shifted = make("shl", graph.leaf("bits", 0xFFF), amount)
     (narrow,), doubt = assume._taking([shifted], {amount.id: 2}, {}, 16)
     assert (width(shifted, 16), width(narrow, 16)) == (32, 16)
-    assert evaluate([doubt], {"amount": np.arange(16)})[0].tolist() == [not 0 <= n - 3 <= 2 for n in range(16)]
+    assert Evaluation([doubt])({"amount": np.arange(16)})[0].tolist() == [not 0 <= n - 3 <= 2 for n in range(16)]
 
 
 def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hold():
@@ -302,4 +302,4 @@ def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hol
     output = choose(first, choose(second, 10, 20), 30)
     (constant,), doubt = assume._taking([output], {}, {first.id: True, second.id: False}, 16)
     assert constant == 20
-    assert evaluate([doubt], {"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]
+    assert Evaluation([doubt])({"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]
