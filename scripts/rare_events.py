@@ -12,17 +12,27 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+<<<<<<< HEAD
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import estimate, num_cores
+=======
+from quorisk.analysis.estimate import method, rare
+from quorisk.analysis.estimate.estimate import Estimate, estimate, num_cores
+>>>>>>> 739a3f4 (Runs from the exits of a head are hurried from fault to fault where it is known how many a loss takes: some of them are lost, and what B bounded is an answer)
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
+<<<<<<< HEAD
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.model import LOST
+=======
+from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.model import LOST, Model
+>>>>>>> 739a3f4 (Runs from the exits of a head are hurried from fault to fault where it is known how many a loss takes: some of them are lost, and what B bounded is an answer)
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
 
@@ -103,7 +113,7 @@ def compared(protocols: list[str]) -> int:
 
 def coverage(only: list[str]) -> int:
     """How often the intervals of replicates hold the exact answer, of heads cut off long before they are certain."""
-    table, short = Table("protocol", "figures", "exact", "cost", "L", "F", "lost", "coverage"), 0
+    table, short = Table("protocol", "figures", "exact", "cost", "L", "B", "lost", "coverage"), 0
     chosen = [each for each in problems() if not only or each["protocol"] in only]
     step = max(1, len(chosen) // REPLICATED)
     for document in (document for first in range(step) for document in chosen[first::step]):
@@ -111,22 +121,22 @@ def coverage(only: list[str]) -> int:
             break
         experiment = config.build(document | {"run": document.get("run", {})}, "scripts/rare_events.py")
         (each,), model = experiment.points, experiment.model
-        truth, head = exact(experiment, MEMORY).data_loss.p, Head(model, each.point, MEMORY)
+        truth, head = exact(experiment, MEMORY).data_loss.p, Head(model, each.point, MEMORY, by_margin=True)
         solved = None
-        while head.grow(rare.MOST_TRANSITIONS) and (solved := head.solve()) and solved.leaves > 1e3 * truth:
+        while head.grow(rare.MOST_TRANSITIONS) and (solved := head.solve()) and solved.beyond > 1e3 * truth:
             pass
         if solved is None or not solved.leaves:
             continue
         exits = exits_of(head, solved, MEMORY)
-        points = pack(model, [each.point])._replace(starts=starts(exits.rows, exits.layout, exits.flows))
-        part = rare.parts(model, solved, exits)[DATA_LOSS]
+        points = method.from_exits(pack(model, [each.point]), exits)
+        part = rare.parts(model, method.sampled(solved, exits), exits)[DATA_LOSS]
         jobs = [Job(0, replicate * REPLICATE_RUNS, REPLICATE_RUNS) for replicate in range(REPLICATES)]
         losses = [int(sums[LOST]) for sums in simulate(model, points, jobs, 1, num_cores())]
         intervals = [part.interval(estimator_of(experiment.run), lost, REPLICATE_RUNS, 0) for lost in losses]
         covered = sum(low <= truth <= high for low, high in intervals) / REPLICATES
         short += covered < experiment.run.confidence - 0.02
         figures = ", ".join(f"{value:g}" for value in document["rates"].values())
-        ends = (f"{truth:.4e}", str(solved.cost), f"{solved.lost:.3e}", f"{solved.leaves:.3e}", f"{sum(losses):,}")
+        ends = (f"{truth:.4e}", str(solved.cost), f"{part.inside:.3e}", f"{part.leaves:.3e}", f"{sum(losses):,}")
         table.add_row(document["protocol"], figures, *ends, f"{covered:.3f}")
     Console(width=160).print(table)
     return 1 if short else 0

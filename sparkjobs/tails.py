@@ -104,11 +104,14 @@ def _save(path: Path, head: dict[str, Any], exits: Exits | None) -> None:
     """All of it or nothing: where there is no room, the next process solves the head again."""
     part = path.with_suffix(".part")
     text = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    arrays = {"rows": exits.rows, "flows": exits.flows, **exits.layout._asdict()} if exits else {}
+    arrays: dict[str, np.ndarray] = {}
+    if exits:
+        hurry = np.array([exits.places, exits.p])
+        arrays = {"rows": exits.rows, "flows": exits.flows, "hurry": hurry, **exits.layout._asdict()}
     try:
         _make_room(path.parent, sum(each.nbytes for each in arrays.values()))
         with part.open("wb") as file:
-            np.savez(file, head=text, **arrays)
+            np.savez(file, allow_pickle=False, head=text, **arrays)
         part.rename(path)
     except OSError:
         part.unlink(missing_ok=True)
@@ -133,6 +136,7 @@ def _load(path: Path) -> tuple[dict[str, Any], Exits | None] | None:
             if head["exits"] == 0:
                 return head, None
             layout = Layout(*(file[name] for name in Layout._fields))
-            return head, Exits(file["rows"], layout, file["flows"], head["left_out"])
+            places, p = file["hurry"]
+            return head, Exits(file["rows"], layout, file["flows"], head["left_out"], int(places), float(p))
     except (OSError, EOFError, BadZipFile, KeyError, ValueError):
         return None

@@ -263,8 +263,7 @@ def _estimated(result: Estimate, unknown: Collection[int]) -> dict[str, Any]:
     beyond: dict[str, float] = {}
     if head := result.head:  # as in a frame of a sweep: what is expected of these runs
         losses = risk.p * result.runs if risk.low > 0.0 else 0
-        leaves = head.leaves - head.left_out if head.runs else head.beyond
-        of_exits = (head.lost, leaves, head.runs, head.losses, 0)
+        of_exits = (head.lost, head.beyond - head.left_out, head.runs, head.losses, 0)
         beyond = dict(zip(heads.BEYOND, of_exits, strict=True))
     counted = {"runs": result.runs, "losses": losses, "hidden": hidden, "steps": result.steps, "messages": 0}
     interval = {"p": risk.p, "low": risk.low, "high": risk.high}

@@ -107,7 +107,7 @@ def _of_head(found: method.Rare) -> list[str]:
     cut_off, runs = found.tail.outcomes[OUTCOMES[UNFINISHED]], found.tail.runs
     if not cut_off:
         return [rare.ASSUMPTION]
-    said = rare.CUT_OFF.format(cut_off=cut_off, runs=runs, each=found.known.solved.leaves / runs)
+    said = rare.CUT_OFF.format(cut_off=cut_off, runs=runs, each=found.known.solved.beyond / runs)
     return [f"{rare.ASSUMPTION} {said}"]
 
 

@@ -184,11 +184,11 @@ def known(
     if model.name in registry.foreign():
         lumped.check(model, point)
         declared.check_margin(model, head.odds.params)
-    if solved.beyond <= max(certain * solved.lost, enough) or rare.says_more(solved, most):
+    if solved.beyond <= max(certain * solved.lost, enough):
         return Known(solved, None)
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
-    exits = exits_of(head, solved, memory_bytes // 2)
+    exits = exits_of(head, solved, memory_bytes - head.num_bytes)
     while rare.is_too_wide(solved, exits, most):
         del head  # exits have the memory of a smaller one
         given = model, point, memory_bytes // 2, solved.transitions // 4, told, certain
@@ -196,16 +196,21 @@ def known(
         if smaller is None or smaller[1].transitions >= solved.transitions:
             break
         head, less = smaller
-        others = exits_of(head, less, memory_bytes // 2)
+        others = exits_of(head, less, memory_bytes - head.num_bytes)
         if rare.upper(less, others, most) >= rare.upper(solved, exits, most):
             break
         solved, exits = less, others
-    return Known(solved, exits if len(exits.flows) else None)
+    return Known(sampled(solved, exits), exits) if len(exits.flows) else Known(solved, None)
+
+
+def sampled(solved: Solved, exits: Exits) -> Solved:
+    """Returns what is known of a head whose exits are sampled: where less than F may be lost, B as its runs have it."""
+    return solved._replace(beyond=exits.beyond) if solved.beyond < solved.leaves else solved
 
 
 def from_exits(points: Points, exits: Exits) -> Points:
     """Returns a point whose runs start at the exits of its head."""
-    return points._replace(starts=starts(exits.rows, exits.layout, exits.flows))
+    return points._replace(starts=starts(exits.rows, exits.layout, exits.flows, exits.places, exits.p))
 
 
 def solve(

@@ -2,8 +2,9 @@
 
 With L, the probability of loss inside a head (`kernels.states.head`), F, that of leaving it, and q, that of loss from
 where it is left, P = L + F q. Runs from the head's exits are ordinary runs, each of them lost with probability q, so an
-interval for q makes one for P: [L + F q_low, L + F q_high]. Where F is small beside L nothing needs to be sampled; nor
-where the model knows so many faults that a loss takes that F q is at most B, and B is small (`kernels.states.margins`).
+interval for q makes one for P: [L + F q_low, L + F q_high]. Where the model knows how many faults a loss takes, what is
+lost beyond the head is at most B (`kernels.states.margins`), B is in the place of F, and runs are hurried, so that they
+are lost with probability q all the same (`kernels.engines.hurried`). Where B is small beside L nothing is sampled.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from quorisk.analysis.estimate.stopping import estimator_of, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.statistics.estimator import Estimator
+from quorisk.analysis.statistics.estimator import BOUNDS, Estimator
 from quorisk.kernels import declared
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.starts import UNIT
@@ -70,9 +71,9 @@ class HeadPart(NamedTuple):
     """The states where runs leave the head, from which the sampled runs start; 0 if none were needed."""
     beyond: float
     """B, the probability that a run loses data after leaving the head, at most: F, or less where the model knows how
-    many faults a loss takes."""
+    many faults a loss takes. The runs from the exits are lost with probability q, and P(loss) = L + B q."""
     left_out: float
-    """The part of F that leads to exits for which there was no room: upper bounds count all of it as loss."""
+    """The part of B that is behind exits for which there was no room: upper bounds count all of it as loss."""
     runs: int
     """The runs that were made from the exits."""
     losses: int
@@ -89,7 +90,7 @@ class Part(NamedTuple):
 
     inside: float
     leaves: float
-    """F; if nothing is sampled, B, which bounds what is lost beyond the head."""
+    """B, which bounds what is lost beyond the head; F of an invariant of which no run from the exits tells."""
     left_out: float
     """The part of `leaves` that no run starts with."""
     num_exits: int
@@ -136,10 +137,14 @@ class Part(NamedTuple):
     def num_runs(self, estimator: Estimator, runs: int, enough: float) -> int:
         """Returns how many runs from the exits make the interval as narrow as `enough` if none of them is lost.
 
-        At least `runs`, and just these if it takes more than MOST_RUNS.
+        At least `runs`, and just these if it takes more than MOST_RUNS. Where only a bound would come out, the width of
+        a number is enough, and more than `patience` are too many.
         """
-        more = runs
-        while enough and more <= MOST_RUNS:
+        more, most = runs, MOST_RUNS
+        if not enough and not estimator.is_sequential:
+            low, high = self.interval(estimator, 0, runs, 0)
+            most, enough = patience(runs), (BOUNDS - 1.0) * low if Estimator.far_apart(low, high) else 0.0
+        while enough and more <= most:
             low, high = self.interval(estimator, 0, more, 0)
             if high - low <= enough:
                 return more
@@ -165,11 +170,10 @@ def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
     Of an invariant whose breach does not end a run, what comes after the head is not sampled: an exit does not tell
     whether it was broken before. Runs from the beginning do; see `Part.counted`.
     """
-    open_ = solved.leaves if exits else solved.beyond
-    found = {DATA_LOSS: _part(solved.lost, open_, exits)}
+    found = {DATA_LOSS: _part(solved.lost, solved.beyond, exits)}
     for invariant in model.invariants:
         inside, leaves = solved.broken[invariant.name]
-        given = (open_, exits) if invariant.data_loss else (leaves, None)
+        given = (solved.beyond, exits) if invariant.data_loss else (leaves, None)
         found[invariant.name] = _part(inside, *given)
     return found
 
@@ -249,35 +253,31 @@ def solve(
 
 
 def patience(most: int) -> int:
-    """Returns the size up to which a head that should have `most` transitions may go on for more than a bound."""
+    """Returns the size up to which a head that should have `most` transitions may go on for more than a bound, and so
+    may runs from its exits that should be `most`."""
     return max(most, min(PATIENT_TRANSITIONS, PATIENCE * most))
 
 
 def only_bounds(solved: Solved, most: int) -> bool:
-    """Whether L and F leave only a bound, unless runs from the exits are lost: there are about as many of these as
-    `most`, the transitions that take as long. Where it is LITTLE_KNOWN, going on is no use."""
-    high = solved.lost + _none_lost(solved, most)
+    """Whether L and B leave only a bound, unless runs from the exits are lost: there are about as many of these as
+    `most`, the transitions that take as long, or more (`patience`). Where it is LITTLE_KNOWN, going on is no use."""
+    high = solved.lost + _none_lost(solved, patience(most))
     return solved.leaves <= LITTLE_KNOWN and Estimator.far_apart(solved.lost, high)
-
-
-def says_more(solved: Solved, most: int) -> bool:
-    """Whether B is no higher than what runs from the exits would show."""
-    return solved.beyond <= solved.leaves * NONE_LOST / most
 
 
 def is_too_wide(solved: Solved, exits: Exits, most: int) -> bool:
     """Whether the exits for which there was no room say more of the bound than all others: a smaller head has fewer."""
-    return exits.left_out > solved.lost + _none_lost(solved, most)
+    return exits.left_out > solved.lost + _none_lost(solved, patience(most))
 
 
 def upper(solved: Solved, exits: Exits, most: int) -> float:
     """Returns the upper end that comes out if none of the runs from the exits is lost."""
-    return solved.lost + exits.left_out + _none_lost(solved, most)
+    return solved.lost + exits.left_out + _none_lost(solved, patience(most))
 
 
 def _none_lost(solved: Solved, runs: int) -> float:
     """What may be lost behind the exits if none of so many runs from there is."""
-    return min(solved.leaves * NONE_LOST / runs, solved.beyond)
+    return solved.beyond * min(1.0, NONE_LOST / runs)
 
 
 def affordable(core_s: float) -> int:
@@ -301,6 +301,7 @@ def digest(solved: Solved, exits: Exits | None) -> str:
     if exits:
         for each in (exits.rows, *exits.layout, exits.flows):
             found.update(each.tobytes())
+        found.update(repr((exits.places, exits.p)).encode())
     return found.hexdigest()
 
 
@@ -323,11 +324,11 @@ def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confi
 
 
 def _needed_runs(solved: Solved, losses: int, runs: int, confidence: float) -> int | None:
-    """For 10 % either side: with q (1 - q) / n the variance of q, half-width z F sqrt(q (1 - q) / n) = P / 10."""
+    """For 10 % either side: with q (1 - q) / n the variance of q, half-width z B sqrt(q (1 - q) / n) = P / 10."""
     from scipy.special import ndtri
 
     q = losses / runs
-    p = solved.lost + solved.leaves * q
+    p = solved.lost + solved.beyond * q
     z = float(ndtri((1.0 + confidence) / 2.0))
-    needed = math.ceil((10.0 * z * solved.leaves / p) ** 2 * q * (1.0 - q))
+    needed = math.ceil((10.0 * z * solved.beyond / p) ** 2 * q * (1.0 - q))
     return needed if needed > runs else None

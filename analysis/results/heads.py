@@ -140,7 +140,7 @@ def wanted_runs(head: Mapping[str, Any], run: "RunSettings", enough: float) -> i
     `enough`."""
     from quorisk.analysis.estimate.stopping import estimator_of
 
-    return part(head, DATA_LOSS).num_runs(estimator_of(run), run.runs, enough) if enough and head["exits"] else run.runs
+    return part(head, DATA_LOSS).num_runs(estimator_of(run), run.runs, enough) if head["exits"] else run.runs
 
 
 def part(head: Mapping[str, Any], invariant: str) -> "Part":

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from quorisk.kernels import packing
-from quorisk.kernels.engines import jax_batch
+from quorisk.kernels.engines import jax_batch, numba_engine
 from quorisk.kernels.engines.gpu.switch import LONG_RUNS, switches
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
 from quorisk.kernels.engines.jax_step import Settings, Table, state_types
@@ -58,9 +58,12 @@ def simulate(
 ) -> np.ndarray:
     """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
 
-    `progress` is called in this thread with the number of runs that have ended since its last call. `threads` and
-    `later` are not used: XLA takes all cores of a CPU. Raises EngineError if the devices lack memory.
+    `progress` is called in this thread with the number of runs that have ended since its last call. `later` is not
+    used, and `threads` only where runs are hurried: XLA takes all cores of a CPU. Raises EngineError if devices lack
+    memory.
     """
+    if points.starts.places:  # only CPUs hurry runs
+        return numba_engine.simulate(model, points, jobs, seed, threads, progress)
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
     long = [i for i, job in enumerate(jobs) if job.num_runs >= LONG_RUNS] if _takes_kernels(points) else []
     others = sorted({*range(len(jobs))}.difference(long))
@@ -94,6 +97,8 @@ def _by_batch(
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """One row of RECORD a run, int64 of shape (runs, len(RECORD)). Raises EngineError if the devices lack memory."""
+    if points.starts.places:
+        return numba_engine.record(model, points, job, seed)
     rows = [np.zeros((0, len(RECORD)), np.int64)]
     for start in range(0, job.num_runs, MAX_RECORDS):
         some = Job(job.point, job.first_run + start, min(MAX_RECORDS, job.num_runs - start))

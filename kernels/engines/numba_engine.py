@@ -74,7 +74,8 @@ def tally_of_runs(
     else none."""
     tally = np.zeros(num_columns(model), np.int64)
     records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
-    batch_function(model)(*_arguments(model, points, point), np.uint64(seed), runs, tally, records)
+    make = batch_function(model, hurried=points.starts.places > 0)
+    make(*_arguments(model, points, point), np.uint64(seed), runs, tally, records)
     return tally, records
 
 

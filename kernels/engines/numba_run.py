@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels.compiled import LATE, bind, load_words, packing
+from quorisk.kernels.engines.hurried import hurry_functions
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
     OPEN,
@@ -68,7 +69,7 @@ class Room(NamedTuple):
 
 
 @cache
-def batch_function(model: Model) -> Any:
+def batch_function(model: Model, hurried: bool = False) -> Any:
     """Compiled `_batch`: makes runs of a point, and adds them up."""
     steps = stepper(model)
     sizes: dict[str, Any] = {"num_words": len(group_words(model)), "num_invariants": len(model.invariants)}
@@ -103,9 +104,11 @@ def batch_function(model: Model) -> Any:
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),
         exposure=exposure_mask(model),
+        **hurry_functions(model, hurried)._asdict(),
         **sizes,
     )
-    return bind(_batch, model.name, cached=True, run_one=one, **sizes)
+    name = f"{model.name}.hurried" if hurried else model.name  # what is kept on disk is found by it
+    return bind(_batch, name, cached=True, run_one=one, **sizes)
 
 
 def _mask(places: Iterable[int]) -> int:
@@ -115,8 +118,8 @@ def _mask(places: Iterable[int]) -> int:
 # Templates, with the names that are bound by `batch_function`
 
 add_up = begin = broken = data_loss = exposed_places = exposure = groups = initial = initial_choices = LATE
-losing_else = max_sends = member = num_invariants = num_wide = num_words = outcome = run_one = LATE
-sends = sends_many = settle = sharing = special = take = unpack = LATE
+instead = is_dropped = losing_else = max_sends = member = needed = num_invariants = num_wide = num_words = LATE
+outcome = run_one = sends = sends_many = settle = sharing = special = take = unpack = LATE
 
 
 def _run(params, weights, accepts, words, limits, starts, seed, run, room):
@@ -126,6 +129,7 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
     masks, sums, draws, first_steps = room.masks, room.sums, room.draws, room.first_steps
     state = begin(params, starts, room.wide, seed, run)
     broken_mask, met_mask, exposing, step, messages, time = 0, 0, 0, 0, 0, 0.0
+    still = needed(state, params)
     room.exposed[:] = 0.0
     while True:
         broken_now = broken(state, params)
@@ -161,11 +165,13 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
             word, nth, time, fates, block = _choose_with_care(
                 weights, accepts, masks, sums, choose, time, limits.horizon, fates, source
             )
+        source = seed, run, as_uint64(step + 1), block, limits.loss
+        if word == num_words:
+            word, nth = instead(masks, starts, source)
         if time > limits.horizon or word == num_words:
             ended, time = HORIZON, min(time, limits.horizon)
             break
         step += 1
-        source = seed, run, as_uint64(step), block, limits.loss
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
         action, instance = words.action[word], words.first[word] + nth_bit(masks[word], nth)
@@ -174,6 +180,10 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
         state, sent, lost = take(state, params, action, instance, fates)
         messages += sent
         met_mask |= words.met[word] | as_int64(lost != 0)
+        before, still = still, needed(state, params)
+        if is_dropped(still - before, action, starts, source):
+            ended = HORIZON
+            break
     if exposing:
         _expose(0, exposing, time, exposed_places, room.exposed)
     return ended, broken_mask, met_mask, step, messages, time

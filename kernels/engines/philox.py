@@ -20,7 +20,9 @@ answer.
     block 1               first half: the 64 bits that follow word 0; second half: whether an instance is accepted
     block 2 + j // 2      half j % 2: 48 low bits that follow the fate of message j; of those beyond the first four the
                           upper 63 bits are all that there is
-    block PICK            first half: which member of a group goes off, where instances share a rate
+    block PICK            first half: which member of a group goes off, where instances share a rate; second half: which
+                          fault comes in place of the end of a hurried run (`engines.hurried`)
+    block PICK + 1        whether a hurried run is dropped
 
 What an action loses with another probability than messages are is drawn from the same bits as their fates.
 

@@ -20,6 +20,10 @@ class Starts(NamedTuple):
     """Of the rows."""
     cumulative: np.ndarray
     """int64 by state: the flows of this one and all before it, in units of 1 / UNIT; the last one is UNIT."""
+    places: int = 0
+    """0, or runs are hurried (`engines.hurried`): the instances of their fault that may be enabled at a time."""
+    p: float = 1.0
+    """Of runs that are hurried: that one more of these faults comes before a lifetime ends, at most."""
 
 
 NO_STARTS = Starts(
@@ -28,8 +32,8 @@ NO_STARTS = Starts(
 """Runs start at the beginning."""
 
 
-def starts(rows: np.ndarray, layout: Layout, flows: np.ndarray) -> Starts:
-    """The table of these states, drawn in proportion to their flows.
+def starts(rows: np.ndarray, layout: Layout, flows: np.ndarray, places: int = 0, p: float = 1.0) -> Starts:
+    """The table of these states, drawn in proportion to their flows; the rest is as in `Starts`.
 
     A flow is off by less than 2 / UNIT of all together, and by what float64 rounds.
     """
@@ -38,4 +42,4 @@ def starts(rows: np.ndarray, layout: Layout, flows: np.ndarray) -> Starts:
     cumulative = np.minimum(exact, 1.0) * np.longdouble(UNIT)
     cumulative = np.minimum(np.rint(cumulative).astype(np.int64), UNIT)
     cumulative[-1] = UNIT
-    return Starts(rows, layout, cumulative)
+    return Starts(rows, layout, cumulative, places, p)

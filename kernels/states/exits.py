@@ -9,6 +9,7 @@ import numpy as np
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.model import Model
 from quorisk.kernels.packing import Layout, spread, unpacked
+from quorisk.kernels.states import margins
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.odds import room_for_steps, step_functions
 from quorisk.kernels.states.representatives import representative_function, room_for
@@ -33,9 +34,19 @@ class Exits(NamedTuple):
     layout: Layout
     """Of the rows."""
     flows: np.ndarray
-    """float64 by exit, the probability that a run leaves the head by it, in descending order."""
+    """float64 by exit, the probability that a run leaves the head by it, in descending order. If runs are hurried
+    (`engines.hurried`), times that of all faults that a loss takes from there, at most."""
     left_out: float
-    """The probability that a run leaves the head by an exit for which there was no room."""
+    """What may be lost, at most, behind exits for which there was no room."""
+    places: int = 0
+    """As in `starts.Starts`, for runs that start here."""
+    p: float = 1.0
+    """Likewise."""
+
+    @property
+    def beyond(self) -> float:
+        """What may be lost behind all exits, at most."""
+        return math.fsum(self.flows) + self.left_out
 
     def state(self, place: int, widths: Any) -> Any:
         """An exit's state, of a model whose states have these `widths`."""
@@ -45,19 +56,26 @@ class Exits(NamedTuple):
 
 
 def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
-    """Where runs leave a head, as it was when it was solved; those with the highest flows if memory is short."""
+    """Where runs leave a head, as it was when it was solved; those of which most may be lost if memory is short.
+
+    Runs from there are hurried if the model's margin says that most of them are never lost.
+    """
     leave = _leave_function(head.model)
     store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
-    order, steps = np.argsort(-solved.flows, kind="stable")[: np.count_nonzero(solved.flows)], room_for_steps()
+    order, steps = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)], room_for_steps()
     i, count, status = 0, 0, ENDED
     while i < len(order) and status != FULL:
         given = head.odds, steps, head.kept, head.arrays, solved.flows
         status, i, count = leave(*given, order, i, store.kept, flows, count)
         status = store.make_room(status, count)
-    order = np.argsort(-flows[:count], kind="stable")
-    left_out = 0.0 if status == ENDED else max(0.0, solved.leaves - math.fsum(flows[order]))
-    return Exits(store.kept.rows[order], store.kept.layout, flows[order], left_out)
+    left_out, flows = math.fsum(solved.bounds[order[i:]]), flows[:count]
+    hurry = head.margin if solved.is_far else None
+    if hurry:
+        margins.chances_function(head.model)(head.odds.params, hurry.p, store.kept, flows)
+    order = np.argsort(-flows, kind="stable")
+    found = Exits(store.kept.rows[order], store.kept.layout, flows[order], left_out)
+    return found._replace(places=hurry.most, p=hurry.p) if hurry else found
 
 
 @cache

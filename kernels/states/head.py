@@ -13,7 +13,6 @@ not been followed. Where memory ends a level is left unfinished; a path that is 
 out of the head.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -48,6 +47,8 @@ STATE_BYTES, TRANSITION_BYTES = 116, 28
 NEVER = 1 << 14
 """The cost of what cannot happen."""
 MOST_CYCLE = absorption.MAX_COMPONENT
+FAR = 0.5
+"""B by F below which it is worth while to hurry runs that leave a head."""
 STOPPED_BY_MEMORY, STOPPED_BY_SIZE = "memory", "size"
 """Why a head grows no further."""
 
@@ -82,13 +83,20 @@ class Solved(NamedTuple):
     leaves: float
     """F, the probability that a run leaves it."""
     beyond: float
-    """The probability that a run loses data after leaving it, at most: F, or less by the model's margin."""
+    """B, the probability that a run loses data after leaving the head, at most: F, or less by the model's margin."""
     broken: dict[str, tuple[float, float]]
     """By invariant, L and F as if runs ended where it is broken: P(broken) lies between L and L + F."""
     flows: np.ndarray
     """float64 by state, the probability that a run leaves the head from it."""
+    bounds: np.ndarray
+    """float64 by state, what at most is lost of these flows."""
     stopped_by: str
     """Why it grows no further: STOPPED_BY_MEMORY, STOPPED_BY_SIZE, or empty if it may."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is known that most runs that leave it are never lost."""
+        return self.beyond < FAR * self.leaves
 
 
 class Head:
@@ -98,9 +106,9 @@ class Head:
         """`by_margin`: where the model says how many faults a loss takes, it follows these first and knows `beyond`."""
         self.model, self._memory_bytes = model, memory_bytes
         self.odds, self._steps = odds_of(model, point), room_for_steps()
-        self._margin = margins.known(model, self.odds) if by_margin else None
-        if self._margin:
-            self.odds = self._margin.ahead(self.odds)
+        self.margin = margins.known(model, self.odds) if by_margin else None
+        if self.margin:
+            self.odds = self.margin.ahead(self.odds)
         params = self.odds.params
         self._store = Store(model, params, memory_bytes, STATE_BYTES)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
@@ -138,6 +146,11 @@ class Head:
         return self._transitions
 
     @property
+    def num_bytes(self) -> int:
+        """The memory that it takes."""
+        return self._count * self._store.state_bytes + self._transitions * TRANSITION_BYTES
+
+    @property
     def next_cost(self) -> int:
         """Of the cheapest path that is not followed yet; NEVER if there is none."""
         return int(self.arrays.due[: self._count].min())
@@ -165,10 +178,9 @@ class Head:
                 self.odds, self._steps, level, self.kept, self.arrays, place, stop, self._count, self._transitions
             )
             status = self._store.make_room(status, self._count)
-            used = self._count * self._store.state_bytes + self._transitions * TRANSITION_BYTES
-            if used <= self._memory_bytes and self._transitions > most_transitions:
+            if self.num_bytes <= self._memory_bytes and self._transitions > most_transitions:
                 stopped_by = STOPPED_BY_SIZE
-            if used > self._memory_bytes or self._transitions > most_transitions:
+            if self.num_bytes > self._memory_bytes or self._transitions > most_transitions:
                 status = FULL
             if progress:
                 progress(self._count, self._transitions)
@@ -187,6 +199,7 @@ class Head:
         inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self._count]
         names = [invariant.name for invariant in self.model.invariants]
         flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves
+        bounds = self._bounds(flows)
         return Solved(
             cost=self.cost,
             states=self._count,
@@ -194,16 +207,17 @@ class Head:
             complete=self.next_cost == NEVER,
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
-            beyond=min(float(visits[-1]), self._beyond(flows)),
+            beyond=min(float(visits[-1]), float(bounds.sum())) if self.margin else float(visits[-1]),
             broken={name: self._broken(i, chain, parts, visits) for i, name in enumerate(names)},
             stopped_by=self.stopped_by,
             flows=flows,
+            bounds=bounds,
         )
 
-    def _beyond(self, flows: np.ndarray) -> float:
-        if self._margin is None:
-            return math.inf
-        return margins.beyond(self.model, self._margin, self.odds, self.kept, self.arrays, flows)
+    def _bounds(self, flows: np.ndarray) -> np.ndarray:
+        if self.margin is None:
+            return flows
+        return margins.bounds(self.model, self.margin, self.odds, self.kept, self.arrays, flows)
 
     def _broken(
         self, invariant: int, chain: Chain, parts: absorption.Components, visits: np.ndarray

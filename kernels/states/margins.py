@@ -48,21 +48,30 @@ def known(model: Model, odds: Odds) -> Known | None:
     return Known(fault, most, together / (together + odds.rates[-1]) if together > 0.0 else 0.0)
 
 
-def beyond(model: Model, margin: Known, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> float:
-    """What at most is lost where runs leave a head with these flows, by state (float64). `arrays` are the head's.
+def bounds(model: Model, margin: Known, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
+    """What at most is lost where runs leave a head with these flows; all float64 by state. `arrays` are the head's.
 
     Raises ModelError where a state contradicts the margin.
     """
-    return float(_beyond_function(model)(odds, *margin, kept, arrays.cost, arrays.due, arrays.leaves, flows))
+    found = np.zeros(len(flows))
+    _bounds_function(model)(odds, *margin, kept, arrays.cost, arrays.due, arrays.leaves, flows, found)
+    return found
 
 
 @cache
-def _beyond_function(model: Model) -> Any:
-    """Compiled `_beyond`."""
+def chances_function(model: Model) -> Any:
+    """Compiled `_chances`."""
+    given = {"needed": stepper(model).needed, "state": store_functions(model).state}
+    return bind(_chances, model.name, cached=True, **given)
+
+
+@cache
+def _bounds_function(model: Model) -> Any:
+    """Compiled `_bounds`."""
     odds, steps = step_functions(model), stepper(model)
     too_many = declared.unfit(model.name, "margin", "more instances of its fault are enabled than it says")
     return bind(
-        _beyond,
+        _bounds,
         model.name,
         cached=True,
         cost=odds.cost,
@@ -76,26 +85,30 @@ def _beyond_function(model: Model) -> Any:
     )
 
 
-# Templates, with the names that are bound by `_beyond_function`
+# Templates, with the names that are bound above
 
 cost = enabled = guards = needed = num_of = num_words = refuse = state = LATE
 
 
-def _beyond(odds, fault, most, p, kept, costs, due, leaves, flows):
+def _chances(params, p, kept, flows):
+    """Multiplies flows to states by the probability that as many faults as are needed there come, at most."""
+    for place in range(len(flows)):
+        flows[place] *= p ** needed(state(kept, place), params)
+
+
+def _bounds(odds, fault, most, p, kept, costs, due, leaves, flows, found):
     """A step of another action leads to a state that needs no fewer faults, and a fault to one that needs one fewer."""
     masks = np.empty(num_words, np.int64)
-    found = 0.0
     for place in range(len(flows)):
         if flows[place] == 0.0:
             continue
         before = state(kept, place)
         chance = p ** needed(before, odds.params)
-        found += flows[place] * chance
+        found[place] = flows[place] * chance
         guards(before, odds.params, masks)
         num = num_of(masks, fault)
         refuse(num > most)
         total, top = enabled(masks, odds)
         is_followed = due[place] > costs[place] + cost(odds, top, fault, 0)
         if p > 0.0 and due[place] > costs[place] and not is_followed:
-            found += flows[place] / leaves[place] * num * odds.rates[fault] / total * chance / p
-    return found
+            found[place] += flows[place] / leaves[place] * num * odds.rates[fault] / total * chance / p

@@ -273,16 +273,23 @@ def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_qu
     assert found.data_loss.low <= probability(given) <= found.data_loss.high <= 1.03 * found.data_loss.low
 
 
-def test_where_the_faults_of_any_loss_say_more_than_runs_would_nothing_is_sampled():
-    most = 30
-    given = YEAR_CELLS["entry", 3, 2]
-    found = method.known(given.model, given.points[0].point, given.run, most, MEMORY)
-    assert found
-    assert found.exits is None
-    part = rare.parts(given.model, *found)[DATA_LOSS]
-    low, high = part.interval(estimator_of(given.run), 0, 0, 0)
-    assert found.solved.beyond > rare.CERTAIN * found.solved.lost > 0.0
-    assert high < found.solved.leaves * rare.NONE_LOST / most
+@pytest.mark.parametrize(("quorums", "levels"), [((2, 2), 1), ((3, 2), 4), ((3, 3), 4)])
+def test_what_a_small_head_leaves_out_is_told_by_hurried_runs(quorums, levels):
+    """Of ordinary runs one in 10^8, or in 10^13, is lost."""
+    given, runs = YEAR_CELLS["entry", *quorums], 400_000
+    model, point = given.model, given.points[0].point
+    head = Head(model, point, MEMORY, by_margin=True)
+    for _ in range(levels):
+        assert head.grow(rare.MOST_TRANSITIONS)
+    solved = head.solve()
+    assert solved
+    exits = exits_of(head, solved, MEMORY)
+    part = rare.parts(model, method.sampled(solved, exits), exits)[DATA_LOSS]
+    points = method.from_exits(pack(model, [point]), exits)
+    losses = int(simulate(model, points, [Job(0, 0, runs)], 7, 2)[0][LOST])
+    low, high = part.interval(Estimator(0.9999), losses, runs, 0)
+    assert part.inside == 0.0
+    assert losses > 1000
     assert low <= probability(given) <= high
 
 

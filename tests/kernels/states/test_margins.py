@@ -28,10 +28,10 @@ PROBLEMS: dict[str, tuple[dict[str, int], dict[str, float]]] = {
 
 
 @cache
-def experiment(name):
+def experiment(name, rate=1e-4):
     sizes, faults = PROBLEMS[name]
     document = {"protocol": "bookkeeper", "model": SMALL | sizes, "faults": LOSSES | faults}
-    return config.build(document | {"rates": {"bookie_is_lost": 1e-4}, "run": {"lifetime": 30.0}}, name)
+    return config.build(document | {"rates": {"bookie_is_lost": rate}, "run": {"lifetime": 30.0}}, name)
 
 
 def whole(name):
@@ -109,6 +109,6 @@ def test_more_faults_at_a_time_than_a_margin_says_are_refused():
     assert known
     flows = np.ones(head.num_states)
     given = head.odds, head.kept, head.arrays, flows
-    assert margins.beyond(MODEL, known, *given) > 0.0
+    assert margins.bounds(MODEL, known, *given).all()
     with pytest.raises(ModelError, match="margin: more instances of its fault are enabled than it says"):
-        margins.beyond(MODEL, known._replace(most=2), *given)
+        margins.bounds(MODEL, known._replace(most=2), *given)
