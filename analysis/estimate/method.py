@@ -15,8 +15,9 @@ from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels import declared
+from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Point, Points
+from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.engines.tally import Tally, num_columns, read
@@ -146,10 +147,10 @@ def _make(
 def warm(model: Model, point: Point) -> None:
     """Compiles what `solve` needs."""
     with suppress(MemoryError):
-        head = Head(model, point, 1 << 25)
+        head = Head(model, point, 1 << 25, by_margin=True)
         head.grow(1)
-        if solved := head.solve():
-            exits_of(head, solved, 1 << 25)
+        if (solved := head.solve()) and (exits := exits_of(head, solved, 1 << 25)).places:
+            numba_engine.simulate(model, from_exits(pack(model, [point]), exits), [Job(0, 0, 1)], 0)
 
 
 def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int:

@@ -186,7 +186,9 @@ def test_more_runs_go_on_from_the_same_head_or_have_another(spark, no_figures, l
 
 def test_heads_of_other_machines_have_to_agree(load):
     ledger = Ledger(load().run, 1, [2000])
-    head = heads.record(load().model, None, rare.FEWEST_TRANSITIONS) | {"digest": "d", "exits": 2}
+    lost = {"name": DATA_LOSS, "inside": 0.0, "leaves": 1e-2, "sampled": True, "broken": 0}
+    head = heads.record(load().model, None, rare.FEWEST_TRANSITIONS)
+    head |= {"digest": "d", "exits": 2, "invariants": [lost]}
     ledger.solve(0, head)
     ledger.add(0, 0, Counts(2000, 0, 0))
     with pytest.raises(ConfigError, match=r"machines differ.*; start again on one kind of them, in another folder"):
@@ -248,14 +250,14 @@ def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
         contradicted.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
 
 
-@pytest.mark.parametrize("enough", [0.0, 1e-2, 1e-8])
-def test_as_many_runs_start_from_exits_as_a_design_s_year_needs(load, enough):
+@pytest.mark.parametrize(("inside", "enough"), [(0.0, 0.0), (0.0, 1e-2), (0.0, 1e-8), (1.1e-9, 0.0)])
+def test_as_many_runs_start_from_exits_as_a_design_s_year_or_a_number_needs(load, inside, enough):
     run = load("run.method=auto", "run.runs=1_000_000").run
-    lost = {"name": DATA_LOSS, "inside": 0.0, "leaves": 1e-2, "sampled": True, "broken": 0}
+    lost = {"name": DATA_LOSS, "inside": inside, "leaves": 1e-2, "sampled": True, "broken": 0}
     most = rare.FEWEST_TRANSITIONS
     head = heads.record(load().model, None, most) | {"digest": "d", "exits": 1, "invariants": [lost]}
     wanted = heads.wanted_runs(head, run, enough)
-    assert (wanted > run.runs) == (enough == 1e-8)
+    assert (wanted > run.runs) == (enough == 1e-8 or inside > 0.0)
     ledger = Ledger(run, 1, [method.PILOT_RUNS], enough=[enough])
     ledger.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
     ledger.solve(0, head | {"runs": [{"first_run": 0, "num_runs": 1000}]})
@@ -266,6 +268,7 @@ def test_as_many_runs_start_from_exits_as_a_design_s_year_needs(load, enough):
     assert ledger.stops()[0].tail_runs == wanted
     low, high = heads.part(head, DATA_LOSS).interval(estimator_of(run), 0, wanted, 0)
     assert enough == 0.0 or high - low <= enough
+    assert inside == 0.0 or high <= 10.0 * low
 
 
 def test_where_many_runs_are_cut_off_auto_counts(load):

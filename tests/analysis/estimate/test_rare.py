@@ -110,6 +110,18 @@ def test_so_many_runs_from_exits_as_make_an_interval_narrow_and_no_more(enough):
     assert part.num_runs(estimator, 1000, 0.0) == part.num_runs(estimator, 1000, 1e-9) == 1000  # more than MOST_RUNS
 
 
+def test_where_only_a_bound_would_come_out_more_runs_are_made_if_a_number_comes_of_them():
+    part, estimator, runs = rare.Part(1e-6, 0.5, 0.0, 10, True), Estimator(0.95, 1, False), 50_000
+    more = part.num_runs(estimator, runs, 0.0)
+    for num, is_bound in ((runs, True), (more, False), (0.98 * more, True)):
+        assert Estimator.far_apart(*part.interval(estimator, 0, int(num), 0)) == is_bound
+    assert runs < more <= rare.patience(runs)
+    assert part.num_runs(estimator, 20_000, 0.0) == 20_000  # more than `patience`
+    assert part.num_runs(estimator._replace(is_sequential=True), runs, 0.0) == runs
+    near = part._replace(inside=1e-3)
+    assert near.num_runs(estimator, runs, 0.0) == runs
+
+
 def test_what_is_not_rare_is_counted():
     counted = estimate.estimate(experiment("run.method=count", broker_crash=0.1), 2)
     chosen = estimate.estimate(experiment(broker_crash=0.1), 2)
