@@ -12,27 +12,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-<<<<<<< HEAD
-from quorisk.analysis.estimate import rare
-from quorisk.analysis.estimate.estimate import estimate, num_cores
-=======
 from quorisk.analysis.estimate import method, rare
-from quorisk.analysis.estimate.estimate import Estimate, estimate, num_cores
->>>>>>> 739a3f4 (Runs from the exits of a head are hurried from fault to fault where it is known how many a loss takes: some of them are lost, and what B bounded is an answer)
+from quorisk.analysis.estimate.estimate import estimate, num_cores
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
-<<<<<<< HEAD
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.model import LOST
-=======
-from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.model import LOST, Model
->>>>>>> 739a3f4 (Runs from the exits of a head are hurried from fault to fault where it is known how many a loss takes: some of them are lost, and what B bounded is an answer)
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
 
