@@ -153,19 +153,14 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
             break
         total += weights[num_words]
         sums[num_words] = total
-        ahead = step & (_AHEAD - 1)
-        if ahead == 0:
-            _draw_ahead(seed, run, step, limits.loss, draws)
-        choose, fates = as_uint64(draws[ahead]), draws[2 * _AHEAD + ahead]
-        time += draws[_AHEAD + ahead] / total
+        choose, wait, fates = _drawn(seed, run, step, limits.loss, draws)
+        time += wait / total
         word, nth, is_open = _choose(weights, masks, sums, choose)
-        block = as_uint64(0)
+        source = seed, run, as_uint64(step + 1), as_uint64(0), limits.loss
         if is_open or accepts[word] != as_uint64(ALWAYS):
-            source = seed, run, as_uint64(step + 1), block, limits.loss
-            word, nth, time, fates, block = _choose_with_care(
+            word, nth, time, fates, source = _choose_with_care(
                 weights, accepts, masks, sums, choose, time, limits.horizon, fates, source
             )
-        source = seed, run, as_uint64(step + 1), block, limits.loss
         if word == num_words:
             word, nth = instead(masks, starts, source)
         if time > limits.horizon or word == num_words:
@@ -262,7 +257,7 @@ def _begin(params, starts, wide, seed, run):
 @jitable_apart
 def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fates, source):
     """The word of groups and the group in it that the draws lead to if all their bits count, the time by then, and the
-    fates and the block of the attempt at which a group was accepted."""
+    fates and the source of the attempt at which a group was accepted."""
     total = sums[-1]
     while True:
         drawn = as_int64(place(choose, as_uint64(total), source))
@@ -271,12 +266,21 @@ def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fate
             word += 1
         nth = (drawn - sums[word] + weights[word] * popcount(masks[word])) // weights[word]
         if is_accepted(accepts[word], source):
-            return word, nth, time, fates, source[3]
+            return word, nth, time, fates, source
         source = again(source)
         choose, wait, fates = first_draws(source)
         time += wait / total
         if time > horizon:
-            return word, nth, time, fates, source[3]
+            return word, nth, time, fates, source
+
+
+@jitable
+def _drawn(seed, run, step, loss, draws):
+    """The random numbers of the next step: what chooses the group, the wait, and the fates of messages."""
+    ahead = step & (_AHEAD - 1)
+    if ahead == 0:
+        _draw_ahead(seed, run, step, loss, draws)
+    return as_uint64(draws[ahead]), draws[_AHEAD + ahead], draws[2 * _AHEAD + ahead]
 
 
 @jitable
