@@ -1,31 +1,24 @@
-"""Every model's functions written once: plain Python, Numba and JAX agree on random reachable states."""
+"""Every model's functions written once: plain Python and compiled code agree on random reachable states."""
 
 from functools import cache
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numba import njit
 
 from quorisk.analysis.experiment import config
 from quorisk.kernels.compiled import load_words, store_words
-from quorisk.kernels.engines.jax_batch import OPTIONS
-from quorisk.kernels.engines.jax_step import Answers, applied
 from quorisk.kernels.model import closed_by, leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
-from quorisk.kernels.tracing.general import INSTANCE, LOST
 from tests.support import compiled_effect, params_of, random_walks, values_of
-
-jax.config.update("jax_enable_x64", True)
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
 """What a variant may set besides parameters and the model's other probabilities."""
 STEPS = 4096
-"""That are compared at most: an array of one length, so that XLA compiles once."""
+"""That are compared at most."""
 
 WALKS = [(name, number) for name in registry.names() for number in range(len(registry.cases(name).walks))]
 
@@ -99,7 +92,8 @@ def test_faults_that_are_off_say_by_what(name):
 
 
 @pytest.mark.parametrize(("name", "number"), WALKS)
-def test_python_numba_and_jax_agree(name, number):
+def test_python_and_compiled_code_agree(name, number):
+    """Function by function; XLA makes whole runs of these walks (`test_jax_engine`)."""
     model, cases = registry.load(name), registry.cases(name)
     params = params_of(model, **cases.walks[number])
     steps = list(random_walks(model, params, walks=40, seed=7))[:STEPS]
@@ -118,9 +112,9 @@ def test_python_numba_and_jax_agree(name, number):
     told: Any = expected_masks, expected_sends, expected_next, expected_broken, expected_outcomes
     expected = [np.array(e, np.int64) for e in told]
 
-    for found in (by_numba(name)(state, params, rows, taken), by_jax(name, params, rows, taken)):
-        for name_of, have, want in zip(("masks", "sends", "next", "broken", "outcome"), found, expected, strict=True):
-            assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
+    found = by_numba(name)(state, params, rows, taken)
+    for name_of, have, want in zip(("masks", "sends", "next", "broken", "outcome"), found, expected, strict=True):
+        assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
 
 
 @cache
@@ -144,28 +138,6 @@ def by_numba(name):
         return masks, sent, after, broke, ended
 
     return evaluate
-
-
-@cache
-def in_batches(name):
-    model = registry.load(name)
-
-    def evaluate(params, row, step):
-        action, instance, lost = step
-        answers = Answers(model, jax.tree.leaves(params), row, {INSTANCE: instance, LOST: lost})
-        masks, sent, broken, ended = (
-            [answers.get(each, 64) for each in outputs]
-            for outputs in (answers.model.masks, answers.model.sends, [answers.model.broken], [answers.model.outcome])
-        )
-        after = applied(answers, list(row), action)
-        return jnp.stack(masks), jnp.stack(sent)[action], jnp.stack(after), broken[0], ended[0]
-
-    return jax.jit(jax.vmap(evaluate, in_axes=(None, 0, 0)), compiler_options=OPTIONS[jax.default_backend()])
-
-
-def by_jax(name, params, rows, taken):
-    padded = (np.resize(array, (STEPS, array.shape[1])) for array in (rows, taken))
-    return [np.asarray(part)[: len(rows)] for part in in_batches(name)(jax.tree.map(np.int64, params), *padded)]
 
 
 @pytest.mark.parametrize("name", registry.names())
