@@ -55,13 +55,18 @@ def _several(found: Sequence[Answer], out: Console) -> None:
         losses = each.losses
         sizes = [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99") if losses.in_entries]
         table.add_row(
-            text.settings(each.design, each.design),
+            _settings(each),
             *_cells(losses.p_any),
             _between(losses.incidents).removeprefix("once in "),
             *(sizes or ["", ""]),
             _value(losses.entries),
         )
     out.print(table)
+
+
+def _settings(found: Answer) -> str:
+    """A design's settings: a cluster's time is physical."""
+    return text.settings({**found.design, text.TIME_UNIT: "s"}, found.design)
 
 
 def _cells(figure: Figure) -> tuple[str, str]:
@@ -137,7 +142,13 @@ def _unavailable(verb: str, state: Unavailable) -> str:
 def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> None:
     figures = [figure for each in found for figure in (each.losses.p_any, each.losses.incidents, each.losses.entries)]
     methods = dict.fromkeys(_METHODS[figure.method] for figure in figures)
-    assumptions = dict.fromkeys(f"{line}." for each in found for line in each.assumptions)
+    assumed = {
+        line: [each for each in found if line in each.assumptions] for each in found for line in each.assumptions
+    }
+    assumptions = [
+        f"{line}." if len(of) == len(found) else f"With {'; '.join(map(_settings, of))}: {line[0].lower()}{line[1:]}."
+        for line, of in assumed.items()
+    ]
     years = max(each.years for each in found)
     drawn = f" ({years:,} of them)" if years else ""
     said = f"By {' and '.join(methods)}{drawn}; intervals hold with {numbers.percent(confidence)} confidence each."

@@ -8,6 +8,7 @@ from quorisk.analysis.cluster.availability import RackDown
 from quorisk.command import show_cluster
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.experiment.test_cluster import CLUSTER
+from tests.support import ROOT
 
 
 @pytest.fixture
@@ -49,6 +50,14 @@ def test_several_designs(quorisk, on_a_cluster):
     assert (out.count("│ nodes 20, outages"), out.count("│ nodes 100, outages")) == (2, 2)
     designs = json.loads(quorisk("cluster", on_a_cluster, "--json", *grid)[1])["designs"]
     assert [each["design"] for each in designs][1] == {"cluster.nodes": 20, "cluster.outages": 2.0}
+
+
+def test_rates_of_designs_have_units_and_what_is_assumed_of_one_design_is_said_of_that_one(quorisk):
+    code, out, _ = quorisk("cluster", str(ROOT / "configs" / "kafka_cluster.toml"))
+    assert code == 0
+    assert "│ broker flushes 1 / 30 s │" in out
+    assert "With broker flushes 1 / 30 s: at any time 3 × 10⁵ acknowledged entries are not on disk" in out
+    assert out.count("Nodes are lost at a constant rate") == out.count(". Nodes are lost") == 1
 
 
 def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
