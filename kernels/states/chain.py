@@ -34,7 +34,7 @@ from quorisk.kernels.stepper import stepper
 
 MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
-LOOK_AT, TOO_MANY = 1 / 8, 4.0
+LOOK_AT, TOO_MANY = 1 / 8, 2.0
 """Once this share of the memory is full, a chain is given up of which so many times the states are to be expected that
 the memory has room for: what is to be expected is a guess."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12

@@ -15,6 +15,11 @@ KRAFT_2_REPLICAS = [
     *(68365, 71311, 73156, 74341, 73256, 68710, 62206, 55073, 48461, 43140, 38537, 33914, 29058, 23485, 17544, 12713),
     *(9228, 6398, 4267, 2960, 2132, 1548, 1122, 745, 403, 167, 50, 8),
 ]
+KRAFT_3_REPLICAS = [
+    *(1, 10, 68, 315, 1021, 2836, 7282, 17526, 38876, 79266, 148187, 255205, 409532, 622942, 918153, 1337923, 1940873),
+    *(2811606, 4052010, 5792192),
+]
+"""The first of them, as far as 4 GiB hold (configs/starters/kraft.toml)."""
 BOOKKEEPER_2_2_2 = [1, 1, 8, 28, 73, 161, 304, 506, 734, 916, 1017, 1054, 1030, 946, 780, 532, 304, 142, 44, 10, 2]
 """New states by depth of a partition's chain (configs/kraft_year.toml) and a ledger's (configs/pulsar.toml)."""
 
@@ -26,6 +31,17 @@ def test_a_guess_is_never_many_times_too_high_and_gets_better(by_depth):
     assert all(guess < 1.2 for share, guess in guesses.items() if share > 0.1)
     assert all(guess > 0.9 for share, guess in guesses.items() if share > 0.9)
     assert all(guess > share for share, guess in guesses.items())
+
+
+def test_of_a_chain_that_goes_on_and_on_much_is_expected_before_it_fills_the_memory():
+    """Each level has 1.45 times the one before it, and the levels before fell towards that."""
+    guesses = [growth.expected(KRAFT_3_REPLICAS[: i + 1]) / sum(KRAFT_3_REPLICAS) for i in range(len(KRAFT_3_REPLICAS))]
+    at_30_percent = next(
+        i for i, found in enumerate(np.cumsum(KRAFT_3_REPLICAS)) if found > 0.3 * sum(KRAFT_3_REPLICAS)
+    )
+    assert guesses[at_30_percent] > 1.5
+    assert guesses[at_30_percent:] == sorted(guesses[at_30_percent:])
+    assert guesses[-1] > 5.0
 
 
 def test_nothing_is_guessed_of_what_gets_ever_faster():
