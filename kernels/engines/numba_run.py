@@ -128,8 +128,7 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
     """
     masks, sums, draws, first_steps = room.masks, room.sums, room.draws, room.first_steps
     state = begin(params, starts, room.wide, seed, run)
-    broken_mask, met_mask, exposing, step, messages, time = 0, 0, 0, 0, 0, 0.0
-    still = needed(state, params)
+    broken_mask, met_mask, exposing, step, messages, time, still = 0, 0, 0, 0, 0, 0.0, needed(state, params)
     room.exposed[:] = 0.0
     while True:
         broken_now = broken(state, params)
@@ -151,16 +150,17 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
         if step >= limits.max_steps:
             ended = UNFINISHED
             break
-        total += weights[num_words]
-        sums[num_words] = total
+        total = sums[num_words] = total + weights[num_words]
         choose, wait, fates = _drawn(seed, run, step, limits.loss, draws)
         time += wait / total
         word, nth, is_open = _choose(weights, masks, sums, choose)
-        source = seed, run, as_uint64(step + 1), as_uint64(0), limits.loss
+        block = as_uint64(0)
         if is_open or accepts[word] != as_uint64(ALWAYS):
-            word, nth, time, fates, source = _choose_with_care(
+            source = seed, run, as_uint64(step + 1), block, limits.loss
+            word, nth, time, fates, block = _choose_with_care(
                 weights, accepts, masks, sums, choose, time, limits.horizon, fates, source
             )
+        source = seed, run, as_uint64(step + 1), block, limits.loss
         if word == num_words:
             word, nth = instead(masks, starts, source)
         if time > limits.horizon or word == num_words:
@@ -257,7 +257,7 @@ def _begin(params, starts, wide, seed, run):
 @jitable_apart
 def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fates, source):
     """The word of groups and the group in it that the draws lead to if all their bits count, the time by then, and the
-    fates and the source of the attempt at which a group was accepted."""
+    fates and the block of the attempt at which a group was accepted."""
     total = sums[-1]
     while True:
         drawn = as_int64(place(choose, as_uint64(total), source))
@@ -266,12 +266,12 @@ def _choose_with_care(weights, accepts, masks, sums, choose, time, horizon, fate
             word += 1
         nth = (drawn - sums[word] + weights[word] * popcount(masks[word])) // weights[word]
         if is_accepted(accepts[word], source):
-            return word, nth, time, fates, source
+            return word, nth, time, fates, source[3]
         source = again(source)
         choose, wait, fates = first_draws(source)
         time += wait / total
         if time > horizon:
-            return word, nth, time, fates, source
+            return word, nth, time, fates, source[3]
 
 
 @jitable
