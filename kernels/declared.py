@@ -175,7 +175,8 @@ def check_margin(model: Model, params: Any, num: int = MARGIN_STEPS) -> int:
         told = f"protocol = {model.name!r}: margin: needed = {before} of {_told(step.state)}"
         if before - after > (action == margin.fault):
             raise ModelError(f"{told}, from which {action} leads to {after}")
-        if before and any(each.data_loss and not each.holds(step.state, params) for each in model.invariants):
+        if after and any(each.data_loss and not each.holds(step.after, params) for each in model.invariants):
+            told = f"protocol = {model.name!r}: margin: needed = {after} of {_told(step.after)}"
             raise ModelError(f"{told}, where data is lost")
         enabled = [model.actions[place].name for place, _ in _enabled(model, params, step.state)].count(margin.fault)
         if enabled > margin.most(params):

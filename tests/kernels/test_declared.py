@@ -187,6 +187,14 @@ def test_a_margin_is_held_to_its_word(name):
         declared.check_margin(model, PARAMS)
 
 
+def test_a_margin_is_held_to_its_word_where_nothing_happens_after_a_loss():
+    """The one backup there is takes over, and may not crash."""
+    params = PARAMS._replace(replicas=2, acks=1, max_crashes=1)
+    model = MODEL._replace(margin=Margin("crash", lambda params: 2, lambda state, params: 1 + state.acked))
+    with pytest.raises(ModelError, match=r"needed = 2 of up=2, primary=2, stored=1, .*, where data is lost"):
+        declared.check_margin(model, params)
+
+
 CASES = [
     (name, number)
     for name in registry.names()
