@@ -28,8 +28,9 @@ __all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "lo
 MOST_BYTES = 1 << 24
 UNTIL_PRECISE = 100_000_000
 """Runs of a point, at most, if a precision is asked for and nobody says how many there may be."""
-MOST_POINTS = 100_000
-"""The most points that a grid may have before its conditions leave some out; that many take half a minute to read."""
+MOST_POINTS, MOST_COMBINATIONS = 100_000, 1_000_000
+"""The most points that a grid may have, which take half a minute to read, and before its conditions leave some out."""
+_IN_PARTS = "sweep it in parts, and merge their results"
 
 
 class RunSettings(NamedTuple):
@@ -259,12 +260,12 @@ def _check_complete(read: settings.Settings, found: Mapping[str, Scenario], keys
 
 
 def _check_size(read: settings.Settings) -> None:
-    size = math.prod(map(len, read.grid.values()))
-    if size > MOST_POINTS:
+    size, most = math.prod(map(len, read.grid.values())), MOST_COMBINATIONS if read.where else MOST_POINTS
+    if size > most:
         longest = max(read.grid, key=lambda name: len(read.grid[name]))
         raise ConfigError(
             f"grid.{longest} lists {len(read.grid[longest]):,} values, and the grid has {size:,} combinations: at most "
-            f"{MOST_POINTS:,}; sweep it in parts, and merge their results"
+            f"{most:,}; {_IN_PARTS}"
         )
 
 
@@ -275,14 +276,17 @@ Combination = tuple[dict[str, Any], dict[str, Any]]
 def _combinations(
     values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
 ) -> Iterable[Combination]:
-    """Those that the grid's conditions leave over."""
-    following = {key.name: key.follows for key in keys.values() if key.follows}
+    """Those that the grid's conditions leave over. Raises ConfigError if they are too many."""
+    num, following = 0, {key.name: key.follows for key in keys.values() if key.follows}
     for combination in itertools.product(*read.grid.values()):
         varied = dict(zip(read.grid, combination, strict=True))
         overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
         here = {**values, **overlaid, **varied}
         here |= {name: here[other] for name, other in following.items() if here[name] is None}
         if all(any(each.holds(here) for each in either) for either in read.where):
+            num += 1
+            if num > MOST_POINTS:
+                raise ConfigError(f"grid.where leaves more than {MOST_POINTS:,} combinations; {_IN_PARTS}")
             yield varied, here
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import ConfigError, build, load
 from quorisk.analysis.experiment.keys import find, keys_of
 from quorisk.analysis.experiment.settings import TABLES
@@ -241,6 +242,28 @@ def test_a_grid_beyond_measure_is_refused_before_it_is_built():
     said = r"x: grid.rates.\w+ lists 400 values, and the grid has 64,000,000 combinations: at most 100,000; "
     with pytest.raises(ConfigError, match=said):
         build(document, "x", [f"{p.name}=1" for p in COMPACTION.parameters if p.table == "model"])
+
+
+def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypatch):
+    monkeypatch.setattr(config, "MOST_POINTS", 10)
+    monkeypatch.setattr(config, "MOST_COMBINATIONS", 100)
+    sizes = {p.name: 1 for p in COMPACTION.parameters if p.table == "model"}
+
+    def points(num, *conditions):
+        axes = {f"rates.{action.name}": list(range(1, num + 1)) for action in COMPACTION.actions[:2]}
+        where = {"where": list(conditions)} if conditions else {}
+        return len(build({"protocol": "compaction", "model": sizes, "grid": axes | where}, "x").points)
+
+    first, second = (f"rates.{action.name}" for action in COMPACTION.actions[:2])
+    assert points(3) == 9
+    assert points(10, f"{first} == {second}") == 10
+    for num, conditions, said in (
+        (4, (), "16 combinations: at most 10; "),
+        (10, (f"{first} <= {second}",), r"grid\.where leaves more than 10 combinations; "),
+        (11, (f"{first} == {second}",), "121 combinations: at most 100; "),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            points(num, *conditions)
 
 
 def test_values_twice_are_found_in_a_long_list_at_once():
