@@ -79,7 +79,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 	    $(ENSURE_VENV) && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "Installing into $(VENV): a few minutes the first time."
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev]' -c constraints.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[dev,exact]' -c constraints.txt
 	@$(BIN)/python -m compileall -q -j 0 analysis kernels plots quorisk say sparkjobs
 	@touch $@
 

@@ -136,19 +136,20 @@ def exact(
     memory: str | int = "4GiB",
     by_steps: Sequence[int] = (),
     by_time: Sequence[float] = (),
+    storm: bool = False,
 ) -> Solved:
     """Solves the whole Markov chain of an experiment's one configuration for its exact probabilities.
 
     `memory` is in bytes, or a text such as "512MiB". `by_steps` and `by_time` also ask for the probability of data loss
     within that many steps, and by that time: in seconds if the experiment's rates have units, else in units of model
-    time. Raises ConfigError if the experiment has several configurations or a horizon, or if its chain does not fit in
-    `memory`.
+    time. With `storm`, the model checker Storm solves the chain as well. Raises ConfigError if the experiment has
+    several configurations or a horizon, or if its chain does not fit in `memory`.
 
     Example: `exact("configs/limbo.toml", by_steps=[14]).p_by_steps[14]`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.chain_line() as progress:
-        return Solved(*solving.exact(experiment, most, by_steps, by_time, progress))
+        return Solved(*solving.exact(experiment, most, by_steps, by_time, storm, progress))
 
 
 def year(

@@ -3,18 +3,19 @@
 The chain (`kernels.states.chain`) has a state for everything that a run can come to. It is solved by elimination
 (`analysis.exact.answers`), which only ever adds, multiplies and divides positive numbers, so that a probability of
 1e-12 has as many true digits as one of 0.5: 1e-10 bounds the relative error, and what was seen against rational
-arithmetic is below 1e-13. Tests have the model checker Storm solve the same chains, with no code in common.
+arithmetic is below 1e-13. The model checker Storm (`analysis.exact.storm`) then solves the same chain, with no code in
+common.
 """
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from quorisk.analysis import files
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
-from quorisk.analysis.exact import answers, umb
+from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment
@@ -65,6 +66,8 @@ class ExactResult(NamedTuple):
     """The probability that data is lost within each of these numbers of steps."""
     p_by_time: dict[float, float]
     """The probability that data is lost by each of these model times."""
+    storm_difference: float | None
+    """The largest relative difference between these numbers and Storm's; None if Storm was not asked."""
     build_s: float
     solve_s: float
     assumptions: list[str]
@@ -75,6 +78,7 @@ def exact(
     memory_bytes: int,
     steps: Sequence[int] = (),
     times: Sequence[float] = (),
+    ask_storm: bool = False,
     progress: Progress | None = None,
     export_to: Path | None = None,
     data_loss_alone: bool = False,
@@ -88,7 +92,7 @@ def exact(
     model, grid_point = experiment.model, only_point(experiment)
     _check_bounds(steps, times)
     if export_to:
-        _check_name(export_to)
+        _writer(export_to)
     start = time.perf_counter()
     chain = chain_of(experiment, memory_bytes, progress)
     if export_to:
@@ -100,6 +104,7 @@ def exact(
     except TooLong as error:
         raise ConfigError(str(error)) from None
     solve_s = time.perf_counter() - built
+    acyclic = parts.largest == 1
     return ExactResult(
         protocol=experiment.protocol,
         point_id=grid_point.point_id,
@@ -114,6 +119,9 @@ def exact(
         expected_time=solved.expected_time if math.isfinite(solved.expected_time) else None,
         p_by_steps=solved.p_by_steps,
         p_by_time=solved.p_by_time,
+        storm_difference=(
+            storm.largest_difference(solved, storm.solve(chain, acyclic, model, steps, times)) if ask_storm else None
+        ),
         build_s=built - start,
         solve_s=solve_s,
         assumptions=assumptions(model, grid_point.point),
@@ -169,18 +177,21 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | Non
 
 
 def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]) -> None:
-    """Writes a chain for other tools (UMB). Raises ConfigError and RunError.
+    """Writes a chain for other tools: UMB, or DRN if the file is named so. Raises ConfigError and RunError.
 
     A dtmc counts steps; a ctmc has the rates at which states are left as well.
     """
-    _check_name(path)
+    write = _writer(path)
     with files.whole(path, "export") as part:
-        umb.write_umb(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
+        write(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
 
 
-def _check_name(path: Path) -> None:
-    if path.suffix != ".umb":
-        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb")
+def _writer(path: Path) -> Callable[[Chain, Model, Path, umb.Time], None]:
+    """What writes a file of this name. Raises ConfigError."""
+    try:
+        return {".umb": umb.write_umb, ".drn": storm.write_drn}[path.suffix]
+    except KeyError:
+        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb or .drn") from None
 
 
 def _components(chain: Chain) -> Components:

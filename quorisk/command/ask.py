@@ -105,8 +105,9 @@ def exact_verb(
         ),
     ],
     memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
+    storm: Annotated[bool, typer.Option("--storm", help="also solve it with the model checker Storm")] = False,
     export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb file", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
     ] = None,
     strict: Strict = False,
     as_json: Json = False,
@@ -126,15 +127,17 @@ def exact_verb(
 
     memory_bytes = explore.parse_memory(memory)
     if year.has_year(experiment):
-        if by_steps or by_time or export:
-            raise ConfigError("--by-steps, --by-time, --export: need one scenario; pick it with --set scenario=NAME")
+        if by_steps or by_time or storm or export:
+            raise ConfigError(
+                "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --set scenario=NAME"
+            )
         with bars.chain_line() as progress:
             whole = year.exact_year(experiment, memory_bytes, progress)
         reply(as_json, year.as_json(whole), lambda: show_year.year(whole, show.console()))
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
     with bars.chain_line() as progress:
-        result = exact.exact(experiment, memory_bytes, by_steps, times, progress, export)
+        result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
     reply(as_json, result, lambda: show.exact(result, show.console()))
 
 

@@ -190,6 +190,8 @@ def exact(result: ExactResult, out: Console) -> None:
         f"solved in {result.solve_s:.3g} s",
         soft_wrap=True,
     )
+    if result.storm_difference is not None:
+        out.print(f"Storm's numbers differ by at most {result.storm_difference:.1e} (relative)")
     out.print(" ".join(["* data loss. Exact, no sampling.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from scipy.stats import beta
 
 from quorisk.analysis import calibrate
+from quorisk.analysis.exact import storm
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
 from scripts.validation.page import Check, relative
 from tests.analysis.exact import chains
-from tests.external import copysets, herman, mttdl, pbs, retransmission, storm, tandem
+from tests.external import copysets, herman, mttdl, pbs, retransmission, tandem
 from tests.kernels.protocols import test_oracle as oracle
 from tests.support import point_of, run, values_of
 

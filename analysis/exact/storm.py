@@ -1,7 +1,8 @@
 """The same answers from the probabilistic model checker Storm, which shares no code with `analysis.exact.answers`.
 
-Storm reads the chain as a UMB file. Where runs never come back to a state it goes through the states once; else it
-takes the LU decomposition of the whole matrix, slower but as precise. Its numbers by time are good to 1e-6 at least.
+Storm reads the chain as a UMB file, and writes it as DRN, its own explicit text format. Where runs never come back to
+a state it goes through the states once; else it takes the LU decomposition of the whole matrix, slower but as precise.
+Its numbers by time are good to 1e-6 at least.
 """
 
 import math
@@ -14,6 +15,7 @@ import numpy as np
 
 from quorisk.analysis.exact.answers import ENDS, Answers
 from quorisk.analysis.exact.umb import Time, write_umb
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.states.chain import Chain
 
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
     import stormpy
 
 END = "(" + " | ".join(f'"{OUTCOMES[i]}"' for i in ENDS) + ")"
+DIGITS = 17
+"""Of numbers in DRN: enough for the same doubles."""
+_ROOM_BYTES = 1 << 16
 
 
 def solve(chain: Chain, acyclic: bool, model: Model, steps: Sequence[int], times: Sequence[float]) -> Answers:
-    """Storm's answers."""
+    """Storm's answers. Raises ConfigError if stormpy is not installed."""
     ask = _Solver(chain, acyclic, model, "discrete")
     by_time = _Solver(chain, acyclic, model, "stochastic") if times else ask
     lost = OUTCOMES[LOST]
@@ -40,8 +45,27 @@ def solve(chain: Chain, acyclic: bool, model: Model, steps: Sequence[int], times
     )
 
 
+def write_drn(chain: Chain, model: Model, path: Path, time: Time) -> None:
+    """Writes a chain in Storm's explicit format; labels and rewards as in `write_umb`. Raises ConfigError, OSError."""
+    storm = _stormpy()
+    path.open("wb").close()  # Storm would not say why it cannot
+    options = storm.io.DirectEncodingExporterOptions()
+    options.output_precision = DIGITS
+    storm.io.export_to_drn(load(chain, model, time), path, options=options)
+    _check_room(path)
+
+
+def _check_room(path: Path) -> None:
+    """Raises OSError if the disk has no room for more: then it may not have taken all, and Storm does not say so."""
+    with path.open("ab") as file:
+        end = file.tell()
+        file.write(bytes(_ROOM_BYTES))
+        file.flush()
+        file.truncate(end)
+
+
 def load(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel":
-    """Returns the chain as Storm holds it."""
+    """Returns the chain as Storm holds it. Raises ConfigError."""
     storm = _stormpy()
     options = storm.io.UmbImportOptions()
     options.build_state_valuations = False
@@ -80,11 +104,13 @@ class _Solver:
 
 
 def _stormpy() -> Any:
-    """The module stormpy, told to keep its log, which it writes to stdout, to itself."""
-    import stormpy
-    import stormpy.developer
-    import stormpy.environments
-    import stormpy.io
-
+    """The module stormpy, told to keep its log, which it writes to stdout, to itself. Raises ConfigError."""
+    try:
+        import stormpy
+        import stormpy.developer
+        import stormpy.environments
+        import stormpy.io
+    except ImportError:
+        raise ConfigError("Storm is not installed; pip install 'quorisk[exact]'") from None
     stormpy.developer.set_log_level(stormpy.developer.LogLevel.OFF)
     return stormpy
