@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.demand import in_order, width
-from quorisk.kernels.tracing.expressions import Node, bits, span
-from quorisk.kernels.tracing.folding import condition, integer, make, negation
+from quorisk.kernels.tracing.expressions import Node
+from quorisk.kernels.tracing.folding import condition, make, negation
+from quorisk.kernels.tracing.narrow import narrowed, remade
 from quorisk.kernels.tracing.observe import Observed, values
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
 _MAY_BREAK = 1 / 250
 """Of all runs, as many as may break what is taken for granted of conditions, by how often these were seen to have the
 other value. Each is repeated."""
-_MADE_BY = {"both": "and", "either": "or", "differ": "xor"}
 
 
 class Habits(NamedTuple):
@@ -54,7 +54,7 @@ def assumed(traced: TracedModel, habits: Habits, narrowest: int) -> TracedModel:
     words = tuple(map(_with, traced.words, habits.farthest, habits.settled, [narrowest] * len(traced.words)))
     (unbounded, outcome, *others), doubt = _taking(_of_state(traced), {}, habits.settled[-1], narrowest)
     masks, broken = tuple(others[: len(words)]), tuple(others[len(words) :])
-    return traced._replace(words=words, now=Seen(masks, make("or", unbounded, doubt), broken, outcome))
+    return narrowed(traced._replace(words=words, now=Seen(masks, make("or", unbounded, doubt), broken, outcome)))
 
 
 def _of_state(traced: TracedModel) -> list[Any]:
@@ -97,8 +97,9 @@ def _with(word: Word, farthest: Mapping[int, int], settled: Mapping[int, bool], 
     """The word as far as it keeps to its habits."""
     if word.after is None:
         return word
-    (subset, *after), doubt = _taking([word.subset, *word.after], farthest, settled, narrowest)
-    return word._replace(subset=subset, after=tuple(after), doubt=doubt)
+    outputs = [word.subset, word.doubt, *word.after]
+    (subset, before, *after), doubt = _taking(outputs, farthest, settled, narrowest)
+    return word._replace(subset=subset, after=tuple(after), doubt=make("or", before, doubt))
 
 
 def _taking(
@@ -112,26 +113,13 @@ def _taking(
         args = [made[arg.id] if isinstance(arg, Node) else arg for arg in node.args]
         if node.op == "shl" and isinstance(args[1], Node) and node.args[1].id in farthest:
             most = farthest[node.args[1].id]
-            by = _at_most(args[1], most)
+            by = make("taken", args[1], most)
             if width(make("shl", args[0], by), narrowest) < width(node, narrowest):
                 doubt = make("or", doubt, make("or", make("less", most, args[1]), make("less", args[1], 0)))
                 args[1] = by
-        made[node.id] = _again(node, args)
+        made[node.id] = remade(node, args)
         if node.id in settled:
             holds = condition(made[node.id])
             doubt = make("or", doubt, negation(holds) if settled[node.id] else holds)
             made[node.id] = settled[node.id]
     return [made[output.id] if isinstance(output, Node) else output for output in outputs], doubt
-
-
-def _at_most(amount: Any, most: int) -> Any:
-    """The amount, taken to be from 0 to `most`."""
-    ones, may = bits(amount)
-    return amount.graph.node("taken", (amount, most), ones, may, max(0, span(amount)[0]), most)
-
-
-def _again(node: Node, args: list[Any]) -> Any:
-    """The node, made of other arguments."""
-    if node.op == "leaf" or all(new is old for new, old in zip(args, node.args, strict=True)):
-        return node
-    return integer(args[0]) if node.op == "int" else make(_MADE_BY.get(node.op, node.op), *args)

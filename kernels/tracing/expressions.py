@@ -130,10 +130,14 @@ class Node(Traced):
 
 
 class Graph:
-    """Where expressions are made: `make(op, *args)` by the rules of `folding`, from which see `folding.new_graph`."""
+    """Where expressions are made: `make(op, *args)` by the rules of `folding`, from which see `folding.new_graph`.
 
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.make = make
+    In `lanes` both arms of a choice are computed, and a condition costs no branch: there a choice is worth turning into
+    operations on conditions, as elsewhere it is not.
+    """
+
+    def __init__(self, make: Callable[..., Any], lanes: bool) -> None:
+        self.make, self.lanes = make, lanes
         self._nodes: dict[Any, Any] = {}
         self._number = 0
 

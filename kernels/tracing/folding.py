@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quorisk.kernels.ops import deposit
+from quorisk.kernels.tracing import choices
 from quorisk.kernels.tracing.expressions import (
     HIGHEST,
     LOWEST,
@@ -22,9 +23,9 @@ from quorisk.kernels.tracing.expressions import (
 )
 
 
-def new_graph() -> Graph:
-    """A graph without expressions."""
-    return Graph(make)
+def new_graph(lanes: bool = False) -> Graph:
+    """A graph without expressions, which are for lanes or not."""
+    return Graph(make, lanes)
 
 
 def condition(value: Any) -> Any:
@@ -34,9 +35,13 @@ def condition(value: Any) -> Any:
 
 def integer(value: Any) -> Any:
     """A boolean as 0 or 1; integers as they are."""
-    if isinstance(value, Node):
-        return value.graph.node("int", (value,), 0, 1, 0, 1) if value.is_bool else value
-    return int(value)
+    if not isinstance(value, Node):
+        return int(value)
+    if not value.is_bool:
+        return value
+    if value.graph.lanes and value.op == "unequal" and is_constant(value.args[1], 0) and value.args[0].may == 1:
+        return value.args[0]
+    return value.graph.node("int", (value,), 0, 1, 0, 1)
 
 
 def negation(value: Any) -> Any:
@@ -70,6 +75,8 @@ def make(op: str, *args: Any) -> Any:
     if op in ("and", "or", "xor") and is_boolean(a) and is_boolean(b):
         return _boolean(op, a, b)
     a, b = integer(a), integer(b)
+    if (a if isinstance(a, Node) else b).graph.lanes and (found := choices.of_constants(op, a, b)) is not None:
+        return found
     if op in _COMMUTATIVE and (not isinstance(a, Node) or (isinstance(b, Node) and b.id < a.id)):
         a, b = b, a
     return _MAKERS[op](a, b)
@@ -84,6 +91,8 @@ def _boolean(op: str, a: Any, b: Any) -> Any:
         return False if op == "xor" else a
     if negation(a) is b:
         return op != "and"
+    if a.graph.lanes and op != "xor" and choices.are_opposed(op, a, b):
+        return op == "or"
     if b.id < a.id:
         a, b = b, a
     return a.graph.node({"and": "both", "or": "either", "xor": "differ"}[op], (a, b), 0, 1, 0, 1)
@@ -98,6 +107,8 @@ def _select(chosen: Node, yes: Any, no: Any) -> Any:
         no = no.args[2]
     if same(yes, no):
         return yes
+    if chosen.graph.lanes and (found := choices.of_fewer_arms(chosen, yes, no)) is not None:
+        return found
     if is_constant(yes, 1) and is_constant(no, 0):
         return integer(chosen)
     if is_constant(yes, 0) and is_constant(no, 1):
@@ -121,9 +132,18 @@ def _popcount(a: Any) -> Any:
     a = integer(a)
     if not isinstance(a, Node):
         return (a & WORD).bit_count()
+    if a.graph.lanes and a.op == "select" and (arms := choices.arms_of(a)):
+        return choose(arms[0], _popcount(arms[1]), _popcount(arms[2]))
     if a.may.bit_count() == 1:
         return make("shr", a, trailing_zeros(a.may)) if a.may != SIGN else integer(a < 0)
     return a.graph.node("popcount", (a,), 0, 127, a.ones.bit_count(), a.may.bit_count())
+
+
+def _taken(amount: Any, most: int) -> Any:
+    """The amount, taken to be from 0 to `most`."""
+    if not isinstance(amount, Node):
+        return amount
+    return amount.graph.node("taken", (amount, most), amount.ones, amount.may, max(0, amount.lo), most)
 
 
 def _deposit(spread: Any, mask: Any) -> Any:
@@ -134,6 +154,10 @@ def _deposit(spread: Any, mask: Any) -> Any:
         return signed(deposit(spread & WORD, mask & WORD))
     if may == 0:
         return 0
+    if isinstance(mask, Node) and mask.graph.lanes and mask.op == "select" and (arms := choices.arms_of(mask)):
+        return choose(arms[0], _deposit(spread, arms[1]), _deposit(spread, arms[2]))
+    if not isinstance(mask, Node) and mask & mask + 1 == 0:
+        return make("and", spread, mask)
     if may.bit_count() == 1:
         return make("and", make("shl", make("and", spread, 1), trailing_zeros(may)), mask)
     graph = next(x.graph for x in (spread, mask) if isinstance(x, Node))
@@ -314,6 +338,8 @@ def _less(a: Any, b: Any) -> Any:
         return True
     if span(a)[0] >= span(b)[1]:
         return False
+    if (found := choices.compared("less", a, b)) is not None:
+        return found
     graph = next(x.graph for x in (a, b) if isinstance(x, Node))
     return graph.node("less", (a, b), 0, 1, 0, 1)
 
@@ -324,6 +350,8 @@ def _equal(op: str, a: Node, b: Any) -> Any:
         return op == "equal"
     if span(a)[1] < span(b)[0] or span(b)[1] < span(a)[0] or a_ones & ~b_may or b_ones & ~a_may:
         return op != "equal"
+    if (found := choices.compared(op, a, b)) is not None:
+        return found
     if not isinstance(b, Node):
         if a.op == "int":
             return a.args[0] if (b == 1) == (op == "equal") else negation(a.args[0])
@@ -367,4 +395,5 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "not": negation,
     "popcount": _popcount,
     "deposit": _deposit,
+    "taken": _taken,
 }

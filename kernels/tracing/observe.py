@@ -16,7 +16,7 @@ from quorisk.kernels.rule import PICK_BITS, group_words
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.general import CHOICE, PICKED
-from quorisk.kernels.tracing.trace import Bounds, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace, widest
+from quorisk.kernels.tracing.trace import Bounds, Follower, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace, widest
 
 NUM_RUNS = 1 << 10
 """Runs that go on at a time."""
@@ -65,6 +65,34 @@ def values(model: Model, traced: TracedModel, losses: Sequence[float], asked: Se
     return Observed(watch.shown, watch.runs)
 
 
+class _Flags:
+    """Which leaves of a state were never seen with two values besides 0, and which of them are 0 at the same time."""
+
+    def __init__(self, num_leaves: int) -> None:
+        self.least = np.full(num_leaves, np.iinfo(np.int64).max)
+        self.greatest = np.zeros(num_leaves, np.int64)
+        self.marks = [0] * num_leaves
+        """Equal for leaves that were 0 in the same states."""
+
+    def add(self, state: np.ndarray) -> None:
+        """Takes note of more states."""
+        is_set = state != 0
+        self.least = np.minimum(self.least, np.where(is_set, state, self.least[:, None]).min(axis=1))
+        self.greatest = np.maximum(self.greatest, state.max(axis=1))
+        self.marks = [hash((mark, row.tobytes())) for mark, row in zip(self.marks, is_set, strict=True)]
+
+    def followers(self) -> tuple[Follower, ...]:
+        """Leaves as they follow from one of those that are 0 at the same time."""
+        alike: dict[int, list[int]] = defaultdict(list)
+        for leaf in np.flatnonzero(self.least == self.greatest).tolist():
+            alike[self.marks[leaf]].append(leaf)
+        found = []
+        for leaves in alike.values():
+            flag = min(leaves, key=lambda leaf: self.greatest[leaf])
+            found += [Follower(leaf, flag, int(self.greatest[leaf])) for leaf in leaves if leaf != flag]
+        return tuple(found)
+
+
 class _Watch:
     """Runs in lockstep. One that ends is followed by another, until none of the first ones goes on or nothing new is
     seen any more."""
@@ -95,6 +123,7 @@ class _Watch:
             self.effects.append(Evaluation([*(leaf for _, leaf in after), *nodes]))
         self.state = self._first(NUM_RUNS)
         self.seen = np.zeros(len(self.state), np.int64)
+        self.flags = _Flags(len(self.state))
         self.enabled, self.broken = set[int](), set[int]()
         self.taken = Counter[int]()
 
@@ -103,6 +132,7 @@ class _Watch:
         known = last = 0
         for number in range(MAX_ROUNDS):
             self.seen |= np.bitwise_or.reduce(self.state, axis=1)
+            self.flags.add(self.state)
             ended = self._step()
             self.ended += int(ended.sum())
             self.state[:, ended] = self._first(int(ended.sum()))
@@ -117,7 +147,7 @@ class _Watch:
         shares = tuple(self.taken[i] / max(1, steps) for i in range(self.num_words))
         words = frozenset(self.enabled), frozenset(self.taken)
         mean_steps = math.inf if old.any() else steps / self.ended
-        return Bounds(self._bits(), *words, frozenset(self.broken), shares, mean_steps)
+        return Bounds(self._bits(), *words, frozenset(self.broken), shares, mean_steps, self.flags.followers())
 
     def _bits(self) -> tuple[int, ...]:
         """Those that each leaf was seen to have, of those that it may have; any where nothing depends on a leaf, of

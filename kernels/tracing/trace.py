@@ -5,7 +5,7 @@ not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.kernels import rule
@@ -17,6 +17,14 @@ from quorisk.kernels.tracing.general import CHOICE, PICKED, nested
 
 NARROWEST = 16
 """Bits of the narrowest lanes that there are."""
+
+
+class Follower(NamedTuple):
+    """A leaf of the state that is `value` where another one, the flag, is not 0, and 0 elsewhere."""
+
+    leaf: int
+    flag: int
+    value: int
 
 
 class Bounds(NamedTuple):
@@ -34,6 +42,8 @@ class Bounds(NamedTuple):
     """The share of steps that take each word; empty if nothing is known of it."""
     mean_steps: float = math.inf
     """Of a run; infinite if some run was not seen to end."""
+    followers: tuple[Follower, ...] = ()
+    """No flag is one of them."""
 
 
 class Word(NamedTuple):
@@ -58,7 +68,7 @@ class Word(NamedTuple):
     share: float = 1.0
     """Of all steps, how many are thought to take it."""
     doubt: Any = False
-    """Whether `after` need not be right; see `assume`."""
+    """Whether `after` need not be right: a leaf does not follow as it was seen to, or see `assume`."""
 
     @property
     def sent(self) -> Any:
@@ -82,7 +92,8 @@ class TracedModel(NamedTuple):
     """A model in one configuration."""
 
     state: tuple[Any, ...]
-    """The leaves of the state, of name `("state", i)`; 0 where bits are ruled out, or where nothing depends on them."""
+    """The leaves of the state, of name `("state", i)`; 0 where bits are ruled out, where nothing depends on them, and
+    where they follow others."""
     words: tuple[Word, ...]
     """Those that may be enabled, in the order in which groups are drawn."""
     now: Seen
@@ -179,10 +190,18 @@ def strays(after: Sequence[Any], bounds: Bounds) -> Any:
     return astray
 
 
+def differing(after: Sequence[Any], followers: Sequence[Follower]) -> Any:
+    """Whether a leaf of these is not as it follows."""
+    found: Any = False
+    for leaf, flag, value in followers:
+        found = make("or", found, make("unequal", after[leaf], choose(condition(after[flag]), value, 0)))
+    return found
+
+
 class _Tracer:
     def __init__(self, model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> None:
         self.model, self.params, self.weights, self.bounds = model, params, weights, bounds
-        self.graph = new_graph()
+        self.graph = new_graph(lanes=True)
         most = (1 << model.max_sends) - 1
         self.losses = [
             self.graph.leaf(losses_leaf(loss), most) if most else 0 for loss in range(len(rule.loss_names(model)))
@@ -190,28 +209,32 @@ class _Tracer:
         self.picked = self.graph.leaf(PICKED, (1 << rule.PICK_BITS) - 1)
 
     def trace(self) -> TracedModel:
-        state = tuple(self.graph.leaf(("state", i), may) if may else 0 for i, may in enumerate(self.bounds.state))
+        state = [self.graph.leaf(("state", i), may) if may else 0 for i, may in enumerate(self.bounds.state)]
+        followers = self.bounds.followers
+        for leaf, flag, value in followers:
+            state[leaf] = choose(condition(state[flag]), value, 0)
         num_choices = self.model.initial_choices(self.params)
         initial = self._initial(num_choices)
         now, at_first = self._seen(state), self._seen(initial)
         places = [i for i, mask in enumerate(now.masks) if not same(mask, 0)]
         words = self._words(state, now.masks, places)
         now, at_first = (seen._replace(masks=tuple(seen.masks[i] for i in places)) for seen in (now, at_first))
-        needed = self._needed(now, words)
+        needed = self._needed(now, words) - {each.leaf for each in followers}
 
         def kept(values: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(value if i in needed else 0 for i, value in enumerate(values))
 
         words = tuple(word._replace(after=word.after and kept(word.after)) for word in words)
+        astray = make("or", differing(initial, followers), strays(kept(initial), self.bounds))
         initial = kept(initial)
-        at_first = at_first._replace(unbounded=make("or", at_first.unbounded, strays(initial, self.bounds)))
+        at_first = at_first._replace(unbounded=make("or", at_first.unbounded, astray))
         return TracedModel(kept(state), words, now, num_choices, initial, at_first, self.bounds, self.graph)
 
     def _needed(self, now: Seen, words: Sequence[Word]) -> set[int]:
         """Places of the leaves on which runs depend, bounds or not: what bounds fold away may matter beyond them."""
         everything = widest(self.model)
         if self.bounds == everything:
-            return _needed(now, words)
+            return needed_leaves(now, words)
         whole = trace(self.model, self.params, self.weights, everything)
         return {i for i, leaf in enumerate(whole.state) if isinstance(leaf, Node)}
 
@@ -245,13 +268,14 @@ class _Tracer:
         for place, i in enumerate(places):
             number, first = rule.group_words(self.model)[i]
             loss = rule.losses(self.model)[number]
-            subset, after = 0, None
+            subset, after, doubt = 0, None, False
             if i in self.bounds.taken:
                 group = first + self._bit(place, masks[i])
                 subset, after = self._taken(self.model.actions[number], whole, group, self.losses[loss])
+                doubt = differing(after, self.bounds.followers)
             fault = fault_bits(self.model)[number]
             share = self.bounds.shares[i] if self.bounds.shares else 1.0
-            words.append(Word(i, number, fault, self.weights[i], masks[i], subset, loss, after, share))
+            words.append(Word(i, number, fault, self.weights[i], masks[i], subset, loss, after, share, doubt))
         return tuple(words)
 
     def _bit(self, place: int, mask: Any) -> Any:
@@ -276,9 +300,11 @@ class _Tracer:
         return subset, tuple(map(integer, leaves(after)))
 
 
-def _needed(now: Seen, words: Sequence[Word]) -> set[int]:
-    """Places of the leaves of the state on which runs depend."""
-    needed = leaf_names([*now.masks, now.unbounded, *now.broken, now.outcome, *(word.subset for word in words)])
+def needed_leaves(now: Seen, words: Sequence[Word], and_others: Iterable[int] = ()) -> set[int]:
+    """Places of the leaves of the state on which runs, or the others of these leaves, depend."""
+    outputs = [*now.masks, now.unbounded, *now.broken, now.outcome]
+    needed = leaf_names(outputs + [value for word in words for value in (word.subset, word.doubt)])
+    needed |= {("state", i) for i in and_others}
     while True:
         after = [value for word in words for i, value in enumerate(word.after or ()) if ("state", i) in needed]
         if (more := leaf_names(after)) <= needed:

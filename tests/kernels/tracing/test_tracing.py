@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quorisk.analysis import bench
 from quorisk.kernels import ops, rule
 from quorisk.kernels.engines import points
 from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
@@ -16,11 +17,13 @@ from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
+from quorisk.kernels.tracing.narrow import only_asked_for
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import (
     Bounds,
     TracedModel,
     bit_leaf,
+    differing,
     losses_leaf,
     mask_leaf,
     strays,
@@ -85,6 +88,55 @@ def test_an_expression_means_what_python_says_and_knows_its_bits_and_range(seed)
             if not node.is_bool:
                 assert node.lo <= value <= node.hi, node.op
                 assert node.ones & ~value & WORD == 0 == value & WORD & ~node.may, node.op
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_for_lanes_an_expression_is_another_one_of_the_same_value(seed):
+    """The same expression, drawn with the same seed, is made by all rules, by those of lanes as well, and narrowed."""
+    mays = [1, 1, 7, 0b111000111]
+    columns, outputs = columns_of(mays, random.Random(seed)), []
+    for graph in (new_graph(), new_graph(lanes=True)):
+        nodes = [graph.leaf(i, may) for i, may in enumerate(mays)]
+        chosen = [make("select", node, 7, 0) for node in nodes]
+        chance = random.Random(1000 + seed)
+        outputs.append([random_expression(graph, nodes + chosen, chance, 4) for _ in range(12)])
+    plain, of_lanes = outputs
+    expected = [np.broadcast_to(column, NUM_VALUES).tolist() for column in Evaluation(plain)(columns)]
+    for others in (of_lanes, only_asked_for(of_lanes)):
+        assert [np.broadcast_to(column, NUM_VALUES).tolist() for column in Evaluation(others)(columns)] == expected
+
+
+def test_what_a_configuration_never_does_folds_in_lanes():
+    graph = new_graph(lanes=True)
+    flag, row = graph.leaf("flag", 1), graph.leaf("row", 7)
+    everybody = ops.where(flag != 0, 7, 0)
+    assert make("and", (row & everybody) != 0, everybody == 0) is False
+    assert ops.popcount(everybody) is ops.where(flag != 0, 3, 0)
+    assert make("deposit", row, everybody) is ops.where(flag != 0, row, 0)
+    assert (row + 3 == 5) is (row == 2)
+    assert ((row << 1 | 1) == 5) is ((row << 1) == 4)
+    assert (row ^ 5 == 4) is (row == 1)
+    assert make("or", make("or", row == 2, flag == 0), row != 2) is True
+
+
+def test_only_what_is_asked_for_is_left():
+    graph = new_graph(lanes=True)
+    rows, other = graph.leaf("rows", 0b111000111), graph.leaf("other", 0b111000111)
+    (found,) = only_asked_for([(rows | (other << 3) | 0b1000) & 7])
+    assert found is rows & 7
+
+
+def test_bits_that_are_asked_for_by_way_of_others_are_kept():
+    graph = new_graph(lanes=True)
+    a, b = graph.leaf("a", 0b11), graph.leaf("b", 0b11)
+    outputs = [
+        (a - 2 >> 10) & (1 << 60),  # the sign, many times
+        ~(a | 4) & ~(b | 4),  # that neither has bit 2 is known by both of each other
+        ~(a | 4) & ~(b & 1 | 4) & 0b111,
+    ]
+    columns = {"a": np.repeat(np.arange(4), 4), "b": np.tile(np.arange(4), 4)}
+    for found, expected in zip(Evaluation(only_asked_for(outputs))(columns), Evaluation(outputs)(columns), strict=True):
+        assert found.tolist() == expected.tolist()
 
 
 def test_rules_fold_what_is_settled():
@@ -303,3 +355,21 @@ def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hol
     (constant,), doubt = assume._taking([output], {}, {first.id: True, second.id: False}, 16)
     assert constant == 20
     assert Evaluation([doubt])({"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]
+
+
+def test_leaves_that_follow_others_do_so_in_random_walks_and_one_that_does_not_is_found():
+    model = registry.load("bookkeeper")
+    point = bench.random_runs("bookkeeper").points[0].point
+    params, weights = model.make_params(point.values), [1] * len(rule.group_words(model))
+    bounds = observe(model, params, weights, [0.1] * len(rule.loss_names(model)))
+    assert bounds.followers
+    steps = list(random_walks(model, params, 20, 5))
+    columns = np.array([leaves(after) for *_, after in steps], np.int64).T
+    graph = new_graph(lanes=True)
+    expressions = [graph.leaf(i, (1 << 62) - 1) for i in range(len(columns))]
+    outputs = [differing(expressions, [each]) for each in bounds.followers]
+    for follower, output in zip(bounds.followers, outputs, strict=True):
+        assert not Evaluation([output])(dict(enumerate(columns)))[0].any()
+        changed = columns.copy()
+        changed[follower.leaf] ^= 1 << 61
+        assert Evaluation([output])(dict(enumerate(changed)))[0].all()

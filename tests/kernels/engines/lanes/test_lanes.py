@@ -16,6 +16,7 @@ from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.observe import observe
+from quorisk.kernels.tracing.trace import Follower
 from tests.kernels.engines import fuzz
 from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing
 from tests.support import ROOT, point_of
@@ -69,6 +70,21 @@ def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, shape, wor
     monkeypatch.setattr(switch, "BATCH_RUNS", 1000)
     compared = fuzz.compare(model, point_of(model), shape, True, 6, RUNS)
     assert 0 < compared.repeated <= RUNS
+
+
+def test_leaves_that_do_not_follow_as_was_seen_change_no_result(monkeypatch):
+    """A leaf is taken to be another one, so runs in which they differ are repeated."""
+
+    def one_more(*given):
+        seen = observe(*given)
+        told = {place for each in seen.followers for place in each[:2]}
+        flag, leaf, *_ = (i for i, may in enumerate(seen.state) if may == 1 and i not in told)
+        return seen._replace(followers=(*seen.followers, Follower(leaf, flag, 1)))
+
+    monkeypatch.setattr(traced, "observe", one_more)
+    model, point = registry.load("bookkeeper"), bench.random_runs("bookkeeper").points[0].point
+    compared = fuzz.compare(model, point, OF_16_BITS, True, 6, RUNS)
+    assert 0 < compared.repeated < RUNS
 
 
 def test_shifts_by_more_than_was_seen_change_no_result(monkeypatch):

@@ -99,14 +99,14 @@ def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed
 
 
 def test_trials_of_kernels_repeat_what_these_leave_to_the_generic_engine(monkeypatch):
-    """Two runs are observed for two steps, so that most others leave the bounds."""
+    """Two runs are observed for a few steps, so that most others leave the bounds."""
     model, made, make = registry.load("kafka"), list[int](), numba_engine.tally_of_runs
 
     def count(model: Model, points: Points, seed: int, point: int, runs: np.ndarray, recording: bool = False) -> Any:
         made.append(len(runs))
         return make(model, points, seed, point, runs, recording)
 
-    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
+    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 5)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
     monkeypatch.setattr(numba_engine, "tally_of_runs", count)
     Switch(model, pack(model, [point_of(model)]), 0).prepare(timed=True)
