@@ -40,12 +40,13 @@ def _with_interval(worst: Mapping[str, Any]) -> str:
 
 
 def _doubt(design: Design, sure: Doubt | None, is_chosen: bool) -> Iterator[tuple[str, str]]:
-    if sure is None or design.settings not in sure.allowed:
+    if sure is None:
         yield "how sure", "not known: nothing is said of how well the rates behind it are known"
         return
-    known = sure.allowed[design.settings]
-    ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-    said = f"by what is known of the rates, nine times in ten {ends}"
+    said = "not known: how its losses depend on the rates was not found"
+    if known := sure.allowed.get(design.settings):
+        ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
+        said = f"by what is known of the rates, nine times in ten {ends}"
     if is_chosen and len(sure.allowed) > 1:
         share = numbers.share(round(sure.choice.get(design.settings, 0.0), 3))
         said += f"; in {share} of cases it is the design to choose"

@@ -65,6 +65,15 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
     assert said["how sure"].startswith("not known")
 
 
+def test_of_a_design_whose_doubt_was_not_found_it_says_that_and_how_often_it_is_the_choice():
+    known = Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)
+    sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {})
+    said = told(design(2e-3, **CLUSTER), 1.0, sure)["how sure"]
+    assert said == (
+        "not known: how its losses depend on the rates was not found; in 60% of cases it is the design to choose"
+    )
+
+
 def test_it_stands_before_the_recommendation():
     html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     assert 0 < html.index('<section id="summary">') < html.index('id="recommendation"')
