@@ -34,9 +34,16 @@ POINTS = {
     "lifetime and horizon": (COMPACTION, point_of(COMPACTION, lifetime=6.0, horizon=4.0)),
     "physical": (BOOKKEEPER, point_of(BOOKKEEPER, 1e-3, PHYSICAL, lifetime=86400.0)),
     "refused": (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, PHYSICAL | SELDOM)),
+    "refused in compaction": (
+        COMPACTION,
+        point_of(COMPACTION, rates={"compactor_phase_two_delete_ledger": 1e-17, "broker_crash": 1e-17}, max_crashes=2),
+    ),
     "six messages": (BOOKKEEPER, point_of(BOOKKEEPER, 0.5, bookies=6, write_quorum=6, ack_quorum=2, clients=2)),
     "the 32nd instance of a word": (KRAFT, point_of(KRAFT, brokers=5, max_reassignments=1, max_steps=40)),
 }
+
+NOT_BY_JAX = ("physical", "refused")
+"""XLA would compile BookKeeper once more for weights that may be refused; compaction's are refused there as well."""
 
 
 @pytest.mark.parametrize("name", list(POINTS))
@@ -44,8 +51,9 @@ def test_numba_jax_and_the_rerun_make_the_same_runs(name):
     model, point = POINTS[name]
     packed = points.pack(model, [point])
     by_numba = numba_engine.record(model, packed, Job(0, 5, RUNS), SEED)
-    differ = (by_numba[:BY_JAX] != jax_engine.record(model, packed, Job(0, 5, BY_JAX), SEED)).any(1)
-    assert not differ.any(), np.flatnonzero(differ)
+    if name not in NOT_BY_JAX:
+        differ = (by_numba[:BY_JAX] != jax_engine.record(model, packed, Job(0, 5, BY_JAX), SEED)).any(1)
+        assert not differ.any(), np.flatnonzero(differ)
     for run in range(RERUNS):
         again = rerun(model, point, SEED, 5 + run)
         recorded = dict(zip(RECORD, by_numba[run].tolist(), strict=True))
@@ -54,9 +62,10 @@ def test_numba_jax_and_the_rerun_make_the_same_runs(name):
     assert (ends["horizon"] > 0) == ("lifetime" in name or name == "physical"), ends
 
 
-def test_some_runs_come_to_weights_that_are_not_whole():
+@pytest.mark.parametrize("name", ["refused", "refused in compaction"])
+def test_some_runs_come_to_weights_that_are_not_whole(name):
     """Else the points called refused and physical would show nothing."""
-    model, point = POINTS["refused"]
+    model, point = POINTS[name]
     accepts = points.pack(model, [point]).accepts[0].astype(float) / points.ALWAYS
     assert accepts.min() < 0.1
     records = numba_engine.record(model, points.pack(model, [point]), Job(0, 0, 2000), SEED)
