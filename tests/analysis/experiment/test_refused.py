@@ -246,7 +246,7 @@ def test_a_grid_beyond_measure_is_refused_before_it_is_built():
 
 def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypatch):
     monkeypatch.setattr(config, "MOST_POINTS", 10)
-    monkeypatch.setattr(config, "MOST_COMBINATIONS", 100)
+    monkeypatch.setattr(config, "MOST_COMBINATIONS", 130)
     sizes = {p.name: 1 for p in COMPACTION.parameters if p.table == "model"}
 
     def points(num, *conditions):
@@ -259,8 +259,8 @@ def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypa
     assert points(10, f"{first} == {second}") == 10
     for num, conditions, said in (
         (4, (), "16 combinations: at most 10; "),
-        (10, (f"{first} <= {second}",), r"grid\.where leaves more than 10 combinations; "),
-        (11, (f"{first} == {second}",), "121 combinations: at most 100; "),
+        (11, (f"{first} == {second}",), r"grid\.where leaves more than 10 combinations; "),
+        (12, (f"{first} == {second}",), "144 combinations: at most 130; "),
     ):
         with pytest.raises(ConfigError, match=said):
             points(num, *conditions)
