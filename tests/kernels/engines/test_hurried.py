@@ -4,19 +4,24 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 
 from quorisk.analysis.estimate import method, rare
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels.engines import jax_engine, lanes, numba_engine
+from quorisk.kernels.engines.hurried import hurry_functions
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.starts import NO_STARTS
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import LOST, Margin
+from quorisk.kernels.ops import as_uint64
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
+from quorisk.kernels.rule import group_words
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
 from tests.kernels.states.test_margins import MEMORY, PROBLEMS, experiment
@@ -82,6 +87,31 @@ def test_a_run_is_dropped_where_more_faults_are_needed_and_so_is_shorter():
     job = Job(0, 0, 10_000)
     hurried, others = (numba_engine.simulate(MODEL, each, [job], SEED)[0] for each in (points, ordinary))
     assert hurried[STEPS] < 0.9 * others[STEPS]
+
+
+def test_each_fault_that_may_happen_has_one_of_the_places_and_the_others_end_the_lifetime():
+    """A fault that is not enabled would be drawn too seldom for what is lost to show it."""
+    places, enabled, tries = 5, 0b1011, 20_000
+    words, instead = group_words(MODEL), hurry_functions(MODEL, True).instead
+    fault = [MODEL.actions[action].name for action, _ in words].index(MARGIN.fault)
+    masks = np.zeros(len(words) + 1, np.int64)
+    masks[fault] = enabled
+
+    @njit
+    def drawn(masks, starts, found):
+        for run in range(len(found)):
+            source = as_uint64(SEED), as_uint64(run), as_uint64(1), as_uint64(0), as_uint64(0)
+            found[run, 0], found[run, 1] = instead(masks, starts, source)
+
+    found = np.empty((tries, 2), np.int64)
+    drawn(masks, NO_STARTS._replace(places=places), found)
+    kinds, times_of = np.unique(found, axis=0, return_counts=True)
+    each = dict(zip(map(tuple, kinds.tolist()), times_of.tolist(), strict=True))
+    num = enabled.bit_count()
+    assert set(each) == {*((fault, nth) for nth in range(num)), (len(words), 0)}
+    for place, times in each.items():
+        p = (1 if place[0] == fault else places - num) / places
+        assert abs(times - tries * p) < 4.5 * (tries * p * (1 - p)) ** 0.5
 
 
 def test_all_engines_make_the_same_hurried_runs():
