@@ -15,6 +15,7 @@ from quorisk.kernels import declared
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, with_defaults
@@ -24,7 +25,6 @@ from quorisk.kernels.states import absorption, lumped
 from quorisk.kernels.states.chain import ChainError
 from quorisk.kernels.states.chain import build as chain_of
 from quorisk.kernels.states.head import Head
-from quorisk.kernels.states.rerun import rerun
 from quorisk.say.numbers import counted
 
 WALKS, STEPS = 40, 4000

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from quorisk.kernels import paths
 from quorisk.kernels.compiled import packing
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
@@ -18,7 +19,6 @@ from quorisk.kernels.model import Model, loses_messages, with_defaults
 from quorisk.kernels.ops import bits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states import paths
 from quorisk.kernels.stepper import stepper
 
 ROOT = Path(__file__).parent.parent

@@ -15,15 +15,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from quorisk.analysis.rates.elasticities import LIFETIME, Elasticity, faults_of, key_of
+from quorisk.kernels import paths
 from quorisk.kernels.engines import points, registry
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Point, may_happen, rates_in_force
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import LOST, MESSAGE_LOSS, UNFINISHED, Model, loses_messages
 from quorisk.kernels.ops import popcount
+from quorisk.kernels.paths import Path
 from quorisk.kernels.rule import groups, loss_names, losses
-from quorisk.kernels.states import paths
-from quorisk.kernels.states.paths import Path
-from quorisk.kernels.states.rerun import rerun
 
 FEWEST_LOSSES, MOST_LOSSES = 30, 500
 """Losing runs without which nothing is said, and of which no more are made again."""

@@ -23,8 +23,8 @@ from quorisk.analysis.statistics.known import Known
 from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.analysis.traces.trace import Trace, replay
 from quorisk.analysis.year import has_year, one_by_one
+from quorisk.kernels import paths
 from quorisk.kernels.model import Model
-from quorisk.kernels.states import paths
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of

@@ -14,12 +14,14 @@ from quorisk.analysis.experiment.keys import DATA_LOSS, MAX_RUNS
 from quorisk.analysis.explore import too_much
 from quorisk.analysis.traces import json_file, minimise
 from quorisk.analysis.traces.trace import Kind, Trace, of_run
+from quorisk.kernels import paths
 from quorisk.kernels.engines import points, registry
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
-from quorisk.kernels.states import paths, search
-from quorisk.kernels.states.rerun import rerun
+from quorisk.kernels.states import search
+from quorisk.kernels.states.shortest import shortest
 from quorisk.say.numbers import counted
 
 Tell = Callable[[str], None]
@@ -66,7 +68,7 @@ def find(
     found = None
     progress = (lambda count, depth: tell(f"search: {count:,} states, depth {depth}")) if tell else None
     with suppress(search.SearchError):
-        found = paths.shortest(model, params, memory_bytes, places, progress)
+        found = shortest(model, params, memory_bytes, places, progress)
     if found is None or not (found.path or found.proved):
         in_runs = find_in_runs(model, grid_point, wanted, seed, range(max_runs), tell)
         too_large = "" if in_runs.trace else ", and the search of all states does not fit the memory"

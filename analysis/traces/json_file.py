@@ -11,9 +11,9 @@ from quorisk.analysis.experiment.identity import dotted_values, later_defaults
 from quorisk.analysis.experiment.keys import MAX_RUNS, Kind, choice, integer, show
 from quorisk.analysis.traces import trace as traces
 from quorisk.analysis.traces.trace import Trace, replay
+from quorisk.kernels import paths
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
-from quorisk.kernels.states import paths
 
 MOST_STEPS = 10**6
 _TEXT = Kind(str, "a text", lambda v: v if isinstance(v, str) else None)

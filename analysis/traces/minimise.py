@@ -7,10 +7,10 @@ away what later ones need; these are left out as well. What is kept is always a 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from quorisk.kernels import paths
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
-from quorisk.kernels.states import paths
-from quorisk.kernels.states.paths import Path, Step
+from quorisk.kernels.paths import Path, Step
 from quorisk.say.numbers import counted
 
 Cut = Callable[[Path], Path | None]

@@ -7,11 +7,11 @@ model's own functions, gives; a trace that does not fit its model cannot be repl
 from typing import Any, Literal, NamedTuple
 
 from quorisk.analysis.experiment.config import GridPoint
+from quorisk.kernels import paths
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import OUTCOMES, Model
+from quorisk.kernels.paths import Path
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states import paths
-from quorisk.kernels.states.paths import Path
-from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.telling import Told
 from quorisk.say.numbers import counted
 

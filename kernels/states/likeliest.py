@@ -12,11 +12,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from quorisk.kernels import paths
 from quorisk.kernels.model import Model
-from quorisk.kernels.states import paths
+from quorisk.kernels.paths import Path, Step
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.moves import Moves
-from quorisk.kernels.states.paths import Path, Step
 from quorisk.kernels.states.representatives import room_for, stand_in_function
 
 

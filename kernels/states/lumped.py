@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels import declared
+from quorisk.kernels import declared, paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import EVERYTHING, Model, data_loss_mask
-from quorisk.kernels.states import paths
+from quorisk.kernels.paths import Step
 from quorisk.kernels.states.odds import Odds, odds_of
-from quorisk.kernels.states.paths import Step
 from quorisk.kernels.states.representatives import room_for, stand_in_function
 
 STATES = 160

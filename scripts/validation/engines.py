@@ -5,8 +5,8 @@ from functools import partial
 
 from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.rerun import rerun
 from scripts.validation.page import Check
 from tests.kernels.engines import fuzz
 from tests.kernels.engines.test_agreement import POINTS, RERUNS, SEED

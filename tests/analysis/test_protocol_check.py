@@ -3,8 +3,8 @@
 from typing import Any
 
 from quorisk.analysis import protocol_check
+from quorisk.kernels.engines.rerun import Rerun, rerun
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.rerun import Rerun, rerun
 
 
 def test_runs_that_are_cut_off_are_repeated_so_far_and_count_as_possible_losses(monkeypatch):

@@ -9,9 +9,9 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import OUTCOMES, loses_messages
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of, tables_of
 
 RUNS, BY_JAX, AGAIN, SEED = 40_000, 1_000, 60, 11

@@ -11,9 +11,10 @@ from scipy.sparse import csr_array
 from scipy.stats import beta
 
 from quorisk.analysis.exact import exact, storm
+from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, UNFINISHED
-from quorisk.kernels.states import absorption, paths
+from quorisk.kernels.states import absorption
 from quorisk.say.plain import plain
 from tests.analysis.exact.chains import (
     BOOKKEEPER,

@@ -10,16 +10,18 @@ from numba import njit
 from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find, formats, minimise, trace
+from quorisk.kernels import paths
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES, num_words
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
-from quorisk.kernels.states import paths, store
-from quorisk.kernels.states.rerun import rerun
+from quorisk.kernels.states import store
+from quorisk.kernels.states.shortest import _step, shortest
 from quorisk.kernels.stepper import stepper
 from scripts.counterexamples import SHOWCASES
 from tests.analysis.traces.showcases import CONFIGS, NO_MEMORY, found_in, showcase
@@ -111,7 +113,7 @@ def test_shortest_traces_of_ledgers(switch):
     params = params_of(BOOKKEEPER, **dict(zip(names, sizes, strict=True)), **off)
     expected = bookkeeper.explore(bookkeeper.Constants(*sizes, **off))["invariants"]
     for place, invariant in enumerate(BOOKKEEPER.invariants):
-        found = paths.shortest(BOOKKEEPER, params, 1 << 30, [place])
+        found = shortest(BOOKKEEPER, params, 1 << 30, [place])
         depth = expected[invariant.name]["first_depth"]
         assert (len(found.path.steps) + 1 if found.path else None) == depth
         assert found.proved == (depth is None)
@@ -123,7 +125,7 @@ def test_shortest_traces_of_ledgers(switch):
 
 
 def shortest_path(model, params, place):
-    path = paths.shortest(model, params, 1 << 30, [place]).path
+    path = shortest(model, params, 1 << 30, [place]).path
     assert path
     return path
 
@@ -278,9 +280,9 @@ def test_wanted_invariants():
 @pytest.mark.parametrize("memory", [1 << 21, 1 << 22])
 def test_a_search_that_fills_its_memory_proves_nothing(memory):
     params = params_of(COMPACTION, **values_of(COMPACTION, messages=4, keys=2, values=2))
-    found = paths.shortest(COMPACTION, params, memory, [1])
+    found = shortest(COMPACTION, params, memory, [1])
     assert (found.path, found.proved) == (None, False)
-    assert paths.shortest(COMPACTION, params, 1 << 30, [1]).proved
+    assert shortest(COMPACTION, params, 1 << 30, [1]).proved
     assert found.distinct_states * (8 + store.TABLE_BYTES + 8) < memory
 
 
@@ -292,4 +294,4 @@ def test_which_step_of_many_lost_messages_the_search_took():
     assert sorted(paths.subsets(paths.sends(BOOKKEEPER, created, params, paths.Step(5, 0, 0)))) == list(range(8))
     for lost in range(8):
         step = paths.Step(5, 0, lost)
-        assert paths._step(BOOKKEEPER, params, created, paths.after(BOOKKEEPER, created, params, step)) == step
+        assert _step(BOOKKEEPER, params, created, paths.after(BOOKKEEPER, created, params, step)) == step

@@ -6,12 +6,12 @@ import pytest
 
 from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.engines.tally import TICKS, ticks
 from quorisk.kernels.model import HORIZON, OUTCOMES
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kraft import MODEL as KRAFT
-from quorisk.kernels.states.rerun import rerun
 from tests.support import point_of
 
 SEED = 2**64 - 3

@@ -9,10 +9,10 @@ from quorisk.kernels.engines import jax_engine, numba_engine, tally
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import OUTCOMES, fault_kinds
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.rerun import rerun
 from tests.external import two_copies
 from tests.external.two_copies import MODEL
 from tests.kernels.engines import fuzz

@@ -11,10 +11,10 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.philox import PICK, RETRY
 from quorisk.kernels.engines.points import Point, pack, rates_in_force
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST, fault_kinds
 from quorisk.kernels.rule import loss_names
-from quorisk.kernels.states.rerun import rerun
 from tests.kernels.engines import fuzz, herds
 from tests.kernels.engines.herds import MODEL
 
@@ -56,7 +56,7 @@ def test_random_configurations():
 def test_a_member_that_is_picked_otherwise_would_be_seen(monkeypatch):
     """So these comparisons can fail: the replay picks the other way round."""
     made = fuzz.make(MODEL, POINT, SEED, 20)
-    monkeypatch.setattr("quorisk.kernels.states.rerun.pick", lambda source: (1 << 53) - 1)
+    monkeypatch.setattr("quorisk.kernels.engines.rerun.pick", lambda source: (1 << 53) - 1)
     differ = [
         rerun(MODEL, POINT, SEED, made.job.first_run + i).record() != tuple(made.records[i].tolist()) for i in range(20)
     ]

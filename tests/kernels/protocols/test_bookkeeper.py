@@ -11,6 +11,7 @@ from scipy.stats import beta
 
 from quorisk.kernels.model import leaves
 from quorisk.kernels.ops import bits
+from quorisk.kernels.paths import Path, Step, replay
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble, valid_ensembles
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState, spec_state
@@ -24,7 +25,6 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     entry_row,
 )
 from quorisk.kernels.protocols.bookkeeper.stripes import Ensemble, append_fragment, write_sets_by_entry
-from quorisk.kernels.states.paths import Path, Step, replay
 from quorisk.kernels.states.search import explore
 from tests.references import bookkeeper as reference
 from tests.support import instances, params_of, point_of, random_walks, run

@@ -7,6 +7,7 @@ import pytest
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.ops import bits
+from quorisk.kernels.paths import Path, Step, replay
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble
 from quorisk.kernels.protocols.bookkeeper.describe import spec_state
@@ -19,7 +20,6 @@ from quorisk.kernels.protocols.bookkeeper.stripes import (
     positions,
     write_sets,
 )
-from quorisk.kernels.states.paths import Path, Step, replay
 from tests.kernels.protocols.test_bookkeeper import (
     FAULTS,
     TOGETHER,

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.kernels import paths
+from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import COMPLETED, STUCK, leaves
 from quorisk.kernels.protocols.kraft import MODEL
 from quorisk.kernels.protocols.kraft.cases import CASES
 from quorisk.kernels.protocols.kraft.describe import spec_state
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, most_leader_epochs, most_records
-from quorisk.kernels.states import paths
-from quorisk.kernels.states.rerun import rerun
 from quorisk.kernels.states.search import explore
 from tests.analysis.exact import chains
 from tests.references import kraft as reference

@@ -8,12 +8,13 @@ import pytest
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import spsolve
 
+from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import LOST, leaves
+from quorisk.kernels.paths import Step
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
-from quorisk.kernels.states import absorption, chain, head, paths, store
+from quorisk.kernels.states import absorption, chain, head, store
 from quorisk.kernels.states.exits import exits_of
-from quorisk.kernels.states.paths import Step
 from tests.external import retransmission, tandem
 from tests.kernels.engines import herds
 from tests.support import point_of

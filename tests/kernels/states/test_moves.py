@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quorisk.kernels import paths
 from quorisk.kernels.model import LOST, UNFINISHED, leaves
-from quorisk.kernels.states import absorption, paths
+from quorisk.kernels.paths import Step
+from quorisk.kernels.states import absorption
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.likeliest import likeliest, shortest
 from quorisk.kernels.states.moves import Moves, lost_and_left, moves_of, reweighted
-from quorisk.kernels.states.paths import Step
 from tests.analysis.exact.chains import by_hand
 from tests.kernels.engines import herds
 from tests.kernels.states.test_head import MEMORY, PROBLEMS, UNBOUNDED, grown, hopes

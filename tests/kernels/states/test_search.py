@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from numba import njit
 
+from quorisk.kernels import paths
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.packing import narrowest
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL
-from quorisk.kernels.states import paths, search, store
+from quorisk.kernels.states import search, store
 from tests.support import params_of
 
 

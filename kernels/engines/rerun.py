@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quorisk.kernels import paths
 from quorisk.kernels.engines.philox import (
     RETRY,
     draw_pair,
@@ -26,9 +27,8 @@ from quorisk.kernels.model import (
     fault_bits,
 )
 from quorisk.kernels.ops import deposit, nth_bit, popcount
+from quorisk.kernels.paths import Path, Step
 from quorisk.kernels.rule import group_words, groups, losses, member
-from quorisk.kernels.states import paths
-from quorisk.kernels.states.paths import Path, Step
 
 
 class Rerun(NamedTuple):
