@@ -142,6 +142,10 @@ class _Cache(FunctionCache):
         self.turn = ExitStack()
         """To be closed once there is code, made here or elsewhere, or will be none."""
 
+    def is_on_disk(self) -> bool:
+        """Whether there is code of the function for any types."""
+        return Path(self._cache_file._index_path).exists()
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code on disk, also if another process is making it; None if the caller has to make it, whose turn it is
         then."""
@@ -154,6 +158,12 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):  # a disk that has no room is no reason to stop
             super().save_overload(sig, data)
+
+
+def is_at_hand(compiled: Any) -> bool:
+    """Whether there is machine code of a function that is `kept`, in this process or on disk."""
+    cache = compiled._cache
+    return bool(compiled.signatures) or (isinstance(cache, _Cache) and cache.is_on_disk())
 
 
 def kept(compiled: Any) -> Any:

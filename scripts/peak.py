@@ -34,9 +34,10 @@ from quorisk.kernels.engines import numba_engine, philox
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.parts import choice
-from quorisk.kernels.engines.lanes.switch import BATCH_RUNS, Switch, params_at
+from quorisk.kernels.engines.lanes.runs import BATCH_RUNS
+from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.lanes.vector import kernel as vector
-from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.points import Point, pack, params_at
 from quorisk.kernels.engines.specialized.plan import FIXED_COLUMNS
 from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import Model

@@ -12,3 +12,8 @@ class Job(NamedTuple):
     point: int
     first_run: int
     num_runs: int
+
+
+def runs_of(job: Job) -> range:
+    """The indices of a job's runs."""
+    return range(job.first_run, job.first_run + job.num_runs)

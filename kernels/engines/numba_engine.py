@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels import keeping
+from quorisk.kernels.engines.job import RECORD, Job, runs_of
 from quorisk.kernels.engines.numba_run import Limits, Words, batch_function
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import num_columns
@@ -64,28 +65,29 @@ def in_chunks(
 
 def tally_of(model: Model, points: Points, seed: int, job: Job) -> np.ndarray:
     """The tally of a job, on this thread: int64 of length `num_columns(model)`."""
-    return tally_of_runs(model, points, seed, job.point, _runs_of(job))[0]
+    return tally_of_runs(model, points, seed, job.point, runs_of(job))[0]
 
 
 def tally_of_runs(
-    model: Model, points: Points, seed: int, point: int, runs: np.ndarray, recording: bool = False
+    model: Model, points: Points, seed: int, point: int, runs: np.ndarray | range, recording: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The tally of any runs of a point, given by their indices (int64), on this thread; if `recording`, their records,
-    else none."""
+    """The tally of any runs of a point, given by their indices, on this thread; if `recording`, their records, else
+    none."""
     tally = np.zeros(num_columns(model), np.int64)
     records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
     make = batch_function(model, hurried=points.starts.places > 0)
-    make(*_arguments(model, points, point), np.uint64(seed), runs, tally, records)
+    make(*_arguments(model, points, point), np.uint64(seed), np.asarray(runs, np.int64), tally, records)
     return tally, records
+
+
+def is_at_hand(model: Model) -> bool:
+    """Whether the engine is compiled for the model, in this process or on disk."""
+    return keeping.is_at_hand(batch_function(model))
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
-    return tally_of_runs(model, points, seed, job.point, _runs_of(job), recording=True)[1]
-
-
-def _runs_of(job: Job) -> np.ndarray:
-    return np.arange(job.first_run, job.first_run + job.num_runs, dtype=np.int64)
+    return tally_of_runs(model, points, seed, job.point, runs_of(job), recording=True)[1]
 
 
 def _split(job: Job) -> Iterator[Job]:

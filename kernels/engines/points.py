@@ -11,7 +11,7 @@ import numpy as np
 
 from quorisk.kernels.engines.philox import LOG2_UNIT
 from quorisk.kernels.engines.starts import NO_STARTS, Starts
-from quorisk.kernels.model import MESSAGE_LOSS, Action, Model, leaves, needed
+from quorisk.kernels.model import MESSAGE_LOSS, Action, Model, leaves, needed, smallest_params
 from quorisk.kernels.rule import group_words, loss_names
 
 LOSS_UNIT = 2.0**-63
@@ -75,6 +75,14 @@ def alone(points: Points, point: int) -> Points:
     """One point, as place 0; its runs start at the beginning."""
     columns = {name: getattr(points, name)[point : point + 1] for name in Points._fields if name != "starts"}
     return Points(**columns)
+
+
+def params_at(model: Model, points: Points, point: int) -> Any:
+    """`Params` of a point."""
+    values = map(int, points.params[point])
+    like = smallest_params(model)
+    assert len(leaves(like)) == len(like), "Params are not nested"
+    return type(like)(*values)
 
 
 def key(points: Points, point: int) -> tuple[bytes, ...]:

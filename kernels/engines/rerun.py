@@ -1,10 +1,14 @@
-"""A run of the engines once more, in plain Python: the same random numbers, the same steps, every state at hand."""
+"""A run of the engines once more, in plain Python: the same random numbers, the same steps, every state at hand.
+
+It takes some milliseconds, and nothing is compiled.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from quorisk.kernels import paths
+from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.engines.philox import (
     RETRY,
     draw_pair,
@@ -15,8 +19,8 @@ from quorisk.kernels.engines.philox import (
     pick,
     place,
 )
-from quorisk.kernels.engines.points import Point, Points, pack
-from quorisk.kernels.engines.tally import parts
+from quorisk.kernels.engines.points import Point, Points, pack, params_at
+from quorisk.kernels.engines.tally import add_run, num_columns, parts, write_record
 from quorisk.kernels.model import (
     HORIZON,
     LOST,
@@ -26,7 +30,7 @@ from quorisk.kernels.model import (
     exposures,
     fault_bits,
 )
-from quorisk.kernels.ops import deposit, nth_bit, popcount
+from quorisk.kernels.ops import bits, deposit, nth_bit, popcount
 from quorisk.kernels.paths import Path, Step
 from quorisk.kernels.rule import group_words, groups, losses, member
 
@@ -42,6 +46,8 @@ class Rerun(NamedTuple):
     """Kinds of faults that it met; see `model.fault_kinds`."""
     exposed: tuple[float, ...]
     """For how long each exposure lasted; see `model.exposures`."""
+    first_steps: tuple[int, ...]
+    """By invariant: the step at which it broke; 0 if it did not."""
     messages: int
     """Messages sent."""
     time: float
@@ -55,16 +61,38 @@ class Rerun(NamedTuple):
 
 def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
     """The run of that index of a point, as `engines.Engine.record` counts it."""
-    params, points = model.make_params(point.values), pack(model, [point])
-    weights, accepts = points.weights[0].tolist(), points.accepts[0].tolist()
-    max_steps, horizon, unit = int(points.max_steps[0]), float(points.horizons[0]), float(points.time_units[0])
+    return _rerun(model, pack(model, [point]), 0, seed, run)
+
+
+def tally_of_runs(
+    model: Model, points: Points, seed: int, point: int, runs: np.ndarray, recording: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `numba_engine.tally_of_runs` returns, of a few runs."""
+    tally = np.zeros(num_columns(model), np.int64)
+    records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
+    for i, run in enumerate(runs.tolist()):
+        ran = _rerun(model, points, point, seed, run)
+        told = ran.outcome, ran.broken_mask, ran.met_mask, len(ran.path.steps), ran.messages
+        high_low = add_run(*told, ran.time, 1.0, ran.first_steps, ran.exposed, tally)
+        if recording:
+            write_record(records, i, *told, *high_low)
+    return tally, records
+
+
+def _rerun(model: Model, points: Points, point: int, seed: int, run: int) -> Rerun:
+    params = params_at(model, points, point)
+    weights, accepts = points.weights[point].tolist(), points.accepts[point].tolist()
+    max_steps, horizon = int(points.max_steps[point]), float(points.horizons[point])
+    unit = float(points.time_units[point])
     data_loss, words = data_loss_mask(model), group_words(model)
     choice = _choice(model.initial_choices(params), seed, run)
     state, steps = model.initial(params, choice), list[Step]()
     broken_mask, met_mask, messages, time, block = 0, 0, 0, 0.0, 0
-    exposed = _Exposed(model)
+    exposed, first_steps = _Exposed(model), [0] * len(model.invariants)
     while True:
         broken_now = paths.broken(model, state, params)
+        for i in bits(broken_now & ~broken_mask):
+            first_steps[i] = len(steps)
         broken_mask |= broken_now
         exposed.note(broken_now, time)
         masks = _masks(model, state, params)
@@ -85,7 +113,7 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
                 continue
             if time <= horizon and word < len(words):
                 action, first = words[word]
-                step, sent = _taken(model, points, state, params, action, first + group, source)
+                step, sent = _taken(model, points.losses[point], state, params, action, first + group, source)
                 steps.append(step)
                 messages += popcount(sent)
                 met_mask |= fault_bits(model)[action] | (step.lost & sent != 0)
@@ -94,7 +122,8 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
             outcome, time = HORIZON, min(time, horizon)
         exposed.note(0, time)
         lasted = tuple(each * unit for each in exposed.lasted)
-        return Rerun(Path(choice, tuple(steps)), outcome, broken_mask, met_mask, lasted, messages, time * unit)
+        path, firsts = Path(choice, tuple(steps)), tuple(first_steps)
+        return Rerun(path, outcome, broken_mask, met_mask, lasted, firsts, messages, time * unit)
 
 
 def _masks(model: Model, state: Any, params: Any) -> list[int]:
@@ -103,13 +132,13 @@ def _masks(model: Model, state: Any, params: Any) -> list[int]:
 
 
 def _taken(
-    model: Model, points: Points, state: Any, params: Any, place_of: int, group: int, source: Any
+    model: Model, p_lost: np.ndarray, state: Any, params: Any, place_of: int, group: int, source: Any
 ) -> tuple[Step, int]:
     """The step of a group of an action, and the messages that it sends, as a mask."""
     action, loss = model.actions[place_of], losses(model)[place_of]
     instance = member(action, action.enabled(state, params), group, pick(source)) if action.shared > 1 else group
     subset = int(action.sends(state, params, instance))
-    fates = fates_of((*source[:-1], points.losses[0, loss]), popcount(subset))
+    fates = fates_of((*source[:-1], p_lost[loss]), popcount(subset))
     return Step(place_of, instance, deposit(int(fates), subset)), 0 if loss else subset
 
 

@@ -50,6 +50,14 @@ def test_code_is_loaded_by_whoever_comes_next(folder):
     assert [compiled(kept()) for _ in range(2)] == [True, False]
 
 
+def test_whether_code_is_at_hand_is_known_before_it_is_asked_for(folder):
+    function = kept()
+    assert not keeping.is_at_hand(function)
+    assert compiled(function)
+    assert keeping.is_at_hand(function)
+    assert keeping.is_at_hand(kept())
+
+
 def test_one_of_several_processes_compiles_and_the_others_wait_for_its_code(folder):
     forked = get_context("fork")
     together = forked.Barrier(3)

@@ -18,8 +18,7 @@ from quorisk.kernels.engines.gpu.kernel import WARP, Found, How, Size, found
 from quorisk.kernels.engines.gpu.lane import Stepper
 from quorisk.kernels.engines.jax_batch import OPTIONS
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.switch import params_at
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 from quorisk.kernels.engines.specialized.plan import limits_of, weights_of
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported, traced_for

@@ -9,9 +9,10 @@
       |  queued/   runs wait in memory for others that draw the same, and step side by side
       v
     build     compiled, kept on disk, loaded
-    switch    decides: starts on the generic engine, compares each form with it bit for bit, goes on with the fastest
+    switch    decides: starts on `base`, compares each form with it bit for bit, goes on with the fastest
 
-It falls back to the generic engine, `numba_engine`, for whatever it cannot do, and gives the same results bit for bit.
+What it cannot do it leaves to the generic engine, `numba_engine`, and it gives the same results bit for bit. `base` is
+that engine, or, where it is not compiled and few configurations are asked about, a form that takes nothing for granted.
 """
 
 import threading
@@ -22,6 +23,7 @@ import numpy as np
 
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.lanes.base import FEW
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
@@ -57,7 +59,7 @@ def simulate(
         with lock:
             left[job.point] -= job.num_runs
             runs_left = left[job.point]
-        return switches.get(model, points, job.point).tally(seed, job, runs_left)
+        return _switch(model, points, job.point).tally(seed, job, runs_left)
 
     return numba_engine.in_chunks(model, jobs, threads, progress, work)
 
@@ -66,4 +68,11 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
     if len(points.starts.cumulative):
         return numba_engine.record(model, points, job, seed)
-    return switches.get(model, points, job.point).record(seed, job)
+    return _switch(model, points, job.point).record(seed, job)
+
+
+def _switch(model: Model, points: Points, point: int) -> Switch:
+    switch = switches.get(model, points, point)
+    if len(points.params) <= FEW:
+        switch.begin()
+    return switch

@@ -181,10 +181,20 @@ def folder() -> Path:
     return Path(numba.config.CACHE_DIR) / "lanes"
 
 
+def num_kept(model: Model) -> int:
+    """Of how many configurations kernels are kept that take nothing for granted."""
+    there = _folder_of(model, assumes=False)
+    return sum(not path.suffix for path in there.iterdir()) if there.is_dir() else 0
+
+
+def _folder_of(model: Model, assumes: bool) -> Path:
+    return folder() if assumes else folder() / "first" / model.name
+
+
 def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Path:
     """Where the code is kept."""
     key = repr((model.name, tuple(params), weights, limits, shape, this_cpu(), llvmlite.__version__))
-    return folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
+    return _folder_of(model, shape.assumes) / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _keep(path: Path, description: dict[str, Any], code: bytes) -> None:

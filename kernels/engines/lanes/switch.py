@@ -1,8 +1,8 @@
 """When a configuration's runs go over from the generic engine to a kernel of its own.
 
-They begin on the generic engine at once. If what is left takes longer than a kernel takes to compile, some are compiled
-beside it, and each that is faster than what there is takes over between two chunks. The first chunk of each is run by
-both and compared.
+They begin on the generic engine at once, or on what `base` has in its place. If what is left takes longer than a kernel
+takes to compile, some are compiled beside it, and each that is faster than what there is takes over between two chunks.
+The first chunk of each is run by both and compared.
 """
 
 import contextlib
@@ -10,26 +10,24 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.job import Job, runs_of
+from quorisk.kernels.engines.lanes.base import Base
 from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, build, is_kept, shapes
-from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, model_shape
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.lanes.runs import Configuration, add_runs, empty
+from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
-from quorisk.kernels.engines.tally import BROKEN, num_columns
-from quorisk.kernels.model import LOST, Model, exposures, leaves, smallest_params
+from quorisk.kernels.engines.tally import BROKEN
+from quorisk.kernels.model import LOST, Model, exposures
 
 WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
 """Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
 several shapes."""
-BATCH_RUNS = 1 << 12
-"""Runs of one call of a kernel without queues: their rows stay in the processor's cache."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
 """Seconds for which two ways to make runs take turns, to tell what a kernel gains and which of two is the faster."""
@@ -60,29 +58,14 @@ class _Best(NamedTuple):
     why_none: str = "it would not be faster"
 
 
-class _Memory(threading.local):
-    """A thread's memory for kernels, which keeps it: new memory costs more than what kernels write to it."""
-
-    def __init__(self) -> None:
-        self.words = np.empty(0, np.int64)
-
-    def get(self, num_words: int) -> np.ndarray:
-        """So many words from the beginning of a line of the processor's cache on."""
-        if len(self.words) < num_words + LINE_WORDS:
-            self.words = np.empty(num_words + LINE_WORDS, np.int64)
-        skipped = -self.words.ctypes.data // 8 % LINE_WORDS
-        return self.words[skipped:][:num_words]
-
-
-_memory = _Memory()
-
-
 class Switch:
     """The runs of one configuration."""
 
     def __init__(self, model: Model, points: Points, point: int) -> None:
         self.model, self.points, self.point = model, points, point
         self.params = params_at(model, points, point)
+        self._where = Configuration(model, points, point)
+        self._base = Base(self._where)
         self.kernel: Kernel | None = None
         self.why_not: str | None = None
         """Why there will be no kernel."""
@@ -97,6 +80,10 @@ class Switch:
         self._seen = np.zeros(2, np.int64)
         """Runs that ended, and how many of them asked for the time."""
         self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Has the first runs wait for as little as can be: to be called where few configurations are asked about."""
+        self._base.begin()
 
     def tally(self, seed: int, job: Job, left: int) -> np.ndarray:
         """The tally of a chunk, after which about `left` runs of the configuration are to come."""
@@ -120,7 +107,7 @@ class Switch:
         """Records of a job, by a kernel that tells the time where there is one whose results were compared."""
         kernel = self.kernel
         if kernel is None or kernel is not self._checked[0] or not kernel.timed:
-            return numba_engine.record(self.model, self.points, job._replace(point=self.point), seed)
+            return self._base.tally_of_runs(seed, runs_of(job), recording=True)[1]
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
     def prepare(self, timed: bool | None = None, shape: Shape | None = None, worth_s: float = math.inf) -> None:
@@ -267,29 +254,7 @@ class Switch:
         return tally
 
     def _generic(self, seed: int, job: Job) -> np.ndarray:
-        return numba_engine.tally_of(self.model, self.points, seed, job._replace(point=self.point))
-
-    def _rows(self, kernel: Kernel, seed: int, job: Job) -> Iterator[tuple[int, np.ndarray]]:
-        """(first run, rows) of parts of a job. Whatever rows this thread gets next overwrite them."""
-        batch = _batch_runs(kernel)
-        losses = self.points.losses[self.point].ctypes.data
-        rows, scratch = self._memory_of(kernel)
-        for start in range(job.first_run, job.first_run + job.num_runs, batch):
-            num = min(batch, job.first_run + job.num_runs - start)
-            kernel.run(seed, losses, start, num, scratch.ctypes.data, rows.ctypes.data)
-            yield start, rows[:num]
-
-    def _memory_of(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """This thread's memory for a batch of rows, and for what a kernel keeps besides."""
-        batch = _batch_runs(kernel)
-        words = batch * kernel.row_words
-        memory = _memory.get(words + kernel.scratch_words)
-        return memory[:words].reshape(batch, kernel.row_words), memory[words:]
-
-    def _told(self, kernel: Kernel) -> tuple[Any, ...]:
-        """What `add_rows` has to know of a kernel's rows."""
-        columns = np.array(kernel.columns, np.int64)
-        return kernel.timed, self.points.time_units[self.point], model_shape(self.model), columns
+        return self._base.tally_of_runs(seed, runs_of(job))[0]
 
     def by_kernel(self, kernel: Kernel, seed: int, job: Job, recording: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Tally and records of a job by a kernel; the generic engine repeats what that leaves open."""
@@ -304,53 +269,19 @@ class Switch:
         self, kernel: Kernel, seed: int, job: Job, recording: bool = False
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """Tally and records, and how many runs were repeated for them."""
-        tally = np.zeros(num_columns(self.model), np.int64)
-        records = np.empty((job.num_runs if recording else 0, len(RECORD)), np.int64)
-        redo, again = np.empty(_batch_runs(kernel), np.int64), [np.empty(0, np.int64)]
-        told = self._told(kernel)
-        for start, rows in self._rows(kernel, seed, job):
-            there = records[start - job.first_run :][: len(rows)]
-            num_redo = add_rows(recording)(rows, rows.view(np.float64), *told, tally, there, redo)
-            again.append(start + redo[:num_redo])
-        runs = np.concatenate(again)
-        if len(runs) and self._teller and not kernel.timed:
-            runs = self._add_told(self._teller, seed, runs, tally)
+        tally, records = empty(self.model, job.num_runs if recording else 0)
+        left = add_runs(kernel, self._where, seed, runs_of(job), tally, records)
+        runs = job.first_run + left
+        if len(runs) and self._teller and not kernel.timed and not recording:
+            runs = runs[add_runs(self._teller, self._where, seed, runs, tally, records)]
         if len(runs):
-            more, found = numba_engine.tally_of_runs(self.model, self.points, seed, self.point, runs, recording)
+            more, found = self._base.tally_of_runs(seed, runs, recording)
             tally += more
             if recording:
-                records[runs - job.first_run] = found
+                records[left] = found
         return tally, records, len(runs)
-
-    def _add_told(self, kernel: Kernel, seed: int, runs: np.ndarray, tally: np.ndarray) -> np.ndarray:
-        """Adds these runs to a tally, with their times; returns those of which even this kernel does not tell all."""
-        losses, batch = self.points.losses[self.point].ctypes.data, _batch_runs(kernel)
-        left = [np.empty(0, np.int64)]
-        rows, scratch = self._memory_of(kernel)
-        redo, records = np.empty(batch, np.int64), np.empty((0, len(RECORD)), np.int64)
-        told = self._told(kernel)
-        for start in range(0, len(runs), batch):
-            some = np.ascontiguousarray(runs[start : start + batch])
-            kernel.run(seed, losses, some.ctypes.data, len(some), scratch.ctypes.data, rows.ctypes.data)
-            there = rows[: len(some)]
-            num_redo = add_rows(False)(there, there.view(np.float64), *told, tally, records, redo)
-            left.append(some[redo[:num_redo]])
-        return np.concatenate(left)
 
     def _give_up(self, why: str) -> None:
         """No kernel is used any more, for the first of the reasons given."""
         with self._lock:
             self.kernel, self.why_not = None, self.why_not or why
-
-
-def _batch_runs(kernel: Kernel) -> int:
-    """Runs of one call of it. Queues are full only until the last ones begin."""
-    return 2 * BATCH_RUNS if kernel.shape.queued else BATCH_RUNS
-
-
-def params_at(model: Model, points: Points, point: int) -> Any:
-    """`Params` of a point."""
-    values = map(int, points.params[point])
-    like = smallest_params(model)
-    assert len(leaves(like)) == len(like), "Params are not nested"
-    return type(like)(*values)

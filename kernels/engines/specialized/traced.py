@@ -8,7 +8,7 @@ from quorisk.kernels.engines.specialized.plan import Limits
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.assume import Habits, assumed, habits
 from quorisk.kernels.tracing.observe import observe
-from quorisk.kernels.tracing.trace import NARROWEST, TracedModel, trace
+from quorisk.kernels.tracing.trace import NARROWEST, TracedModel, trace, widest
 
 _MOST_STEPS = 1 << 30
 
@@ -22,6 +22,8 @@ class Shape(NamedTuple):
     """Whether runs wait for others that draw the same."""
     listed: bool = False
     """Whether its runs are those of a list, in place of all from one on."""
+    assumes: bool = True
+    """Whether it takes for granted what runs were seen to do."""
 
     def twice(self) -> "Shape":
         """As many lanes in two registers as are here in one."""
@@ -33,14 +35,19 @@ class Unsupported(Exception):
 
 
 def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> TracedModel:
-    """The model as a kernel of that shape steps it, within the bounds that are observed. Raises Unsupported."""
+    """The model as a kernel of that shape steps it, within the bounds that are observed if it takes any for granted.
+    Raises Unsupported.
+    """
     if not 1 <= limits.max_steps <= _MOST_STEPS:
         raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
     if not any(weights):
         raise Unsupported("all rates are 0")
     losses = tuple(loss * LOSS_UNIT for loss in limits.losses)
     try:
-        traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
+        if shape.assumes:
+            traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
+        else:
+            traced = trace(model, params, weights, widest(model))
     except (TypeError, ValueError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not traced.words:

@@ -197,6 +197,7 @@ def engines() -> dict[str, Engine]:
             for shape in shapes:
                 found[f"{shape.lanes} lanes of {shape.narrowest} bits, {name}"] = partial(_of_lanes, bits, shape)
             found[f"queued, {name}"] = partial(_of_lanes, bits, build.QUEUED)
+            found[f"nothing taken for granted, {name}"] = partial(_of_lanes, bits, shapes[0]._replace(assumes=False))
     found[OF_A_GPU] = lambda made, timed: by_gpu_kernel(made)
     return found | {JAX: lambda made, timed: by_jax(made)}
 

@@ -7,8 +7,10 @@ its initial states one is exposed already, and one is the last.
 Whoever changes it changes its name, too: code compiled for models outside `kernels/` is kept by their names.
 """
 
+import math
 from typing import NamedTuple
 
+from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import (
     AVAILABILITY,
     COMPLETED,
@@ -158,3 +160,6 @@ MODEL = Model(
     max_sends=6,
     initial_choices=lambda params: params.starts,
 )
+
+POINT = Point({"lamps": 33, "ticks": 10, "starts": 1, "fatal": 32}, {"tick": 8.0}, 0.3, 10_000, math.inf)
+"""A configuration that uses all of it."""

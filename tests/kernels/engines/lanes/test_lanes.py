@@ -6,11 +6,11 @@ import pytest
 
 from quorisk.analysis import bench
 from quorisk.analysis.experiment import config
-from quorisk.kernels.engines.lanes import build, switch
+from quorisk.kernels.engines.lanes import build, runs
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.lanes.vector import effects
-from quorisk.kernels.engines.points import ALWAYS, pack
+from quorisk.kernels.engines.points import ALWAYS, pack, params_at
 from quorisk.kernels.engines.specialized import traced
 from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
@@ -67,7 +67,7 @@ def test_bounds_that_are_far_too_narrow_change_no_result(monkeypatch, shape, wor
     monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
     monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
-    monkeypatch.setattr(switch, "BATCH_RUNS", 1000)
+    monkeypatch.setattr(runs, "BATCH_RUNS", 1000)
     compared = fuzz.compare(model, point_of(model), shape, True, 6, RUNS)
     assert 0 < compared.repeated <= RUNS
 
@@ -143,7 +143,7 @@ def test_kernels_for_a_cpu_with_narrower_registers(monkeypatch, bits, narrow):
 def test_observation_is_the_same_each_time():
     model, point = losing()
     points = pack(model, [point])
-    given = model, switch.params_at(model, points, 0), points.weights[0, :-1].tolist(), [0.0]
+    given = model, params_at(model, points, 0), points.weights[0, :-1].tolist(), [0.0]
     assert observe(*given) == observe(*given)
 
 

@@ -1,7 +1,6 @@
 """Runs in queues: their records, and what keeps them apart."""
 
 import ctypes
-import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,6 @@ from quorisk.kernels.engines.lanes.parts import affected as taken
 from quorisk.kernels.engines.lanes.parts import choice
 from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.queued.records import RUNS, Layout, turned
-from quorisk.kernels.engines.points import Point
 from quorisk.kernels.engines.specialized import traced
 from quorisk.kernels.engines.specialized.plan import pack_masks, packed, pieces, places_of_bits
 from quorisk.kernels.engines.specialized.traced import Shape
@@ -147,9 +145,6 @@ def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
     assert fuzz.compare(model, point, QUEUED, True, 3, 3000).lost > 100
 
 
-LAMPS = Point({"lamps": 33, "ticks": 10, "starts": 1, "fatal": 32}, {"tick": 8.0}, 0.3, 10_000, math.inf)
-
-
 @pytest.mark.parametrize(
     ("values", "others", "repeated"),
     [
@@ -167,7 +162,7 @@ LAMPS = Point({"lamps": 33, "ticks": 10, "starts": 1, "fatal": 32}, {"tick": 8.0
 )
 def test_runs_of_what_kernels_find_hard(values, others, repeated):
     """The generic engine is left what begins exposed or over, and what draws something and does not accept it."""
-    point = LAMPS._replace(values={**LAMPS.values, **values}, **others)
+    point = lamps.POINT._replace(values={**lamps.POINT.values, **values}, **others)
     assert fuzz.compare(lamps.MODEL, point, QUEUED, True, 12, 1000).repeated < 1000 * repeated
 
 
@@ -181,7 +176,7 @@ def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine
         return bounds._replace(enabled=bounds.enabled - {flash}, taken=bounds.taken - {flash})
 
     monkeypatch.setattr(traced, "observe", without_flashes)
-    assert 20 < fuzz.compare(lamps.MODEL, LAMPS, shape, True, 14, 1000).repeated < 500
+    assert 20 < fuzz.compare(lamps.MODEL, lamps.POINT, shape, True, 14, 1000).repeated < 500
 
 
 @pytest.mark.parametrize("shape", [Shape(32, 16), QUEUED])
@@ -194,7 +189,7 @@ def test_what_the_bits_drawn_leave_open_is_left_to_the_generic_engine(monkeypatc
         return lowest, ((drawn + 1) * total - 1 >> 6) - lowest
 
     monkeypatch.setattr(choice, "places", of_few_bits)
-    compared = fuzz.compare(lamps.MODEL, LAMPS._replace(max_steps=2), shape, True, 15, 1000)
+    compared = fuzz.compare(lamps.MODEL, lamps.POINT._replace(max_steps=2), shape, True, 15, 1000)
     assert 300 < compared.repeated < 1000
 
 
@@ -206,7 +201,7 @@ def test_more_messages_than_a_lane_has_bits_or_a_narrow_counter_room_for():
 
     light, *others = lamps.MODEL.actions
     model = lamps.MODEL._replace(name="loud_lamps", actions=(light._replace(sends=sends), *others), max_sends=most)
-    point = LAMPS._replace(values={**LAMPS.values, "ticks": 1}, rates={"tick": 0.01}, max_steps=1 << 30)
+    point = lamps.POINT._replace(values={**lamps.POINT.values, "ticks": 1}, rates={"tick": 0.01}, max_steps=1 << 30)
     made = fuzz.make(model, point, 13, 300)
     assert made.records[:, RECORD.index("messages")].max() > 1 << 16
     assert fuzz.by_kernel(made, QUEUED, True).repeated < 30

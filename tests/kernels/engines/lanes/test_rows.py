@@ -10,12 +10,11 @@ import pytest
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.lanes import switch
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.parts import lane_kernel
 from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.switch import Switch
-from quorisk.kernels.engines.points import Points, pack
+from quorisk.kernels.engines.points import Points, pack, params_at
 from quorisk.kernels.engines.specialized.plan import columns_of, counted_steps, limits_of, weights_of
 from quorisk.kernels.engines.specialized.traced import traced_for
 from quorisk.kernels.model import Model
@@ -45,7 +44,7 @@ def test_counters_are_narrow_if_hardly_any_run_takes_that_many_steps(mean_steps,
     model, point = losing()
     points = pack(model, [point._replace(max_steps=100_000)])
     limits, weights = limits_of(points, 0, True), weights_of(points, 0)
-    traced = traced_for(model, switch.params_at(model, points, 0), weights, limits, OF_16_BITS)
+    traced = traced_for(model, params_at(model, points, 0), weights, limits, OF_16_BITS)
     traced = traced._replace(bounds=traced.bounds._replace(mean_steps=mean_steps))
     assert counted_steps(traced, limits, 16, messages) == most
 
@@ -54,7 +53,7 @@ def test_it_takes_all_runs_to_end_to_say_how_many_steps_they_take(monkeypatch):
     """If one in hundreds went on for ever, it would hold most steps."""
     model, point = registry.load("kafka"), bench.random_runs("kafka").points[0].point
     points = pack(model, [point])
-    given = model, switch.params_at(model, points, 0), weights_of(points, 0), [0.0]
+    given = model, params_at(model, points, 0), weights_of(points, 0), [0.0]
     assert 20 < observe(*given).mean_steps < 40
     monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 20)
     assert math.isinf(observe(*given).mean_steps)

@@ -1,0 +1,95 @@
+"""What makes a configuration's runs until there is a faster kernel, and those that faster kernels leave open.
+
+That is the generic engine. It serves every configuration, but takes seconds to compile. So where it is not compiled,
+and few configurations are asked about, a kernel that takes nothing for granted is compiled in its place, which takes a
+fraction of that. What it leaves open, such as one choice of a billion, plain Python makes.
+"""
+
+import threading
+import warnings
+
+import numpy as np
+
+from quorisk.kernels.engines import numba_engine, rerun
+from quorisk.kernels.engines.lanes.build import Kernel, build, is_kept, num_kept, shapes
+from quorisk.kernels.engines.lanes.runs import Configuration, add_runs, empty
+from quorisk.kernels.engines.points import params_at
+from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
+
+FEW = 3
+"""Configurations up to which kernels for them are compiled sooner than the generic engine."""
+_MOST_IN_PYTHON = 1000
+"""Runs that plain Python makes sooner than the generic engine is compiled."""
+_COMPARED = 16
+"""Runs that plain Python makes as well, to see that the kernel makes the same."""
+
+
+class Base:
+    """Makes any runs of one configuration."""
+
+    def __init__(self, of: Configuration) -> None:
+        self.of = of
+        self.kernel: Kernel | None = None
+        """What makes the runs in place of the generic engine."""
+        self._looked = False
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Gets that kernel if it is there sooner than the generic engine, and nothing was begun before."""
+        with self._lock:
+            if not self._looked:
+                self._looked = True
+                self.kernel = self._sooner()
+
+    def tally_of_runs(
+        self, seed: int, runs: np.ndarray | range, recording: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `numba_engine.tally_of_runs` returns of runs, which are given by their indices."""
+        self._looked = True
+        runs, kernel = np.asarray(runs, np.int64), self.kernel
+        if kernel is None:
+            model, points, point = self.of
+            return numba_engine.tally_of_runs(model, points, seed, point, runs, recording)
+        return self._by(kernel, seed, runs, recording)
+
+    def _by(self, kernel: Kernel, seed: int, runs: np.ndarray, recording: bool) -> tuple[np.ndarray, np.ndarray]:
+        model, points, point = self.of
+        tally, records = empty(model, len(runs) if recording else 0)
+        left = add_runs(kernel, self.of, seed, runs, tally, records)
+        if len(left):
+            others = numba_engine if len(left) > _MOST_IN_PYTHON else rerun
+            more, found = others.tally_of_runs(model, points, seed, point, runs[left], recording)
+            tally += more
+            if recording:
+                records[left] = found
+        return tally, records
+
+    def _sooner(self) -> Kernel | None:
+        model, points, point = self.of
+        if numba_engine.is_at_hand(model):
+            return None
+        given = model, points, point, params_at(model, points, point), True, first_shape()
+        if not is_kept(*given) and num_kept(model) >= FEW:
+            return None
+        try:
+            kernel = build(*given)
+        except Unsupported:
+            return None
+        runs = np.arange(_COMPARED)
+        expected = rerun.tally_of_runs(model, points, 0, point, runs, recording=True)
+        found = self._by(kernel, 0, runs, recording=True)
+        if all(map(np.array_equal, found, expected)):
+            return kernel
+        warnings.warn(
+            f"{model.name}: the first kernel's results differ from plain Python's for runs 0 to {_COMPARED - 1} of "
+            f"seed 0; it is not used. Please report this, with {given[3]}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def first_shape() -> Shape:
+    """Of kernels that take nothing for granted."""
+    wide, _ = shapes()
+    return wide._replace(listed=True, assumes=False)

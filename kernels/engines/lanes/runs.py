@@ -1,0 +1,77 @@
+"""Runs that a kernel makes, added up."""
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from quorisk.kernels.engines.job import RECORD
+from quorisk.kernels.engines.lanes.build import Kernel
+from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, model_shape
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.tally import num_columns
+from quorisk.kernels.model import Model
+
+BATCH_RUNS = 1 << 12
+"""Runs of one call of a kernel without queues: their rows stay in the processor's cache."""
+
+
+class Configuration(NamedTuple):
+    """What runs are made of."""
+
+    model: Model
+    points: Points
+    point: int
+
+
+class _Memory(threading.local):
+    """A thread's memory for kernels, which keeps it: new memory costs more than what kernels write to it."""
+
+    def __init__(self) -> None:
+        self.words = np.empty(0, np.int64)
+
+    def get(self, num_words: int) -> np.ndarray:
+        """So many words from the beginning of a line of the processor's cache on."""
+        if len(self.words) < num_words + LINE_WORDS:
+            self.words = np.empty(num_words + LINE_WORDS, np.int64)
+        skipped = -self.words.ctypes.data // 8 % LINE_WORDS
+        return self.words[skipped:][:num_words]
+
+
+_memory = _Memory()
+
+
+def empty(model: Model, num_records: int) -> tuple[np.ndarray, np.ndarray]:
+    """A tally of no runs, int64 of length `num_columns(model)`, and room for the records of so many."""
+    return np.zeros(num_columns(model), np.int64), np.empty((num_records, len(RECORD)), np.int64)
+
+
+def add_runs(
+    kernel: Kernel,
+    configuration: Configuration,
+    seed: int,
+    runs: np.ndarray | range,
+    tally: np.ndarray,
+    records: np.ndarray,
+) -> np.ndarray:
+    """Adds runs to a tally, and writes their records unless there is no room for any; returns the places of those that
+    the kernel leaves open.
+
+    `runs` are the indices of any runs, int64, if the kernel is made for a list of them, else a range.
+    """
+    model, points, point = configuration
+    batch = 2 * BATCH_RUNS if kernel.shape.queued else BATCH_RUNS  # queues are full only until the last ones begin
+    words = batch * kernel.row_words
+    memory = _memory.get(words + kernel.scratch_words)
+    rows, scratch = memory[:words].reshape(batch, kernel.row_words), memory[words:]
+    told = kernel.timed, points.time_units[point], model_shape(model), np.array(kernel.columns, np.int64)
+    add, losses = add_rows(len(records) > 0), points.losses[point].ctypes.data
+    redo, left = np.empty(batch, np.int64), [np.empty(0, np.int64)]
+    for start in range(0, len(runs), batch):
+        some = runs[start : start + batch]
+        first = some.start if isinstance(some, range) else some.ctypes.data
+        kernel.run(seed, losses, first, len(some), scratch.ctypes.data, rows.ctypes.data)
+        there = rows[: len(some)]
+        num_redo = add(there, there.view(np.float64), *told, tally, records[start : start + batch], redo)
+        left.append(start + redo[:num_redo])
+    return np.concatenate(left)
