@@ -3,7 +3,7 @@
 A protocol's functions are plain Python over 64-bit signed integers and NamedTuples of them. Called with Python integers
 they compute (traces of runs); called with expressions they become machine code, or arrays of XLA's (`kernels.tracing`).
 Fields use at most 63 bits, so that `>>` never meets a sign bit. In code that Numba itself compiles, the operations are
-what `kernels.machine_code` says. Random numbers are made with them, too, of JAX's arrays as well.
+what `kernels.machine_code` says. Random numbers are made and runs are added up with them, too, of arrays as well.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,9 @@ def where(condition: Any, yes: T, no: T) -> T:
         return yes if condition else no
     if isinstance(condition, Traced):
         return condition.where(yes, no)
-    import jax  # random numbers alone get here
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, yes, no)  # type: ignore[call-overload]
+    import jax
 
     return jax.numpy.where(condition, yes, no)  # type: ignore[call-overload]
 
@@ -89,12 +91,17 @@ def popcount(mask: Any) -> Any:
     return jax.lax.population_count(mask)
 
 
+_POWERS = np.array([1 << bit for bit in range(64)], np.uint64)
+
+
 def leading_zeros(mask: Any) -> Any:
     """The number of zeros above the highest bit set of a non-zero uint64, as an int64."""
     if isinstance(mask, int | np.integer):
         return 64 - int(mask).bit_length()
     if isinstance(mask, Traced):
         return mask.leading_zeros()
+    if isinstance(mask, np.ndarray):
+        return 64 - np.searchsorted(_POWERS, mask, "right")
     import jax
 
     # in halves, as some backends have no such instruction for 64 bits

@@ -18,18 +18,8 @@ from jax.sharding import Mesh, PartitionSpec
 from quorisk.kernels.engines import jax_step
 from quorisk.kernels.engines.jax_step import IDLE, RUNNING, Lane, Settings, Table
 from quorisk.kernels.engines.job import RECORD
-from quorisk.kernels.engines.tally import (
-    BROKEN,
-    STEP_BINS,
-    STEP_HISTOGRAM,
-    TIME_HISTOGRAM,
-    first_met,
-    num_columns,
-    parts,
-    time_bin,
-)
-from quorisk.kernels.model import LOST, OUTCOMES, Model, exposures
-from quorisk.kernels.ops import as_uint64, leading_zeros
+from quorisk.kernels.engines.tally import bins, num_columns, parts, sums
+from quorisk.kernels.model import Model, exposures
 
 MAX_JOBS = 1 << 10
 """Jobs in the queue at a time: tables have this length, so that one compiled program serves any number of them."""
@@ -245,10 +235,10 @@ def summed(model: Model, lanes: Lane, unit: Any) -> tuple[Any, Any]:
     """The tally of the lanes whose runs have ended, all of them of one job, and a row of RECORD for each lane."""
     ended, time = _have_ended(lanes), parts(lanes.time * unit)
     tally = jnp.zeros(num_columns(model), np.int64)
-    for first, columns in _sums(lanes, time, _exposed(model, lanes, unit)):
-        sums = [jnp.sum(jnp.where(ended, column.astype(np.int64), 0)) for column in columns]
-        tally = tally.at[first : first + len(sums)].set(jnp.stack(sums))
-    for among, column in _bins(model, lanes, time):
+    for first, columns in sums(lanes, time, _exposed(model, lanes, unit)):
+        added = [jnp.sum(jnp.where(ended, column.astype(np.int64), 0)) for column in columns]
+        tally = tally.at[first : first + len(added)].set(jnp.stack(added))
+    for among, column in bins(model, lanes, time):
         tally = tally.at[jnp.where(ended & among, column, len(tally))].add(1, mode="drop")
     return tally, _records(lanes, time)
 
@@ -275,34 +265,9 @@ def _add(model: Model, tallies: Any, lanes: Lane, ended: Any, time: tuple[Any, A
     copies = len(tallies) // MAX_JOBS
     row = lanes.job + MAX_JOBS * (jnp.arange(len(lanes.job)) % copies)
     row = jnp.where(ended, row, len(tallies))  # out of bounds, so nothing is added
-    for first, columns in _sums(lanes, time, exposed):
+    for first, columns in sums(lanes, time, exposed):
         added = jnp.stack([column.astype(np.int64) for column in columns], 1)
         tallies = tallies.at[row, first : first + len(columns)].add(added, mode="drop")
-    for among, column in _bins(model, lanes, time):
+    for among, column in bins(model, lanes, time):
         tallies = tallies.at[jnp.where(among, row, len(tallies)), column].add(1, mode="drop")
     return tallies
-
-
-def _sums(lanes: Lane, time: tuple[Any, Any], exposed: list[Any]) -> list[tuple[int, list[Any]]]:
-    """What each lane adds to a tally, as columns side by side from one on."""
-    steps = lanes.steps.astype(np.int64)
-    lost = lanes.outcome == LOST
-    sums = [lanes.outcome == outcome for outcome in range(len(OUTCOMES))]
-    sums += [steps, steps * steps, lanes.messages, *(jnp.where(lost, each, 0) for each in (steps, *time))]
-    broken = [lanes.broken_mask >> i & 1 for i in range(len(lanes.first_steps))]
-    broken += [bit * first for bit, first in zip(broken, lanes.first_steps, strict=True)]
-    return [(0, sums), (BROKEN, [*broken, *exposed])]
-
-
-def _bins(model: Model, lanes: Lane, time: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-    """Which lanes count one in a histogram, and in which column."""
-    lost = lanes.outcome == LOST
-    return [
-        (jnp.ones_like(lost), STEP_HISTOGRAM + _bin(lanes.steps, STEP_BINS)),
-        (lost, TIME_HISTOGRAM + time_bin(*time)),
-        (lost, first_met(model) + lanes.met_mask),
-    ]
-
-
-def _bin(values: Any, bins: int) -> Any:
-    return jnp.minimum(64 - leading_zeros(as_uint64(values)), bins - 1)

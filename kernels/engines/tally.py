@@ -4,7 +4,10 @@ A time is a whole number of ticks of 2**-30 of a unit of model time, up to 2**76
 million years. Since 64 bits do not hold it, it is summed in two parts, of which the lower has LOW_BITS.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from quorisk.kernels.model import LOST, OUTCOMES, Model, exposures, fault_kinds
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, leading_zeros, where
@@ -117,6 +120,39 @@ def write_record(records, row, ended, broken_mask, met_mask, steps, messages, hi
     records[row, 4] = messages
     records[row, 5] = high
     records[row, 6] = low
+
+
+def sums(runs: Any, time: tuple[Any, Any], exposed: Sequence[Any]) -> list[tuple[int, list[Any]]]:
+    """What each of many runs adds to a tally, by `add_run`'s rule, as columns side by side from one on.
+
+    `runs` has arrays, NumPy's or JAX's, with an element for each run; `time` and `exposed` are parts of times.
+    """
+    steps = runs.steps.astype(np.int64)
+    lost = runs.outcome == LOST
+    added = [runs.outcome == outcome for outcome in range(len(OUTCOMES))]
+    added += [steps, steps * steps, runs.messages, *(where(lost, each, 0) for each in (steps, *time))]
+    broken = [runs.broken_mask >> i & 1 for i in range(len(runs.first_steps))]
+    broken += [bit * first for bit, first in zip(broken, runs.first_steps, strict=True)]
+    return [(0, added), (BROKEN, [*broken, *exposed])]
+
+
+def bins(model: Model, runs: Any, time: tuple[Any, Any]) -> list[tuple[Any, Any]]:
+    """Which of such runs count one in a histogram, and in which column."""
+    lost = runs.outcome == LOST
+    bits = 64 - leading_zeros(as_uint64(runs.steps))
+    return [
+        (lost | True, STEP_HISTOGRAM + where(bits < STEP_BINS, bits, STEP_BINS - 1)),
+        (lost, TIME_HISTOGRAM + time_bin(*time)),
+        (lost, first_met(model) + runs.met_mask),
+    ]
+
+
+def add_all(model: Model, runs: Any, time: tuple[Any, Any], exposed: Sequence[Any], tally: np.ndarray) -> None:
+    """Adds such runs, NumPy's, to a tally."""
+    for first, columns in sums(runs, time, exposed):
+        tally[first : first + len(columns)] += [int(column.sum()) for column in columns]
+    for among, column in bins(model, runs, time):
+        tally += np.bincount(column[among], minlength=len(tally))
 
 
 def first_exposed(model: Model) -> int:

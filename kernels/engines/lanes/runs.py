@@ -7,7 +7,7 @@ import numpy as np
 
 from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.engines.lanes.build import Kernel
-from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, model_shape
+from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, add_rows_at_once, model_shape
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.model import Model
@@ -64,14 +64,19 @@ def add_runs(
     words = batch * kernel.row_words
     memory = _memory.get(words + kernel.scratch_words)
     rows, scratch = memory[:words].reshape(batch, kernel.row_words), memory[words:]
-    told = kernel.timed, points.time_units[point], model_shape(model), np.array(kernel.columns, np.int64)
-    add, losses = add_rows(len(records) > 0), points.losses[point].ctypes.data
+    unit, columns = points.time_units[point], np.array(kernel.columns, np.int64)
+    add = add_rows(len(records) > 0) if kernel.shape.assumes else None
+    losses = points.losses[point].ctypes.data
     redo, left = np.empty(batch, np.int64), [np.empty(0, np.int64)]
     for start in range(0, len(runs), batch):
         some = runs[start : start + batch]
         first = some.start if isinstance(some, range) else some.ctypes.data
         kernel.run(seed, losses, first, len(some), scratch.ctypes.data, rows.ctypes.data)
-        there = rows[: len(some)]
-        num_redo = add(there, there.view(np.float64), *told, tally, records[start : start + batch], redo)
-        left.append(start + redo[:num_redo])
+        made, recorded = rows[: len(some)], records[start : start + batch]
+        if add is None:
+            left.append(start + add_rows_at_once(model, made, unit, columns, tally, recorded))
+        else:
+            told = made.view(np.float64), kernel.timed, unit, model_shape(model), columns
+            num_redo = add(made, *told, tally, recorded, redo)
+            left.append(start + redo[:num_redo])
     return np.concatenate(left)
