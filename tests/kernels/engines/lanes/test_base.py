@@ -31,10 +31,12 @@ def begun(model: Model, point: Point) -> Base:
     return found
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", [*registry.names(), "lamps"])
 def test_without_the_generic_engine_runs_are_the_same(monkeypatch, name):
-    model = registry.load(name)
-    point, some = point_of(model), np.array([5, 3, 1 << 41, *range(100, RUNS)])
+    model, point = (
+        (lamps.MODEL, lamps.POINT) if name == "lamps" else (registry.load(name), point_of(registry.load(name)))
+    )
+    some = np.array([5, 3, 1 << 41, *range(100, RUNS)])
     found = begun(model, point)
     expected = numba_engine.tally_of_runs(model, found.of.points, 4, 0, some, recording=True)
     monkeypatch.setattr(numba_engine, "tally_of_runs", lambda *given: pytest.fail("it is not compiled"))
