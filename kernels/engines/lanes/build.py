@@ -107,6 +107,12 @@ def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, 
     return _path(model, params, weights_of(points, point), shared(limits_of(points, point, timed)), shape).exists()
 
 
+def discard(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> None:
+    """Has the kernel compiled anew by whoever asks for it next."""
+    path = _path(model, params, weights_of(points, point), shared(limits_of(points, point, timed)), shape)
+    path.unlink(missing_ok=True)
+
+
 def _compile(
     model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape
 ) -> tuple[dict[str, Any], bytes]:
