@@ -65,7 +65,7 @@ class Batch(NamedTuple):
     end: Any  # int64 (1,): the place after its last run
     running: Any  # int64 (1,): lanes under way
     tallies: Any  # int64 (sums * MAX_JOBS, columns)
-    records: Any  # int64 (MAX_RECORDS, len(RECORD))
+    records: Any  # int64 (MAX_RECORDS, len(RECORD)), by place in the queue
 
 
 @cache
@@ -220,10 +220,10 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     unit = _look_up(queue.time_units, lanes.job)
     time = parts(lanes.time * unit)
     tallies = _add(model, batch.tallies, lanes, ended, time, _exposed(model, lanes, unit))
-    place = jnp.where(ended, lanes.run - _look_up(queue.first_runs, lanes.job), MAX_RECORDS)
+    place = lanes.run - _look_up(queue.first_runs, lanes.job) + _look_up(queue.starts, lanes.job)
     records = jax.lax.cond(
         queue.recording,
-        lambda: batch.records.at[place].set(_records(lanes, time), mode="drop"),
+        lambda: batch.records.at[jnp.where(ended, place, MAX_RECORDS)].set(_records(lanes, time), mode="drop"),
         lambda: batch.records,
     )
     lanes = lanes._replace(outcome=jnp.where(ended, IDLE, lanes.outcome))

@@ -17,10 +17,12 @@ from quorisk.kernels.errors import EngineError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL as TOPIC
+from tests.analysis.exact.test_outages import OUTAGES, stored
+from tests.kernels.engines import test_agreement
 from tests.support import point_of
 
 RUNS, BY_JAX = 6_000, 600
-"""Of each variant, and how many of them JAX makes again."""
+"""Of each variant, and how many of each point JAX makes again."""
 SEED = 2**64 - 1
 MOST_STEPS = 120
 """Some runs of some variants never end, and the others of a batch wait for them."""
@@ -28,22 +30,48 @@ FIRST_RUN = 2**32 - BY_JAX // 2
 """Half of the runs' indices need more than 32 bits, and nearly all of those that JAX does not make."""
 CRASHES = [point_of(TOPIC, rates={"broker_crash": rate}, max_crashes=2) for rate in (0.01, 0.5, 1.0)]
 JOBS = [Job(0, 0, 9000), Job(2, 2**40, 1), Job(1, 5, 0), Job(1, FIRST_RUN, 4000), Job(0, 9000, 300)]
+ALSO = {
+    "bookkeeper": [
+        *(test_agreement.POINTS[name][1] for name in ("plain", "lifetime", "six messages")),
+        *(stored(*outage).points[0].point for outage in OUTAGES),
+    ],
+    "compaction": [test_agreement.POINTS["lifetime and horizon"][1]],
+    "kraft": [test_agreement.POINTS["the 32nd instance of a word"][1]],
+}
+"""Points that other tests compare with the rerun or with the chain."""
 
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_run_of_every_variant_is_numbas_run(name):
+    """The walks of the contract's test are among them, with the largest sizes, and what the rerun and the chain are
+    compared on. All of them share a queue, so that a protocol is compiled once and lanes are busy."""
+    model, cases = registry.load(name), registry.cases(name)
+    given = [{"max_steps": MOST_STEPS, **each} for each in (*cases.variants, *cases.walks)]
+    made = [*(point_of(model, **each) for each in given), point_of(model), *ALSO.get(name, ())]
+    packed, jobs = points.pack(model, made), [Job(point, FIRST_RUN, BY_JAX) for point in range(len(made))]
+    queue = jax_engine._queue(model, packed, jobs, SEED, recording=True)
+    done = jax_engine._work_off(model, queue, len(jobs) * BY_JAX)
+    records = np.asarray(done.records).reshape(-1, jax_batch.MAX_RECORDS, len(RECORD)).sum(0)
+    for job, have in zip(jobs, records[: len(jobs) * BY_JAX].reshape(len(jobs), BY_JAX, -1), strict=True):
+        want = numba_engine.record(model, packed, job, SEED)
+        assert have.dtype == want.dtype
+        differing = np.flatnonzero((have != want).any(1))
+        assert not len(differing), (
+            f"{made[job.point]}: {len(differing)} runs, first {want[differing[0]]}, not {have[differing[0]]}"
+        )
+    tallies = numba_engine.simulate(model, packed, jobs, SEED)
+    summed = np.asarray(done.tallies).reshape(-1, jax_batch.MAX_JOBS, tallies.shape[1]).sum(0)[: len(jobs)]
+    assert (summed == tallies).all(), np.argwhere(summed != tallies)
+    assert tallies[:, tally.TIME_HISTOGRAM : tally.BROKEN].sum() > 0
+    assert (tallies[:, tally.BROKEN :] > 0).any()
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_runs_of_the_variants_end_in_all_ways_and_with_every_switch(name):
     model, variants = registry.load(name), registry.cases(name).variants
     packed = points.pack(model, [point_of(model, **{"max_steps": MOST_STEPS, **given}) for given in variants])
-    seen = np.zeros(len(OUTCOMES), np.int64)
-    for point, given in enumerate(variants):
-        want = numba_engine.record(model, packed, Job(point, FIRST_RUN, RUNS), SEED)
-        have = jax_engine.record(model, packed, Job(point, FIRST_RUN, BY_JAX), SEED)
-        assert have.dtype == want.dtype
-        differing = np.flatnonzero((have != want[:BY_JAX]).any(1))
-        assert not len(differing), (
-            f"{given}: {len(differing)} runs, first {want[differing[0]]}, not {have[differing[0]]}"
-        )
-        seen += np.bincount(want[:, 0], minlength=len(OUTCOMES))
+    jobs = [Job(point, FIRST_RUN, RUNS) for point in range(len(variants))]
+    seen = numba_engine.simulate(model, packed, jobs, SEED)[:, : len(OUTCOMES)].sum(0)
     assert all(seen > 0), dict(zip(OUTCOMES, seen, strict=True))
     switches = model_switches(model)
     assert {key: {str(given[key]) for given in variants if key in given} for key in switches} == switches
@@ -65,19 +93,6 @@ def by_numba(jobs, seed=SEED, given=CRASHES):
 
 def by_jax(jobs, seed=SEED, given=CRASHES, progress=None):
     return jax_engine.simulate(TOPIC, points.pack(TOPIC, given), jobs, seed, progress=progress)
-
-
-@pytest.mark.parametrize("name", registry.names())
-def test_tallies_are_numbas_tallies(name):
-    """The walks of the contract's test are among them, with the largest sizes."""
-    model, cases = registry.load(name), registry.cases(name)
-    made = [*cases.variants, *cases.walks]
-    packed = points.pack(model, [point_of(model, **{"max_steps": MOST_STEPS, **given}) for given in made])
-    jobs = [Job(point, 7 * point, max(6_000 // (1 + point), 200)) for point in range(len(made))]
-    want, have = (engine.simulate(model, packed, jobs, 3) for engine in (numba_engine, jax_engine))
-    assert (have == want).all(), np.argwhere(have != want)
-    assert want[:, tally.TIME_HISTOGRAM : tally.BROKEN].sum() > 0
-    assert (want[:, tally.BROKEN :] > 0).any()
 
 
 @pytest.mark.parametrize("seed", [0, 2**32, 2**63 + 1, 2**64 - 1])
@@ -110,11 +125,11 @@ def advance(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(("lanes", "steps"), [(256, 3), (1 << 15, 8)])
-def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkeypatch, lanes, steps):
-    """From 2**15 lanes on, there are several copies of the sums."""
-    monkeypatch.setattr(jax_engine, "num_lanes", lambda model, device: lanes)
-    monkeypatch.setattr(jax_batch, "STEPS", steps)  # a part of the compiled program
+def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkeypatch):
+    """Nor on how many copies of the sums there are, one for so many lanes."""
+    monkeypatch.setattr(jax_engine, "num_lanes", lambda model, device: 256)
+    monkeypatch.setattr(jax_batch, "STEPS", 3)  # these two are a part of the compiled program
+    monkeypatch.setattr(jax_batch, "_LANES_PER_TALLY", 64)
     assert (by_jax(JOBS) == by_numba(JOBS)).all()
     assert (by_jax(JOBS[::-1]) == by_numba(JOBS[::-1])).all()
 
