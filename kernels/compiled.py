@@ -6,10 +6,11 @@ lies in a folder named after a hash of every file in `kernels/`, and in other di
 protocols.
 """
 
+import gc
 import hashlib
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -23,7 +24,7 @@ from numba.extending import intrinsic
 
 from quorisk.kernels import declared
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.keeping import cache_folder, kept
+from quorisk.kernels.keeping import alone, cache_folder, kept
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign_roots
@@ -68,6 +69,33 @@ def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
     options: dict[str, Any] = {} if cached else INLINED
     compiled = njit(function, nogil=True, error_model="numpy", **options)
     return kept(compiled) if cached else compiled
+
+
+_ONCE: set[tuple[str, str]] = set()
+"""What this process has compiled or loaded by `once`."""
+
+
+def once(what: str, protocol: str, call: Callable[[], object]) -> None:
+    """Has one process of a machine compile by a `call`, while others that need the same wait for what it leaves on
+    disk."""
+    if (what, protocol) in _ONCE:
+        return
+    ready = _ready(what, protocol)
+    with nullcontext() if ready.exists() else alone(ready):
+        call()
+    with suppress(OSError):
+        ready.touch()
+    gc.freeze()  # Spark has a worker collect garbage after every task: it need not go through Numba's objects, in 80 ms
+    _ONCE.add((what, protocol))
+
+
+def is_ready(what: str, protocol: str) -> bool:
+    """Whether a process of this machine has compiled this by `once`."""
+    return _ready(what, protocol).exists()
+
+
+def _ready(what: str, protocol: str) -> Path:
+    return Path(numba.config.CACHE_DIR) / f"{what}-{protocol}.ready"
 
 
 def leaf_paths(kind: Any) -> list[tuple[int, ...]]:

@@ -33,10 +33,11 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.results import provenance, sealed
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.years import simulate
+from quorisk.kernels.compiled import once
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.sparkjobs import files, folder, session, settings
 from quorisk.sparkjobs.plan import LONGEST_S, SHORTEST_S, TASKS_PER_CORE
-from quorisk.sparkjobs.run import gather, once
+from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
 
 ANSWERS, MERGED = "clusters.json", "clusters.parquet"

@@ -4,28 +4,25 @@ They come in an accumulator: Spark applies the updates of an action's task once,
 whichever of its copies came first. So a row counts once. Driver and workers need no disk in common.
 """
 
-import gc
 import secrets
 import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numba
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
-from quorisk.analysis.estimate import method
+from quorisk.analysis.estimate.ahead import compile_head
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import GridPoint, RunSettings
 from quorisk.analysis.results import schema
-from quorisk.kernels import keeping
+from quorisk.kernels.compiled import once
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, kin
 from quorisk.kernels.engines.registry import Engine, choose
@@ -36,8 +33,6 @@ from quorisk.sparkjobs.tails import run_tail
 
 T = TypeVar("T")
 POLL_S = 0.25
-_COMPILED: set[tuple[str, str]] = set()
-"""Engine and protocol of what this process has compiled or loaded."""
 
 
 class Work(NamedTuple):
@@ -214,7 +209,7 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
         if piece.head:
             assert work.run
             point = work.grid[piece.job.point]
-            once("head", work.protocol, lambda: method.warm(model, point.point))
+            compile_head(work.protocol, point.point)
             start = time.perf_counter()
             head = run_tail(engine, model, point, work.run, piece.job, piece.head, work.enough[piece.job.point])
         else:
@@ -229,18 +224,3 @@ def compile_once(engine: Engine, work: Work) -> None:
     """Compiles what jobs run, unless this process has done so before."""
     call = partial(engine.simulate, registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
     once(engine.NAME, work.protocol, call)
-
-
-def once(what: str, protocol: str, call: Callable[[], object]) -> None:
-    """Has one process of a machine compile by a `call`, while others that need the same wait for what it leaves on
-    disk."""
-    key = (what, protocol)
-    if key in _COMPILED:
-        return
-    ready = Path(numba.config.CACHE_DIR) / f"{'-'.join(key)}.ready"
-    with nullcontext() if ready.exists() else keeping.alone(ready):
-        call()
-    with suppress(OSError):
-        ready.touch()
-    gc.freeze()  # Spark has a worker collect garbage after every task: it need not go through Numba's objects, in 80 ms
-    _COMPILED.add(key)

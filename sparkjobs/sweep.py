@@ -17,6 +17,8 @@ from pyspark import SparkContext
 from rich.console import Console
 
 from quorisk.analysis.cluster.answer import designs
+from quorisk.analysis.cluster.joined import surely_with_head
+from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -95,11 +97,12 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             folder.keep(out, experiment, folder.as_run(experiment))
-            state = State(experiment, out, options.budget_s)
-            if any(state.ledger.left()) or not state.is_written():
-                name = f"quorisk: {Path(experiment.path).name}"
-                spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, name)
-                _compute(state, experiment, spark, pool, out, deadline, console)
+            with compiling_head(experiment.protocol, surely_with_head(experiment)):
+                state = State(experiment, out, options.budget_s)
+                if any(state.ledger.left()) or not state.is_written():
+                    name = f"quorisk: {Path(experiment.path).name}"
+                    spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, name)
+                    _compute(state, experiment, spark, pool, out, deadline, console)
             summary = _show(experiment, out, console, deadline)
         except KeyboardInterrupt:
             LOG.warning("interrupted")

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, by_years_alone, cluster_of, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
+from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
-from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.year import by_design
 from quorisk.kernels.cluster.setting import RANDOM
@@ -162,6 +163,16 @@ def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, f
 def is_replaced(experiment: Experiment, scenario: str | None) -> bool:
     """Whether the losses of a scenario's points are among those of their cluster."""
     return bool(experiment.clusters) and not (scenario and experiment.scenarios[scenario].incident)
+
+
+def surely_with_head(experiment: Experiment) -> list[GridPoint]:
+    """Returns the points of which it is known before anything is computed that they are to have heads: those of
+    scenarios beside a cluster, unless all runs are counted."""
+    run = experiment.run
+    if not experiment.clusters or run.method == "count":
+        return []
+    points = (each for each in experiment.points if not is_replaced(experiment, each.scenario))
+    return [each for each in points if rare.applies(each.point, run)]
 
 
 def _columns(found: Answer) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from contextlib import suppress
 from operator import le
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.joined import enough_of, is_replaced, with_cluster, with_p_any
+from quorisk.analysis.cluster.joined import enough_of, is_replaced, surely_with_head, with_cluster, with_p_any
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import Estimate, estimate
 from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
 from quorisk.analysis.exact.exact import ExactResult, exact
@@ -93,6 +94,11 @@ class Weigher:
         outcomes, steps and losses are expectations of one run. Others are estimated, and so are scenarios beside a
         cluster: only as closely as its design's losses a year need. The intervals of its scenarios hold together.
         """
+        with compiling_head(experiment.protocol, surely_with_head(experiment)):
+            return _described(experiment, self._all(experiment))
+
+    def _all(self, experiment: Experiment) -> dict[str, dict[str, Any]]:
+        """The numbers of all configurations, by point id."""
         points = [point for point in experiment.points if not is_replaced(experiment, point.scenario)]
         pace = Pace(len(points))
         self.say("", pace)
@@ -114,7 +120,7 @@ class Weigher:
         for point, row in zip(others, side_by_side(weighed, others, self._threads), strict=True):
             found[point.point_id] = row
             pace.took()
-        return _described(experiment, found)
+        return found
 
     def renewed(
         self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]

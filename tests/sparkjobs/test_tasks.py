@@ -90,7 +90,7 @@ def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):
 
 def test_one_worker_of_a_machine_compiles_while_the_others_wait(load, tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("quorisk.sparkjobs.run._COMPILED", set())
+    monkeypatch.setattr("quorisk.kernels.compiled._ONCE", set())
     busy: list[int] = []
     others = []
 

@@ -1,0 +1,74 @@
+"""Another process compiles what heads need: where that helps anybody, and no longer than it does."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import numba
+import pytest
+
+from quorisk.analysis.cluster.joined import surely_with_head
+from quorisk.analysis.estimate import ahead
+from quorisk.analysis.experiment import config
+from quorisk.kernels.compiled import is_ready
+from tests.support import ROOT
+
+LONGEST_S = 120.0
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that are started."""
+    found = []
+
+    class Noted(subprocess.Popen):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            found.append(self)
+
+    monkeypatch.setattr(ahead.subprocess, "Popen", Noted)
+    monkeypatch.setattr(ahead, "num_cores", lambda: 2)
+    return found
+
+
+@pytest.fixture
+def points():
+    """Of the protocol that is compiled soonest."""
+    model = {"messages": 2, "compactions": 1, "keys": 1, "values": 1, "max_crashes": 1}
+    return config.build({"protocol": "compaction", "model": model}, "topic").points
+
+
+def test_another_process_compiles_while_the_body_runs(started, points):
+    Path(numba.config.CACHE_DIR, "head-compaction.ready").unlink(missing_ok=True)
+    until = time.monotonic() + LONGEST_S
+    with ahead.compiling_head("compaction", points):
+        while not is_ready("head", "compaction") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert is_ready("head", "compaction")
+    with ahead.compiling_head("compaction", points):
+        assert len(started) == 1
+
+
+def test_it_ends_with_the_body(started, points, monkeypatch):
+    monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
+    with pytest.raises(KeyboardInterrupt), ahead.compiling_head("compaction", points):
+        raise KeyboardInterrupt
+    (process,) = started
+    assert process.returncode is not None
+
+
+def test_nobody_is_started_in_vain(started, points, monkeypatch):
+    monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
+    with ahead.compiling_head("compaction", ()):
+        pass
+    monkeypatch.setattr(ahead, "num_cores", lambda: 1)
+    with ahead.compiling_head("compaction", points):
+        pass
+    assert not started
+
+
+def test_points_that_surely_have_heads_are_those_beside_a_cluster():
+    pulsar = config.load(ROOT / "configs/pulsar.toml")
+    assert {each.scenario for each in surely_with_head(pulsar)} == {"failover"}
+    assert not surely_with_head(config.load(ROOT / "configs/pulsar.toml", ["run.method=count"]))
+    assert not surely_with_head(config.load(ROOT / "configs/demo.toml"))
