@@ -10,14 +10,19 @@ probability of a loss is the same. Things are ordered by a hash of their bits. I
 both orders would be kept: more states, and no other answers.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
-from quorisk.kernels.compiled import LATE, bind, load_words, store_words
+from quorisk.kernels.compiled import LATE, bind, element, leaf_paths, load_words, store_words
 from quorisk.kernels.model import Model, leaves, smallest_params
 from quorisk.kernels.stepper import stepper
+from quorisk.kernels.tracing.machine import I64, constant, lanes_of, splat
 
 _FACTOR, _TURN = 0x9E3779B97F4A7C1, 29
 """Of the hash: an odd number of high and low bits, and how far its high bits go down."""
@@ -30,23 +35,53 @@ def representative_function(model: Model) -> Any:
     Of its things `number` are alike; `room` is an int64 array of `room_for(model)`.
     """
     forget = stepper(model).forget
-    if model.alike is None:
+    if model.alike is None or model.alike.most < 2:
         return bind(_without_things, model.name, forget=forget)
-    widths, bits = leaves(model.widths), leaves(model.alike.bits)
+    widths, bits, most = leaves(model.widths), leaves(model.alike.bits), model.alike.most
+    first = [
+        sum((1 << b) - 1 << at for at in range(0, width, b * most)) if b else 0
+        for b, width in zip(bits, widths, strict=True)
+    ]
     about = [i for i, each in enumerate(bits) if each]
-    rows = [range(0, widths[i], bits[i] * model.alike.most) for i in about]
-    first = [sum((1 << bits[i]) - 1 << at for at in row) for i, row in zip(about, rows, strict=True)]
     return bind(
         _representative,
         model.name,
         forget=forget,
+        hash_things=_hashing(most, list(zip(bits, first, strict=True))),
         like=model.initial(smallest_params(model), 0),
         num_leaves=len(bits),
-        most=model.alike.most,
+        most=most,
         about=np.array(about, np.int64),
         bits=np.array([bits[i] for i in about], np.int64),
-        first=np.array(first, np.int64),
+        first=np.array([first[i] for i in about], np.int64),
     )
+
+
+def _hashing(most: int, fields: Sequence[tuple[int, int]]) -> Any:
+    """Compiled code's `hash_things(state, hashes)`: writes the hash of each thing, of all side by side in a register.
+
+    `fields` are, by integer of a state, the bits that it has for each thing, and where those of the first one are.
+    """
+    kind = lanes_of(I64, most)
+
+    @intrinsic
+    def hash_things(typing_context, state, hashes):
+        def generate(context, builder, call, args):
+            found = constant(kind, 0)
+            for (each, first), path in zip(fields, leaf_paths(state), strict=True):
+                if each:
+                    whole = splat(builder, builder.extract_value(args[0], path), most)
+                    mine = builder.lshr(whole, kind([each * thing for thing in range(most)]))
+                    found = builder.xor(found, builder.and_(mine, constant(kind, first)))
+                    found = builder.mul(found, constant(kind, _FACTOR))
+                    found = builder.xor(found, builder.ashr(found, constant(kind, _TURN)))
+            place = element(context, builder, hashes, args[1], constant(I64, 0))
+            builder.store(found, builder.bitcast(place, ir.PointerType(kind)), align=8)
+            return context.get_dummy_value()
+
+        return types.void(state, hashes), generate
+
+    return hash_things
 
 
 @cache
@@ -62,7 +97,7 @@ def room_for(model: Model) -> int:
 
 # Templates, with the names that are bound above
 
-about = bits = first = forget = like = most = num_leaves = representative = LATE
+about = bits = first = forget = hash_things = like = most = num_leaves = representative = LATE
 
 
 def _stand_in(state, params, number, room):
@@ -77,23 +112,25 @@ def _representative(state, params, number, room):
     state = forget(state, params)
     if number < 2:
         return state
-    store_words(state, room, 0)
-    hashes, order = num_leaves, num_leaves + most
-    for thing in range(number):
-        found = 0
-        for i in range(len(about)):
-            found = (found ^ (room[about[i]] >> bits[i] * thing & first[i])) * _FACTOR
-            found ^= found >> _TURN
-        place = thing
-        while place > 0 and room[hashes + place - 1] > found:
-            room[hashes + place] = room[hashes + place - 1]
-            room[order + place] = room[order + place - 1]
+    hashes, order = room[num_leaves : num_leaves + most], room[num_leaves + most :]
+    hash_things(state, hashes)
+    for thing in range(most):
+        order[thing] = thing
+    stays = True
+    for thing in range(1, number):
+        found, place = hashes[thing], thing
+        while place > 0 and hashes[place - 1] > found:
+            hashes[place], order[place] = hashes[place - 1], order[place - 1]
             place -= 1
-        room[hashes + place] = found
-        room[order + place] = thing
+            stays = False
+        hashes[place], order[place] = found, thing
+    if stays:
+        return state
+    store_words(state, room, 0)
     for i in range(len(about)):
         before, after = room[about[i]], 0
-        for place in range(number):
-            after |= (before >> bits[i] * room[order + place] & first[i]) << bits[i] * place
-        room[about[i]] = after
+        if before != 0:  # most are 0, and moving bits takes long
+            for place in range(most):
+                after |= (before >> bits[i] * order[place] & first[i]) << bits[i] * place
+            room[about[i]] = after
     return load_words(like, room, 0)

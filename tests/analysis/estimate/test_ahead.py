@@ -26,7 +26,7 @@ def started(monkeypatch):
             super().__init__(*given, **named)
             found.append(self)
 
-    monkeypatch.setattr(ahead.subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess, "Popen", Noted)
     monkeypatch.setattr(ahead, "num_cores", lambda: 2)
     return found
 
