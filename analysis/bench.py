@@ -12,7 +12,7 @@ from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.build import QUEUED, shapes
+from quorisk.kernels.engines.lanes.build import every_shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.registry import Engine, choose
@@ -122,11 +122,10 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
     """One thread: runs in lanes of one register and of two, and in queues."""
     points = pack(model, [point])
-    for shape in (*shapes(), *(each.twice() for each in shapes()), QUEUED):
+    for shape in every_shape():
         runs = Switch(model, points, 0)
         compile_s = _timed(partial(runs.prepare, shape=shape))[1]
-        how = f"{shape.lanes} lanes of {shape.narrowest} bits{', queued' if shape.queued else ''}"
-        how = how if runs.kernel else f"as numba: {runs.why_not}"
+        how = shape.spelled if runs.kernel else f"as numba: {runs.why_not}"
         yield _measured(model, "lanes", 1, partial(runs.tally_all, 0), _FEWEST_RUNS, compile_s)._replace(device=how)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How fast the engines are beside a program written by hand for the small BookKeeper of `quorisk bench`.
+"""How fast the engines are beside programs written by hand for what `quorisk bench` runs of a protocol.
 
-    python scripts/against_cpp.py     compiles scripts/reference/bookkeeper_lanes.cpp: takes g++ and AVX-512
+    python scripts/against_cpp.py [--protocol kafka]     compiles scripts/reference: takes g++ and AVX-512
 
-All make the same runs on one thread. First what they count is compared: everything but times, which the program does
-not tell. Then they take turns, as a busy machine slows all of them down; the best round counts, in thread time, tallies
+All make the same runs on one thread. First what they count is compared: everything but times, which the programs do not
+tell. Then they take turns, as a busy machine slows all of them down; the best round counts, in thread time, tallies
 included.
 """
 
@@ -28,39 +28,30 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine, tally
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.build import shapes
+from quorisk.kernels.engines.lanes.build import every_shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points, pack
-from quorisk.kernels.model import Model
+from quorisk.kernels.model import MESSAGE_LOSS, OUTCOMES, Model, loses_messages
 
-SOURCE = Path(__file__).parent / "reference" / "bookkeeper_lanes.cpp"
+SOURCES = Path(__file__).parent / "reference"
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-shared", "-fPIC", "-w")
 CHECKED = ((0, 0.1), (2**63 + 12345, 0.5))
-"""Seeds and message losses of the runs that are compared. The first loss is the benchmark's."""
-BELOW = ("AllCommittedEntriesReachWriteQuorum", "AllCommittedEntriesReachAckQuorum")
-LOST = ("AllAckedEntriesAreReadable", "NoDivergenceBetweenClientAndMetaData")
+"""Seeds of the runs that are compared, and their losses if messages may be lost. The first loss is the benchmark's."""
+INVARIANTS = {
+    "bookkeeper": (
+        "NoDivergenceBetweenClientAndMetaData",
+        "AllAckedEntriesAreReadable",
+        "AllCommittedEntriesReachAckQuorum",
+        "AllCommittedEntriesReachWriteQuorum",
+    ),
+    "kafka": ("WeakIsr", "StrongIsr", "LeaderInIsr", "CommittedRecordsSurvive"),
+    "compaction": ("CompactedLedgerLeak", "CompactionHorizonCorrectness", "DuplicateNullKeyMessage"),
+}
+"""By protocol, in the program's order."""
+SUMS = (*OUTCOMES[:3], "steps", "steps_squared", "messages")
 
 Told = dict[str, Any]
 """What was counted, by name."""
-
-
-class Counts(ctypes.Structure):
-    """What the program fills."""
-
-    _fields_ = [
-        *((name, ctypes.c_int64) for name in ("completed", "stuck", "lost", "steps", "steps_squared", "messages")),
-        ("step_histogram", ctypes.c_int64 * tally.STEP_BINS),
-        ("below", ctypes.c_int64 * len(BELOW)),
-        ("first_steps", ctypes.c_int64 * len(BELOW)),
-        ("lost_by", ctypes.c_int64 * len(LOST)),
-    ]
-
-    def told(self) -> Told:
-        """What was counted."""
-        found = {name: getattr(self, name) for name, _ in Counts._fields_[:6]}
-        found["step_histogram"] = list(self.step_histogram)
-        found |= zip(BELOW + LOST, [*self.below, *self.lost_by], strict=True)
-        return found | {f"first steps of {name}": steps for name, steps in zip(BELOW, self.first_steps, strict=True)}
 
 
 class Way(NamedTuple):
@@ -73,49 +64,59 @@ class Way(NamedTuple):
     """What was counted, of what `make` returns."""
 
 
-def compiled() -> Callable[..., None]:
+def compiled(protocol: str) -> Callable[..., None]:
     """The program's function, compiled for this machine. Exits where that cannot be."""
-    compiler = shutil.which("g++")
+    compiler, source = shutil.which("g++"), SOURCES / f"{protocol}_lanes.cpp"
     if compiler is None:
         sys.exit("against_cpp.py: there is no g++ on the path (on Debian, apt-get install g++)")
     with TemporaryDirectory() as folder:
         library = Path(folder) / "lanes.so"
-        command = [compiler, *FLAGS, "-o", library, SOURCE]
+        command = [compiler, *FLAGS, "-o", library, source]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode:
             why = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-            sys.exit(f"against_cpp.py: g++ cannot compile {SOURCE.name} here: {why}")
-        function = ctypes.CDLL(str(library)).bookkeeper
-    function.argtypes = (*2 * [ctypes.c_uint64], *2 * [ctypes.c_uint32], ctypes.POINTER(Counts))
+            sys.exit(f"against_cpp.py: g++ cannot compile {source.name} here: {why}")
+        function = ctypes.CDLL(str(library)).make_runs
+    function.argtypes = (*2 * [ctypes.c_uint64], *2 * [ctypes.c_uint32], ctypes.c_void_p)
     function.restype = None
     return function  # type: ignore[no-any-return]
 
 
-def told_of(model: Model, row: np.ndarray) -> Told:
+def told_by_engine(model: Model, row: np.ndarray) -> Told:
     """What a tally says of what the program counts, too."""
     read = tally.read(model, row.tolist())
-    found: Told = {name: read.outcomes[name] for name in ("completed", "stuck", "lost")}
-    found |= {name: getattr(read, name) for name in ("steps", "steps_squared", "messages", "step_histogram")}
-    found |= {name: read.broken[name] for name in BELOW + LOST}
-    return found | {f"first steps of {name}": read.first_steps[name] for name in BELOW}
+    found: Told = {name: read.outcomes[name] if name in OUTCOMES else getattr(read, name) for name in SUMS}
+    found["step_histogram"] = read.step_histogram
+    found |= {name: read.broken[name] for name in INVARIANTS[model.name]}
+    return found | {f"first steps of {name}": read.first_steps[name] for name in INVARIANTS[model.name]}
 
 
-def by_hand(function: Callable[..., None], points: Points, seed: int, job: Job) -> Counts:
+def told_by_program(model: Model, counts: np.ndarray) -> Told:
+    """The same of the program's counts, which are as `Counts` in scripts/reference/lanes.hpp."""
+    values, names = counts.tolist(), INVARIANTS[model.name]
+    by_invariant = (*names, *(f"first steps of {name}" for name in names))
+    found: Told = dict(zip(SUMS, values, strict=False))
+    found["step_histogram"] = values[len(SUMS) : -len(by_invariant)]
+    return found | dict(zip(by_invariant, values[-len(by_invariant) :], strict=True))
+
+
+def by_hand(function: Callable[..., None], model: Model, points: Points, seed: int, job: Job) -> np.ndarray:
     """What the program counts of a job."""
-    counts = Counts()
-    function(seed, int(points.losses[job.point, 0]), job.first_run, job.num_runs, counts)
+    counts = np.zeros(len(SUMS) + tally.STEP_BINS + 2 * len(INVARIANTS[model.name]), np.int64)
+    function(seed, int(points.losses[job.point, 0]), job.first_run, job.num_runs, counts.ctypes.data)
     return counts
 
 
 def ways_of(function: Callable[..., None], model: Model, points: Points) -> list[Way]:
-    """The program, lanes of one register, and the generic engine."""
-    ways, told = [Way("C++", partial(by_hand, function, points), Counts.told)], partial(told_of, model)
-    for shape in shapes():
+    """The program, every form of kernels, and the generic engine."""
+    ways = [Way("C++", partial(by_hand, function, model, points), partial(told_by_program, model))]
+    told = partial(told_by_engine, model)
+    for shape in every_shape():
         switch = Switch(model, points, 0)
         switch.prepare(shape=shape)
         if switch.kernel is None:
             sys.exit(f"against_cpp.py: there is no kernel of {shape}: {switch.why_not}")
-        ways.append(Way(f"lanes, {shape.lanes} of {shape.narrowest} bits", switch.tally_all, told))
+        ways.append(Way(shape.spelled, switch.tally_all, told))
     return [*ways, Way("generic engine", partial(numba_engine.tally_of, model, points), told)]
 
 
@@ -135,34 +136,52 @@ def check(ways: Sequence[Way], seed: int, job: Job) -> int:
     return int(expected["steps"])
 
 
-def report(ways: Sequence[Way], seed: int, job: Job, steps: int, rounds: int) -> None:
-    """Times the ways by turns, and prints their speeds."""
+def speeds(ways: Sequence[Way], seed: int, job: Job, steps: int, rounds: int) -> list[float]:
+    """Times the ways by turns; returns the million steps a second of each."""
     best = [float("inf")] * len(ways)
     for _ in range(rounds):
         for i, way in enumerate(ways):
             start = time.thread_time()
             way.make(seed, job)
             best[i] = min(best[i], time.thread_time() - start)
-    print(f"\n{llvm.get_host_cpu_name()}, one thread, the best of {rounds} rounds of {job.num_runs:,} runs:\n")
-    print("| | million steps/s | of the C++ |\n|---|---|---|")
-    for way, took in zip(ways, best, strict=True):
-        print(f"| {way.name} | {1e-6 * steps / took:.1f} | {best[0] / took:.3f} |")
+    return [1e-6 * steps / took for took in best]
+
+
+def measured(protocol: str, runs: int, rounds: int) -> dict[str, float]:
+    """The million steps a second of each way, by name, once all are seen to count the same."""
+    function, experiment, job = compiled(protocol), bench.random_runs(protocol), Job(0, 0, runs)
+    timed = None
+    for seed, loss in CHECKED:
+        point = experiment.points[0].point
+        if loses_messages(experiment.model):
+            point = point.with_p_lost(MESSAGE_LOSS, loss)
+        ways = ways_of(function, experiment.model, pack(experiment.model, [point]))
+        steps = check(ways, seed, job)
+        print(f"{protocol}, {runs:,} runs of seed {seed}: {steps:,} steps, and all counts are equal.")
+        timed = timed or (ways, seed, job, steps)
+    assert timed is not None
+    return dict(zip((way.name for way in timed[0]), speeds(*timed, rounds), strict=True))
+
+
+def report(found: dict[str, dict[str, float]]) -> None:
+    """Prints the speeds of each protocol in a row, and what the fastest kernel has of the C++."""
+    names = list(next(iter(found.values())))
+    print(f"| | {' | '.join(names)} | the best kernel, of the C++ |\n|{'---|' * (len(names) + 2)}")
+    for protocol, by_way in found.items():
+        by_hand, *kernels, _ = by_way.values()
+        row = " | ".join(f"{speed:.1f}" for speed in by_way.values())
+        print(f"| {protocol} | {row} | {max(kernels) / by_hand:.2f} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--protocol", nargs="+", choices=INVARIANTS, default=list(INVARIANTS))
     parser.add_argument("--runs", type=int, default=200_000, help="of a round")
     parser.add_argument("--rounds", type=int, default=20)
     given = parser.parse_args()
-    function, experiment, job = compiled(), bench.random_runs("bookkeeper"), Job(0, 0, given.runs)
-    checked = []
-    for seed, loss in CHECKED:
-        point = experiment.points[0].point.with_p_lost("message_loss", loss)
-        ways = ways_of(function, experiment.model, pack(experiment.model, [point]))
-        steps = check(ways, seed, job)
-        print(f"{job.num_runs:,} runs of seed {seed}, message loss {loss}: {steps:,} steps, and all counts are equal.")
-        checked.append((ways, seed, job, steps))
-    report(*checked[0], given.rounds)
+    found = {protocol: measured(protocol, given.runs, given.rounds) for protocol in given.protocol}
+    print(f"\n{llvm.get_host_cpu_name()}, one thread, million steps/s:\n")
+    report(found)
 
 
 if __name__ == "__main__":

@@ -299,8 +299,8 @@ def main() -> None:
     print(f"{llvm.get_host_cpu_name()}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}")
     for name in given.protocol or ("bookkeeper", "kafka", "compaction"):
         experiment = bench.random_runs(name)
-        for shape in (*build.shapes(), *(each.twice() for each in build.shapes())):
-            if shape.lanes in (given.lanes or (shape.lanes,)):
+        for shape in build.every_shape():
+            if not shape.queued and shape.lanes in (given.lanes or (shape.lanes,)):
                 measure(experiment.model, experiment.points[0].point, shape, given.mca, given.cpu)
 
 

@@ -1,4 +1,4 @@
-"""scripts/against_cpp.py: that the program by hand makes the engines' runs, and that it is told if it does not."""
+"""scripts/against_cpp.py: that the programs by hand make the engines' runs, and that it is told if it does not."""
 
 from functools import partial
 
@@ -9,42 +9,43 @@ from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
 from scripts import against_cpp
-from scripts.against_cpp import Counts, Way, by_hand, check, told_of
+from scripts.against_cpp import Way, by_hand, check, told_by_engine, told_by_program
 
 RUNS = Job(0, 5, 3000)
 
 
-@pytest.fixture(scope="module")
-def points():
-    experiment = bench.random_runs("bookkeeper")
+def points_of(protocol):
+    experiment = bench.random_runs(protocol)
     return experiment.model, pack(experiment.model, [experiment.points[0].point])
 
 
 def generic(model, points, *, change=0):
     """The generic engine; with `change` it makes the runs of another seed."""
     make = partial(numba_engine.tally_of, model, points)
-    return Way("generic engine", lambda seed, job: make(seed + change, job), partial(told_of, model))
+    return Way("generic engine", lambda seed, job: make(seed + change, job), partial(told_by_engine, model))
 
 
-def test_the_program_counts_what_the_engine_counts_where_it_can_be_compiled(points):
+@pytest.mark.parametrize("protocol", against_cpp.INVARIANTS)
+def test_the_program_counts_what_the_engine_counts_where_it_can_be_compiled(protocol):
+    model, points = points_of(protocol)
     try:
-        function = against_cpp.compiled()
+        function = against_cpp.compiled(protocol)
     except SystemExit as why:
         without = str(why)
     else:
-        program = Way("C++", partial(by_hand, function, points[1]), Counts.told)
-        assert check([program, generic(*points)], 3, RUNS) > 10 * RUNS.num_runs
+        program = Way("C++", partial(by_hand, function, model, points), partial(told_by_program, model))
+        assert check([program, generic(model, points)], 3, RUNS) > 10 * RUNS.num_runs
         return
     assert "there is no g++" in without or "needs a CPU with AVX-512" in without
 
 
-def test_other_counts_are_told(points):
-    model, packed = points
+def test_other_counts_are_told():
+    model, points = points_of("bookkeeper")
     with pytest.raises(SystemExit, match=r"generic engine counts otherwise .* seed 3: .*steps: \d+, not \d+"):
-        check([generic(model, packed, change=1), generic(model, packed)], 3, RUNS)
+        check([generic(model, points, change=1), generic(model, points)], 3, RUNS)
 
 
 def test_without_a_compiler_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match=r"there is no g\+\+"):
-        against_cpp.compiled()
+        against_cpp.compiled("kafka")

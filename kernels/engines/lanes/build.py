@@ -77,6 +77,11 @@ def shapes() -> tuple[Shape, Shape]:
     return Shape(size // 32, 32), Shape(size // NARROWEST, NARROWEST)
 
 
+def every_shape() -> tuple[Shape, ...]:
+    """`shapes`, the same in two registers, and queues."""
+    return *shapes(), *(each.twice() for each in shapes()), QUEUED
+
+
 def build(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> Kernel:
     """The kernel of a point in that shape: loaded, or compiled and kept. Raises Unsupported.
 

@@ -25,6 +25,11 @@ class Shape(NamedTuple):
     assumes: bool = True
     """Whether it takes for granted what runs were seen to do."""
 
+    @property
+    def spelled(self) -> str:
+        """For people to read."""
+        return f"{self.lanes} lanes of {self.narrowest} bits{', queued' if self.queued else ''}"
+
     def twice(self) -> "Shape":
         """As many lanes in two registers as are here in one."""
         return self._replace(lanes=2 * self.lanes)
