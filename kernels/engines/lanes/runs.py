@@ -12,8 +12,8 @@ from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.model import Model
 
-BATCH_RUNS = 1 << 12
-"""Runs of one call of a kernel without queues: their rows stay in the processor's cache."""
+BATCH_RUNS = 1 << 14
+"""Runs of one call of a kernel, at whose end lanes fall idle: a chunk of the engines'. Their rows take a megabyte."""
 
 
 class Configuration(NamedTuple):
@@ -60,20 +60,19 @@ def add_runs(
     `runs` are the indices of any runs, int64, if the kernel is made for a list of them, else a range.
     """
     model, points, point = configuration
-    batch = 2 * BATCH_RUNS if kernel.shape.queued else BATCH_RUNS  # queues are full only until the last ones begin
-    words = batch * kernel.row_words
+    words = BATCH_RUNS * kernel.row_words
     memory = _memory.get(words + kernel.scratch_words)
-    rows, scratch = memory[:words].reshape(batch, kernel.row_words), memory[words:]
+    rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
     unit, columns = points.time_units[point], np.array(kernel.columns, np.int64)
     is_first_answer = kernel.timed and not kernel.shape.assumes
     add = None if is_first_answer else add_rows(len(records) > 0)
     losses = points.losses[point].ctypes.data
-    redo, left = np.empty(batch, np.int64), [np.empty(0, np.int64)]
-    for start in range(0, len(runs), batch):
-        some = runs[start : start + batch]
+    redo, left = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
+    for start in range(0, len(runs), BATCH_RUNS):
+        some = runs[start : start + BATCH_RUNS]
         first = some.start if isinstance(some, range) else some.ctypes.data
         kernel.run(seed, losses, first, len(some), scratch.ctypes.data, rows.ctypes.data)
-        made, recorded = rows[: len(some)], records[start : start + batch]
+        made, recorded = rows[: len(some)], records[start : start + BATCH_RUNS]
         if add is None:
             left.append(start + add_rows_at_once(model, made, unit, columns, tally, recorded))
         else:
