@@ -1,5 +1,6 @@
 """A state in the spec's own variables: for traces, and to compare it with other programs' states."""
 
+from functools import cache, lru_cache
 from typing import Any
 
 from quorisk.kernels.ops import lowest_bit, popcount
@@ -21,7 +22,6 @@ from quorisk.kernels.protocols.kraft.layout import (
     leo_of,
     place_of,
     wide_row,
-    word_of,
 )
 from quorisk.kernels.protocols.rows import WIDTH, row
 
@@ -62,7 +62,7 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
         ),
         partition_flushed=tuple(popcount(row(state.logs & ~state.unflushed, b)) + 1 for b in brokers),
         partition_leso=tuple(row(state.lesos, b) or None for b in brokers),
-        partition_replica_state=tuple(tuple(_peer(word_of(state.peers, b), p) for p in brokers) for b in brokers),
+        partition_replica_state=tuple(tuple(_peer(state.peers[b], p) for p in brokers) for b in brokers),
         partition_pending_ap=tuple(_pending(state, b, alters) for b in brokers),
         messages=frozenset(
             [*_register_messages(state, params), *alters.values(), *_fetch_messages(state, params.brokers)]
@@ -88,10 +88,12 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
     )
 
 
+@cache
 def _brokers(mask: int) -> spec.Brokers:
     return frozenset(b + 1 for b in range(mask.bit_length()) if mask >> b & 1)
 
 
+@cache
 def _values(mask: int) -> frozenset[int]:
     return frozenset(v for v in range(MAX_VALUES) if mask >> v & 1)
 
@@ -175,6 +177,7 @@ def _local(state: layout.State, b: int) -> spec.ReplicaMetadata:
     )
 
 
+@lru_cache(1 << 14)  # what happens elsewhere leaves a broker's word as it is
 def _peer(word: int, p: int) -> spec.PeerReplica:
     leo = sum(row(word, offset) >> p & 1 for offset in range(MAX_VALUES + 1))
     return spec.PeerReplica(leo or None, word >> REACHED_BITS + 4 * p & 15)
@@ -231,13 +234,15 @@ def _fetch_messages(state: layout.State, brokers: int) -> list[spec.FetchRequest
     found: list[spec.FetchRequest | spec.FetchResponse] = []
     for f in range(brokers):
         for t in range(brokers):
-            head = word_of(state.fetch_heads, f) >> HEAD_BITS * place_of(f, t)
-            body = word_of(state.fetch_bodies, f) >> BODY_BITS * place_of(f, t)
+            if not (state.fetch_requests | state.fetch_responses) >> WIDTH * f + t & 1:
+                continue
+            head = state.fetch_heads[f] >> HEAD_BITS * place_of(f, t)
+            body = state.fetch_bodies[f] >> BODY_BITS * place_of(f, t)
             epoch, offset, end_epoch, end = head & 15, head >> 4 & 7, body >> 7 & 15, body >> 4 & 7
             if state.fetch_requests >> WIDTH * f + t & 1:
                 own = row(state.broker_epochs, f)
                 found.append(spec.FetchRequest(own, epoch, offset, end_epoch, t + 1, f + 1))
-            elif state.fetch_responses >> WIDTH * f + t & 1:
+            else:
                 diverging = spec.EpochOffset(end_epoch, end) if end else None
                 error = _FETCH_ERRORS.get(head >> 10 & 3)
                 record = records(state, body & layout.ALL_VALUES)
