@@ -229,7 +229,7 @@ def solve(
         limits.append(allowed)
         if best and head.transitions < GROWTH * best.transitions and head.next_cost < NEVER and not head.is_full:
             continue
-        solved = head.solve()
+        solved = head.solve(wholly=False)
         if solved is None:
             break
         best = solved
@@ -239,17 +239,22 @@ def solve(
             continue
         is_small = head.transitions < SMALL and solved.beyond > PRECISION * solved.lost
         if head.is_full or (solved.beyond <= max(certain * solved.lost, enough) and not is_small):
-            return head, solved
+            return _wholly(head)
     if best is None:
         return None
     if best.complete:
-        return head, best
+        return _wholly(head)
     head = Head(model, point, memory_bytes, by_margin)  # grown beyond what can be solved: once more, as far as it can
     for limit in limits:
         if head.transitions == best.transitions:
             break
         head.grow(limit, progress)
-    return head, best
+    return _wholly(head)
+
+
+def _wholly(head: Head) -> tuple[Head, Solved] | None:
+    """A head that can be solved, with what is certain of all invariants."""
+    return (head, solved) if (solved := head.solve()) else None
 
 
 def patience(most: int) -> int:

@@ -188,8 +188,11 @@ class Head:
         self.cost = level - 1 if self.is_full else level
         return not self.is_full
 
-    def solve(self) -> Solved | None:
-        """What is certain now; None if runs move to and fro among more states than elimination can take."""
+    def solve(self, wholly: bool = True) -> Solved | None:
+        """What is certain now; None if runs move to and fro among more states than elimination can take.
+
+        Unless `wholly`, nothing is said of invariants whose breach is no data loss: each takes as long as all else.
+        """
         chain = self._chain()
         parts = absorption.components(chain)
         if parts.largest > MOST_CYCLE:
@@ -197,7 +200,7 @@ class Head:
         visits = absorption.visits(chain, parts)
         absorption.check(chain, visits, self.model.name)
         inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self._count]
-        names = [invariant.name for invariant in self.model.invariants]
+        told = [(i, each) for i, each in enumerate(self.model.invariants) if wholly or each.data_loss]
         flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves
         bounds = self._bounds(flows)
         return Solved(
@@ -208,7 +211,7 @@ class Head:
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
             beyond=min(float(visits[-1]), float(bounds.sum())) if self.margin else float(visits[-1]),
-            broken={name: self._broken(i, chain, parts, visits) for i, name in enumerate(names)},
+            broken={each.name: self._broken(i, chain, parts, visits) for i, each in told},
             stopped_by=self.stopped_by,
             flows=flows,
             bounds=bounds,
@@ -223,7 +226,7 @@ class Head:
         self, invariant: int, chain: Chain, parts: absorption.Components, visits: np.ndarray
     ) -> tuple[float, float]:
         breaks = chain.broken >> invariant & 1 == 1
-        if not self.model.invariants[invariant].data_loss:
+        if not self.model.invariants[invariant].data_loss and breaks.any():
             visits = absorption.visits(chain, parts, breaks)
         return float(visits[breaks].sum()), float(visits[-1])
 
