@@ -21,6 +21,9 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.cores import side_by_side
+from quorisk.kernels.engines import registry
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
 
@@ -111,6 +114,7 @@ class Weigher:
         self._enough = enough_of(experiment, {name: each["p"] for name, each in found.items()})
         others = [point for point in points if point.point_id not in found]
         others = _large_first(experiment, others)
+        _compile_engine(experiment, others)
         numbers = {point.point_id: number for number, point in enumerate(others, len(found) + 1)}
 
         def weighed(point: GridPoint) -> dict[str, Any]:
@@ -208,6 +212,15 @@ class Weigher:
 
     def _estimate(self, alone: Experiment, enough: float) -> dict[str, Any]:
         return _estimated(estimate(alone, self._threads, enough=enough), unknown_outcomes(alone.run))
+
+
+def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None:
+    """Has the engine know of all configurations that are to be estimated: for each of a few it would compile a kernel,
+    and only then what serves all."""
+    if points:
+        model, run = experiment.model, experiment.run
+        of_all = pack(model, [each.point for each in points])
+        registry.choose(run.engine).simulate(model, of_all, [Job(0, 0, 1)], run.seed)
 
 
 def _alone(experiment: Experiment, point: GridPoint) -> Experiment:

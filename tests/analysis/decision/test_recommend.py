@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
+from quorisk.kernels.engines import registry
 from quorisk.kernels.errors import ConfigError
 
 FILE = """
@@ -113,6 +115,25 @@ def test_chains_that_are_too_large_are_estimated_by_runs(load):
     exact_losses = losses_of(load())
     for design in designs(rows):
         assert design.worst["low"] < exact_losses[int(design.settings[-1])] < design.worst["high"]
+
+
+def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, monkeypatch):
+    """Of one at a time it would compile a kernel for each of the first ones."""
+    told, choose = [], registry.choose
+
+    def noting(name):
+        engine = choose(name)
+
+        def simulate(model, points, *given):
+            told.append(len(points.params))
+            return engine.simulate(model, points, *given)
+
+        return SimpleNamespace(NAME=engine.NAME, simulate=simulate)
+
+    monkeypatch.setattr(registry, "choose", noting)
+    Weigher(1 << 10, 1).frame(load())
+    assert told[0] == 4
+    assert set(told[1:]) == {1}
 
 
 @pytest.mark.parametrize("end", ["lifetime", "horizon"])
