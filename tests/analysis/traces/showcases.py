@@ -12,6 +12,16 @@ CONFIGS = ROOT / "configs"
 MEMORY = 64 << 20
 NO_MEMORY = 1 << 10
 """Not even for the beginning of a search."""
+DEPTHS = {
+    "defect1": 18,
+    "defect2": 21,
+    "defect3": 32,
+    "kip101": 12,
+    "last_replica_standing": 8,
+    "all_copies_lost": 9,
+    "leaked_ledger": 13,
+}
+"""States in each showcase, the first and the last included."""
 
 
 def found_in(file, overrides, wanted, memory=MEMORY):

@@ -1,11 +1,9 @@
 """Traces: counterexamples are runs of the model that end at the breach, as short as they say, and runs come again."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
 
 from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
@@ -15,67 +13,16 @@ from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import OUTCOMES, num_words
+from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
 from quorisk.kernels.states import store
 from quorisk.kernels.states.shortest import _step, shortest
-from quorisk.kernels.stepper import stepper
-from scripts.counterexamples import SHOWCASES
-from tests.analysis.traces.showcases import CONFIGS, NO_MEMORY, found_in, showcase
+from tests.analysis.traces.showcases import CONFIGS, DEPTHS, NO_MEMORY, found_in, showcase
 from tests.references import bookkeeper, compaction, kafka, kafka_properties
-from tests.support import compiled_effect, params_of, point_of, values_of
-
-DEPTHS = {
-    "defect1": 18,
-    "defect2": 21,
-    "defect3": 32,
-    "kip101": 12,
-    "last_replica_standing": 8,
-    "all_copies_lost": 9,
-    "leaked_ledger": 13,
-}
-"""States in each showcase, the first and the last included."""
-
-
-@cache
-def compiled(model):
-    """Guards, sends, effect and invariants of compiled code for Python to call."""
-    steps = stepper(model)
-    guards, sends, broken = steps.guards, steps.sends, steps.broken
-    return (
-        njit(lambda state, params, masks: guards(state, params, masks)),
-        njit(lambda state, params, action, instance: sends(state, params, action, instance)),
-        compiled_effect(model),
-        njit(lambda state, params: broken(state, params)),
-    )
-
-
-def by_compiled_code(model, params, path):
-    """The mask of broken invariants by state, from the engine's own functions, each step checked by its guard."""
-    guard, sent_by, advance, breaks = compiled(model)
-    words = num_words(model)
-    first_words = np.cumsum([0, *words])
-    state = model.initial(params, path.choice)
-    seen, masks = [breaks(state, params)], np.zeros(sum(words), np.int64)
-    for action, instance, lost in path.steps:
-        guard(state, params, masks)
-        assert masks[first_words[action] + instance // 64] >> instance % 64 & 1
-        assert lost & ~sent_by(state, params, action, instance) == 0
-        state = advance(state, params, action, instance, lost)
-        seen.append(breaks(state, params))
-    return seen
-
-
-@pytest.mark.parametrize("name", SHOWCASES)
-def test_a_showcase_breaks_its_invariant_with_its_last_step_in_compiled_code(name):
-    found = showcase(name)
-    bit = [invariant.name for invariant in found.model.invariants].index(found.invariant)
-    seen = by_compiled_code(found.model, trace.params_of(found), found.path)
-    assert [bool(mask >> bit & 1) for mask in seen] == [False] * (DEPTHS[name] - 1) + [True]
-    assert found.invariant == SHOWCASES[name][1]
+from tests.support import params_of, point_of, values_of
 
 
 def levels_of_kafka(values):

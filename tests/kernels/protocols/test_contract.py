@@ -8,11 +8,15 @@ import pytest
 from numba import njit
 
 from quorisk.analysis.experiment import config
+from quorisk.analysis.traces import trace
+from quorisk.kernels import paths
 from quorisk.kernels.compiled import load_words, store_words
 from quorisk.kernels.model import closed_by, leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
+from scripts.counterexamples import SHOWCASES
+from tests.analysis.traces.showcases import DEPTHS, showcase
 from tests.support import compiled_effect, params_of, random_walks, values_of
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
@@ -115,6 +119,25 @@ def test_python_and_compiled_code_agree(name, number):
     found = by_numba(name)(state, params, rows, taken)
     for name_of, have, want in zip(("masks", "sends", "next", "broken", "outcome"), found, expected, strict=True):
         assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
+
+
+@pytest.mark.parametrize("name", SHOWCASES)
+def test_a_showcase_breaks_its_invariant_with_its_last_step_in_compiled_code(name):
+    """Each step is allowed by its guard, and leads to the next state."""
+    found = showcase(name)
+    model, params, steps = found.model, trace.params_of(found), np.array(found.path.steps)
+    states = paths.replay(model, params, found.path)
+    rows = np.array([leaves(state) for state in states], np.int64)
+    # of the last state, what one more step would do is not looked at
+    masks, sent, after, broke, _ = by_numba(model.name)(states[0], params, rows, np.append(steps, steps[-1:], 0))
+    first_words = np.cumsum([0, *num_words(model)])
+    for i, (action, instance, lost) in enumerate(steps.tolist()):
+        assert masks[i, first_words[action] + instance // 64] >> instance % 64 & 1
+        assert lost & ~sent[i] == 0
+    assert (after[:-1] == rows[1:]).all()
+    place = [invariant.name for invariant in model.invariants].index(found.invariant)
+    assert (broke >> place & 1).tolist() == [0] * (DEPTHS[name] - 1) + [1]
+    assert found.invariant == SHOWCASES[name][1]
 
 
 @cache
