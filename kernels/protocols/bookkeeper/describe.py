@@ -1,5 +1,6 @@
 """A state in the spec's own variables: for traces, and to compare it with other programs' states."""
 
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from quorisk.kernels.ops import bits
@@ -27,6 +28,9 @@ OK, NO_SUCH_ENTRY, UNKNOWN = "OK", "NoSuchEntry", "Unknown"
 NOT_STARTED, FENCING_PHASE, READ_WRITE_PHASE = range(3)
 LOST, HANDLED, ON_ITS_WAY = -1, 0, 1
 """Delivery counts; handled: processed, ignored, or a loss that was acted on."""
+
+_KEPT = 1 << 14
+"""Parts of states that are remembered: a step leaves most of them as they are."""
 
 Bookies = frozenset[int]
 Ensemble = Bookies | tuple[int, ...]
@@ -166,6 +170,7 @@ def spec_state(state: layout.State, params: Any) -> SpecState:
     )
 
 
+@lru_cache(_KEPT)
 def _entries(rows: int, b: int) -> frozenset[Entry]:
     return frozenset(Entry(e, e) for e in range(1, MAX_ENTRIES + 1) if entry_row(rows, e) >> b & 1)
 
@@ -179,6 +184,7 @@ def _disk(state: layout.State, b: int) -> Disk:
     )
 
 
+@cache
 def _bookies(mask: int) -> Bookies:
     return frozenset(bits(mask))
 
@@ -196,6 +202,7 @@ def _ensemble(ensemble: Any, params: Any) -> Ensemble:
     return tuple(map(bookie_of, bits(positions(params, ensemble)))) if ensemble.members else ()
 
 
+@lru_cache(_KEPT)
 def _fragments(packed: layout.Fragments, params: Any) -> tuple[Fragment, ...]:
     """The current fragment is lowest in the stack and last in the list."""
     return tuple(
@@ -212,6 +219,7 @@ def _op_ensemble(packed: layout.Client, entry: int, params: Any) -> Ensemble:
     return _ensemble(unpacked(packed.left) if resend else ensemble_at(packed.fragments, 0), params)
 
 
+@lru_cache(_KEPT)
 def _client(packed: layout.Client, blank: ClientState, params: Any) -> ClientState:
     known = _fragments(packed.fragments, params)
     pending = [e for e in range(1, MAX_ENTRIES + 1) if entry_row(packed.pending, e) & 1]
@@ -262,6 +270,7 @@ def _counted(messages: layout.Messages, bit: int) -> int:
     return LOST if messages.lost >> bit & 1 else HANDLED
 
 
+@lru_cache(_KEPT)
 def _add_messages(packed: layout.Client, cid: int, recovery: bool) -> dict[Message, int]:
     found = {}
     for bit in bits(packed.requests.sent):

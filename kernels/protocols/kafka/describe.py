@@ -1,5 +1,6 @@
 """A state in the spec's own variables: for traces, and to compare it with other programs' states."""
 
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from quorisk.kernels.protocols.kafka.layout import (
@@ -54,6 +55,7 @@ class SpecState(NamedTuple):
     zoneOutages: int
 
 
+@cache
 def _members(mask: int) -> frozenset[int]:
     return frozenset(i for i in range(mask.bit_length()) if mask >> i & 1)
 
@@ -64,23 +66,24 @@ def _log(state: State, replica: int) -> tuple[Record, ...]:
     return tuple(Record(i.bit_length() - 1, row_of(state.epochs & (i * EVERY_ROW))) for i in ids)
 
 
-def _leader(state: State, epoch: int) -> int:
-    leaders = [r for r in range(MAX_REPLICAS) if row(state.leads, r) >> epoch & 1] if epoch >= 0 else []
+@lru_cache(1 << 14)
+def _leader(leads: int, epoch: int) -> int:
+    leaders = [r for r in range(MAX_REPLICAS) if row(leads, r) >> epoch & 1] if epoch >= 0 else []
     return leaders[0] if leaders else NIL
 
 
 def spec_state(state: State, params: Any) -> SpecState:
     """The state that the spec would have."""
     epochs = range(state.next_epoch)
-    requests = [QuorumState(e, _leader(state, e), _members(row(state.request_isrs, e))) for e in epochs]
-    replicas = range(params.replicas)
+    requests = [QuorumState(e, _leader(state.leads, e), _members(row(state.request_isrs, e))) for e in epochs]
+    replicas, last = range(params.replicas), state.next_epoch - 1
     return SpecState(
         replicaLog=tuple(_log(state, r) for r in replicas),
         replicaState=tuple(
             ReplicaState(
                 hw=high_watermark(state, r),
                 leaderEpoch=leader_epoch(state, r),
-                leader=NIL if state.deposed >> r & 1 else _leader(state, leader_epoch(state, r)),
+                leader=NIL if state.deposed >> r & 1 else _leader(state.leads, leader_epoch(state, r)),
                 isr=_members(row(state.isrs, r)),
             )
             for r in replicas
@@ -88,7 +91,7 @@ def spec_state(state: State, params: Any) -> SpecState:
         nextRecordId=state.next_record,
         nextLeaderEpoch=state.next_epoch,
         leaderAndIsrRequests=frozenset(requests),
-        quorumState=QuorumState(state.next_epoch - 1, _leader(state, state.next_epoch - 1), _members(state.quorum_isr)),
+        quorumState=QuorumState(last, _leader(state.leads, last), _members(state.quorum_isr)),
         flushed=tuple(row(state.logs & ~state.unflushed, r).bit_count() for r in replicas),
         uncleanRestarts=state.unclean_restarts,
         outages=state.outages,

@@ -41,11 +41,9 @@ def emptied(action: str, label: Hashable, before: State, after: State, k: Consta
 
 def written(disk: Disk, b: int, after: State, k: Constants) -> Disk:
     """A bookie's disk, once its memory is as it is after a step."""
-    if entries_are_durable(k):
-        disk = disk._replace(entries=after.b_entries[b], lac=after.b_lac[b])
-    if fences_are_durable(k):
-        disk = disk._replace(fenced=after.b_fenced[b])
-    return disk._replace(damaged=disk.damaged - {entry.id for entry in disk.entries})
+    entries, lac = (after.b_entries[b], after.b_lac[b]) if entries_are_durable(k) else (disk.entries, disk.lac)
+    fenced = after.b_fenced[b] if fences_are_durable(k) else disk.fenced
+    return Disk(entries, lac, fenced, disk.damaged - {entry.id for entry in entries})
 
 
 def with_disks(s: State, action: str, label: Hashable, after: State, k: Constants) -> State:

@@ -4,6 +4,7 @@ An ensemble is a set, as in the spec, where it is a write quorum; else it is a t
 """
 
 from collections.abc import Hashable, Iterable
+from functools import cache
 from itertools import combinations, pairwise
 from typing import NamedTuple, TypeVar
 
@@ -203,10 +204,14 @@ def spans_two_racks(ensemble: Bookies, constants: Constants) -> bool:
 def select_ensemble(v: View, old: Ensemble, failed: Bookies) -> Ensemble | None:
     """Of the valid ensembles the first, or None; if any span two racks, of those. Sets are in the order of their bit
     masks, and those that are to be lists in lexicographic order."""
-    k = v.constants
-    used = {fragment.ensemble for fragment in v.state.meta_fragments}
+    used = frozenset(fragment.ensemble for fragment in v.state.meta_fragments)
+    return selected(old, failed, v.state.b_down, used, v.constants)
+
+
+@cache
+def selected(old: Ensemble, failed: Bookies, down: Bookies, used: frozenset[Ensemble], k: Constants) -> Ensemble | None:
     sized = (frozenset(e) for e in combinations(range(k.bookies), max(k.ensemble_size, k.write_quorum)))
-    valid = [e for e in sized if not e & (failed | v.state.b_down) and set(old) - failed <= e]
+    valid = [e for e in sized if not e & (failed | down) and set(old) - failed <= e]
     valid = [e for e in valid if arrange(old, e, k) not in used]
     valid = [e for e in valid if spans_two_racks(e, k)] or valid
     if not valid:
