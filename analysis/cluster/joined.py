@@ -148,13 +148,15 @@ def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, f
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
+    effort = quick_effort(experiment)
+    answers = side_by_side(partial(answer_of, effort=effort), clusters.values(), effort.threads)
+    any_loss = {design: each.losses.p_any.value for design, each in zip(clusters, answers, strict=True)}
     widths: dict[str, float] = {}
     for design, points in by_design(experiment).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
         per_year = {each.point_id: experiment.scenarios[str(each.scenario)].per_year for each in weighed}
         losses = math.fsum(often * found.get(name, 0.0) for name, often in per_year.items())
-        if design in clusters:
-            losses += answer_of(clusters[design], quick_effort(experiment)).losses.p_any.value
+        losses += any_loss.get(design, 0.0)
         if losses:
             widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
     return widths
