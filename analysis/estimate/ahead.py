@@ -5,7 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from quorisk.analysis.estimate import method
 from quorisk.analysis.estimate.estimate import num_cores
@@ -29,25 +29,29 @@ def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]
     Whoever needs a function that is being compiled waits for it (`kernels.keeping.alone`). If the process fails, this
     one compiles what it needs itself, and says what is wrong.
     """
-    if not points or num_cores() == 1 or is_ready(_HEAD, protocol):
-        yield
-        return
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        # It imports what this process imports, whatever lies in the current folder.
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"},
-    )
+    is_wanted = points and num_cores() > 1 and not is_ready(_HEAD, protocol)
+    process = _started(protocol, points[0].point) if is_wanted else None
     try:
-        assert process.stdin
-        with process.stdin:
-            process.stdin.write(pickle.dumps((protocol, points[0].point)))
         yield
     finally:
-        process.kill()
-        process.wait()
+        if process:
+            process.kill()
+            process.wait()
+
+
+def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
+    """The process; None if there can be none."""
+    # It imports what this process imports, whatever lies in the current folder.
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+    command, pipe, nowhere = [sys.executable, "-m", __name__], subprocess.PIPE, subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(command, stdin=pipe, stdout=nowhere, stderr=nowhere, env=os.environ | path)
+    except OSError:
+        return None
+    assert process.stdin
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(pickle.dumps((protocol, point)))
+    return process
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Another process compiles what heads need: where that helps anybody, and no longer than it does."""
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -55,6 +56,17 @@ def test_it_ends_with_the_body(started, points, monkeypatch):
         raise KeyboardInterrupt
     (process,) = started
     assert process.returncode is not None
+
+
+@pytest.mark.parametrize("python", ["/bin/false", "/no/such/program"])
+def test_the_body_runs_where_it_cannot(started, points, monkeypatch, python):
+    monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
+    monkeypatch.setattr(sys, "executable", python)
+    ran = False
+    with ahead.compiling_head("compaction", points):
+        time.sleep(0.1)
+        ran = True
+    assert ran
 
 
 def test_nobody_is_started_in_vain(started, points, monkeypatch):
