@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.cluster.allowed import known as on_clusters
@@ -64,8 +65,10 @@ def advise(
     if within_s < math.inf:
         levers = untold(experiment) if verdict.has_targets(found, target) else []
         weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
-    sure = doubted(experiment, rows, found, target)
-    search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
+    with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
+        asked = beside.submit(doubted, experiment, rows, found, target)
+        search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
+        sure = asked.result()
     choice = verdict.choice(found, target)
     return Advice(found, choice, target, recommend(rows, sure=sure), search, scope_of(experiment), sure)
 
