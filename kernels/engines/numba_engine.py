@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from quorisk.kernels import keeping
-from quorisk.kernels.engines.job import RECORD, Job, runs_of
+from quorisk.kernels.engines.job import Job, runs_of
 from quorisk.kernels.engines.numba_run import Limits, Words, batch_function
 from quorisk.kernels.engines.points import Points
-from quorisk.kernels.engines.tally import num_columns
+from quorisk.kernels.engines.tally import empty, num_columns
 from quorisk.kernels.model import Model, fault_bits, smallest_params
 from quorisk.kernels.rule import group_words, losses
 
@@ -73,8 +73,7 @@ def tally_of_runs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The tally of any runs of a point, given by their indices, on this thread; if `recording`, their records, else
     none."""
-    tally = np.zeros(num_columns(model), np.int64)
-    records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
+    tally, records = empty(model, len(runs) if recording else 0)
     make = batch_function(model, hurried=points.starts.places > 0)
     make(*_arguments(model, points, point), np.uint64(seed), np.asarray(runs, np.int64), tally, records)
     return tally, records

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels import paths
-from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.engines.philox import (
     RETRY,
     draw_pair,
@@ -20,7 +19,7 @@ from quorisk.kernels.engines.philox import (
     place,
 )
 from quorisk.kernels.engines.points import Point, Points, pack, params_at
-from quorisk.kernels.engines.tally import add_run, num_columns, parts, write_record
+from quorisk.kernels.engines.tally import add_run, empty, parts, write_record
 from quorisk.kernels.model import (
     HORIZON,
     LOST,
@@ -68,8 +67,7 @@ def tally_of_runs(
     model: Model, points: Points, seed: int, point: int, runs: np.ndarray, recording: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """What `numba_engine.tally_of_runs` returns, of a few runs."""
-    tally = np.zeros(num_columns(model), np.int64)
-    records = np.empty((len(runs) if recording else 0, len(RECORD)), np.int64)
+    tally, records = empty(model, len(runs) if recording else 0)
     for i, run in enumerate(runs.tolist()):
         ran = _rerun(model, points, point, seed, run)
         told = ran.outcome, ran.broken_mask, ran.met_mask, len(ran.path.steps), ran.messages

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.model import LOST, OUTCOMES, Model, exposures, fault_kinds
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, leading_zeros, where
 
@@ -168,6 +169,11 @@ def first_met(model: Model) -> int:
 def num_columns(model: Model) -> int:
     """Length of a model's tally row."""
     return first_met(model) + (1 << len(fault_kinds(model)))
+
+
+def empty(model: Model, num_records: int) -> tuple[np.ndarray, np.ndarray]:
+    """A tally of no runs, int64 of length `num_columns(model)`, and room for the records of so many."""
+    return np.zeros(num_columns(model), np.int64), np.empty((num_records, len(RECORD)), np.int64)
 
 
 def read(model: Model, row: list[int]) -> Tally:

@@ -12,9 +12,10 @@ import numpy as np
 
 from quorisk.kernels.engines import numba_engine, rerun
 from quorisk.kernels.engines.lanes.build import Kernel, build, discard, is_kept, num_kept, shapes
-from quorisk.kernels.engines.lanes.runs import Configuration, add_runs, empty
+from quorisk.kernels.engines.lanes.runs import Configuration, add_runs
 from quorisk.kernels.engines.points import params_at
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
+from quorisk.kernels.engines.tally import empty
 
 FEW = 3
 """Configurations up to which kernels for them are compiled sooner than the generic engine."""

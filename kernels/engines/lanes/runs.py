@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.engines.job import RECORD
 from quorisk.kernels.engines.lanes.build import Kernel
 from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, add_rows_at_once, model_shape
 from quorisk.kernels.engines.points import Points
-from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.model import Model
 
 BATCH_RUNS = 1 << 14
@@ -39,11 +37,6 @@ class _Memory(threading.local):
 
 
 _memory = _Memory()
-
-
-def empty(model: Model, num_records: int) -> tuple[np.ndarray, np.ndarray]:
-    """A tally of no runs, int64 of length `num_columns(model)`, and room for the records of so many."""
-    return np.zeros(num_columns(model), np.int64), np.empty((num_records, len(RECORD)), np.int64)
 
 
 def add_runs(

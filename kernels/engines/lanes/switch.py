@@ -19,10 +19,10 @@ import numpy as np
 from quorisk.kernels.engines.job import Job, runs_of
 from quorisk.kernels.engines.lanes.base import Base
 from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, build, is_kept, shapes
-from quorisk.kernels.engines.lanes.runs import Configuration, add_runs, empty
+from quorisk.kernels.engines.lanes.runs import Configuration, add_runs
 from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
-from quorisk.kernels.engines.tally import BROKEN
+from quorisk.kernels.engines.tally import BROKEN, empty
 from quorisk.kernels.model import LOST, Model, exposures
 
 WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
