@@ -90,9 +90,13 @@ def main() -> None:
     parser.add_argument("figure", type=Path, help="where to draw it (.svg or .png)")
     parser.add_argument("--rate", type=float, default=100.0, help="samples a second")
     given = parser.parse_args()
+    if not given.stacks.is_file():
+        parser.error(f"{given.stacks}: no such file")
     lines = [line.rsplit(" ", 1) for line in given.stacks.read_text().splitlines()]
     stacks = [(list(frames(stack)), int(samples)) for stack, samples in lines]
     boxes = tree([(stack, samples) for stack, samples in stacks if stack])
+    if not boxes:
+        parser.error(f"{given.stacks}: no function of Quorisk's in it; was it recorded with --format raw?")
     whole = sum(box.samples for box in boxes)
     with quorisk_style():
         figure = Figure(figsize=(10, 4.2), layout="constrained")
