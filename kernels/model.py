@@ -294,3 +294,18 @@ def sends_nothing(state, params, instance):
 def sends_one(state, params, instance):
     """`Action.sends` of an action that always sends one message."""
     return 1
+
+
+def action(enabled: Any, fault: str = "", *, sends: Any = sends_nothing, **more: Any) -> Callable[[Any], Action]:
+    """Decorator of an effect (`Action.apply`): makes it the action of its name, of which its docstring is `counts`."""
+
+    def of(apply: Any) -> Action:
+        return Action(apply.__name__, enabled, sends, apply, fault, " ".join((apply.__doc__ or "").split()), **more)
+
+    return of
+
+
+def variant_of(other: Action, **changes: Any) -> Callable[[Any], Action]:
+    """Decorator of a guard (`Action.enabled`) that makes it the action of its name, in all else like another but for
+    these changes."""
+    return lambda enabled: other._replace(name=enabled.__name__, enabled=enabled, **changes)

@@ -6,29 +6,19 @@ after `openLedgerRereplicationGracePeriod`, the worker opens the ledger with a r
 `replication.ReplicationWorker.deferLedgerLockRelease`. The worker is the next client that has not recovered yet.
 """
 
-from quorisk.kernels.model import Action
+from quorisk.kernels.model import variant_of
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.bookkeeper.layout import current_ensemble
-from quorisk.kernels.protocols.bookkeeper.recovery import (
+from quorisk.kernels.protocols.bookkeeper.recovery import client_starts_recovery
+
+
+@variant_of(
     client_starts_recovery,
-    client_starts_recovery_enabled,
-    client_starts_recovery_sends,
+    counts="The auditor has the ledger recovered, while its current ensemble lacks a bookie.",
+    needs=("fence_open_ledgers",),
+    bounds=(),
 )
-
-
-def auditor_recovers_ledger_enabled(state, params):
-    (clients,) = client_starts_recovery_enabled(state, params)
+def auditor_recovers_ledger(state, params):
+    (clients,) = client_starts_recovery.enabled(state, params)
     lacks_one = (state.b_down & current_ensemble(state.meta_fragments)) != 0
     return (where((params.fence_open_ledgers != 0) & lacks_one, clients & -clients, 0),)
-
-
-ACTIONS = (
-    Action(
-        "auditor_recovers_ledger",
-        auditor_recovers_ledger_enabled,
-        client_starts_recovery_sends,
-        client_starts_recovery,
-        counts="The auditor has the ledger recovered, while its current ensemble lacks a bookie.",
-        needs=("fence_open_ledgers",),
-    ),
-)

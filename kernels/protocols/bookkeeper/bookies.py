@@ -1,6 +1,6 @@
 """The bookies' four actions."""
 
-from quorisk.kernels.model import Action, sends_one
+from quorisk.kernels.model import action, sends_one
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.disks import fence, note_lac, store
 from quorisk.kernels.protocols.bookkeeper.layout import EVERY_REQUEST_ROW, EVERY_ROW, NO_LAC, ROW, ROWS, entry_row
@@ -47,7 +47,9 @@ def bookie_sends_add_confirmed_response_sends(state, params, instance):
     return 1 - ((answered >> answer_to(instance & 63)) & 1)
 
 
+@action(bookie_sends_add_confirmed_response_enabled, sends=bookie_sends_add_confirmed_response_sends)
 def bookie_sends_add_confirmed_response(state, params, instance, lost):
+    """Each add request on its way to a bookie is stored there and confirmed."""
     word, request = instance >> 6, instance & 63
     bookie, lac = add_request_bookie(request), add_request_lac(request)
     client = requester(state, word)
@@ -75,7 +77,9 @@ def bookie_sends_add_fenced_response_sends(state, params, instance):
     return 1 - ((state.writer.responses.sent >> (FENCED_RESPONSE + answer_to(instance))) & 1)
 
 
+@action(bookie_sends_add_fenced_response_enabled, sends=bookie_sends_add_fenced_response_sends)
 def bookie_sends_add_fenced_response(state, params, instance, lost):
+    """Each add request of the writer on its way to a fenced bookie is refused."""
     response = 1 << (FENCED_RESPONSE + answer_to(instance))
     writer = state.writer
     writer = writer._replace(
@@ -95,7 +99,9 @@ def bookie_sends_fencing_read_lac_response_enabled(state, params):
     return (state.fence_requests.on_way,)
 
 
+@action(bookie_sends_fencing_read_lac_response_enabled, sends=sends_one, bounds=("clients",))
 def bookie_sends_fencing_read_lac_response(state, params, instance, lost):
+    """Each fencing request on its way to a bookie fences it and is answered."""
     bookie = bookie_of(instance)
     # BookKeeper's bookie fences the ledger, and then has only DataUnknown to say
     unknown = (params.limbo_answers_fencing == 0) & (((state.b_limbo >> bookie) & 1) != 0)
@@ -111,7 +117,9 @@ def bookie_sends_read_response_enabled(state, params):
     return (state.read_requests.on_way,)
 
 
+@action(bookie_sends_read_response_enabled, sends=sends_one, bounds=("clients",))
 def bookie_sends_read_response(state, params, instance, lost):
+    """Each recovery read on its way to a bookie is answered."""
     bookie = bookie_of(instance)
     entry = read_entry(instance)
     found = (entry_row(state.b_entries, entry) >> bookie) & 1
@@ -123,37 +131,3 @@ def bookie_sends_read_response(state, params, instance, lost):
         read_requests=processed(state.read_requests, 1 << instance),
         read_responses=send(state.read_responses, 1 << instance, lost << instance),
     )
-
-
-ACTIONS = (
-    Action(
-        "bookie_sends_add_confirmed_response",
-        bookie_sends_add_confirmed_response_enabled,
-        bookie_sends_add_confirmed_response_sends,
-        bookie_sends_add_confirmed_response,
-        counts="Each add request on its way to a bookie is stored there and confirmed.",
-    ),
-    Action(
-        "bookie_sends_add_fenced_response",
-        bookie_sends_add_fenced_response_enabled,
-        bookie_sends_add_fenced_response_sends,
-        bookie_sends_add_fenced_response,
-        counts="Each add request of the writer on its way to a fenced bookie is refused.",
-    ),
-    Action(
-        "bookie_sends_fencing_read_lac_response",
-        bookie_sends_fencing_read_lac_response_enabled,
-        sends_one,
-        bookie_sends_fencing_read_lac_response,
-        counts="Each fencing request on its way to a bookie fences it and is answered.",
-        bounds=("clients",),
-    ),
-    Action(
-        "bookie_sends_read_response",
-        bookie_sends_read_response_enabled,
-        sends_one,
-        bookie_sends_read_response,
-        counts="Each recovery read on its way to a bookie is answered.",
-        bounds=("clients",),
-    ),
-)

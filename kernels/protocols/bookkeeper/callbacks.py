@@ -11,7 +11,7 @@ Repaired, nobody is called back before all entries have forgotten the replaced b
 whatever arrives meanwhile might as well arrive after it.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import lowest_bit, where
 from quorisk.kernels.protocols.bookkeeper.adding import (
     contiguous_entry,
@@ -55,7 +55,9 @@ def client_completes_ensemble_change_enabled(state, params):
     return (where((state.changing != 0) & (state.writer_status == STATUS_OPEN), 1, 0),)
 
 
+@action(client_completes_ensemble_change_enabled)
 def client_completes_ensemble_change(state, params, instance, lost):
+    """The metadata accept the new ensemble of a writer that has called back without waiting for them."""
     writer = state.writer
     left = unpacked(writer.left)
     replaced = left.members & ~current_ensemble(writer.fragments)
@@ -63,14 +65,3 @@ def client_completes_ensemble_change(state, params, instance, lost):
     acknowledged = without_ops(params, writer, entries_up_to(lac))._replace(lac=lac)
     confirmed = without_confirmations(acknowledged, replaced)
     return state._replace(writer=acknowledged._replace(confirmed=confirmed), changing=0)
-
-
-ACTIONS = (
-    Action(
-        "client_completes_ensemble_change",
-        client_completes_ensemble_change_enabled,
-        sends_nothing,
-        client_completes_ensemble_change,
-        counts="The metadata accept the new ensemble of a writer that has called back without waiting for them.",
-    ),
-)

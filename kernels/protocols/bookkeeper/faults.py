@@ -9,7 +9,7 @@ disk, which is all of it if journals are synced. But requests on their way to an
 and other racks go on. A rack loses power alone: nothing else does at that instant.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action, variant_of
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import sets_without
 from quorisk.kernels.protocols.bookkeeper.disks import back_from_disk, store, without_disks
@@ -37,6 +37,9 @@ from quorisk.kernels.protocols.bookkeeper.stripes import (
     write_sets,
     write_sets_by_entry,
 )
+
+_LOST, _EMPTY, _CORRELATED, _CRASH = "lost bookie", "empty restart", "correlated", "writer crash"
+_OUTAGE = "power outage"
 
 
 def without_requests(client, bookies):
@@ -89,7 +92,9 @@ def bookie_restarts_empty_enabled(state, params):
     return (where(state.amnesias < params.max_empty_restarts, up(state, params), 0),)
 
 
+@action(bookie_restarts_empty_enabled, _EMPTY, bounds=("max_empty_restarts",))
 def bookie_restarts_empty(state, params, bookie, lost):
+    """Each bookie that is up restarts without its data."""
     return restarted_empty(state, params, 1 << bookie)
 
 
@@ -97,7 +102,9 @@ def bookie_is_lost_enabled(state, params):
     return (where(popcount(state.b_down) < params.max_lost, up(state, params), 0),)
 
 
+@action(bookie_is_lost_enabled, _LOST, bounds=("max_lost",))
 def bookie_is_lost(state, params, bookie, lost):
+    """Each bookie that is up is lost for good."""
     return lost_for_good(state, 1 << bookie)
 
 
@@ -106,7 +113,9 @@ def bookie_is_replaced_enabled(state, params):
     return (where(closed, state.b_down & ~any_row(state.meta_fragments.ensembles), 0),)
 
 
+@action(bookie_is_replaced_enabled, bounds=("replacement",))
 def bookie_is_replaced(state, params, bookie, lost):
+    """Each lost bookie that no fragment names is replaced by an empty machine."""
     return state._replace(b_down=state.b_down & ~(1 << bookie))
 
 
@@ -114,7 +123,9 @@ def writer_crashes_enabled(state, params):
     return (where((params.writer_crash != 0) & (state.writer_status == STATUS_OPEN), 1, 0),)
 
 
+@action(writer_crashes_enabled, _CRASH, bounds=("writer_crash",))
 def writer_crashes(state, params, instance, lost):
+    """The writer crashes, while it has the ledger open."""
     return state._replace(writer=state.writer._replace(meta_version=0), writer_status=CLIENT_WITHDRAWN)
 
 
@@ -156,7 +167,9 @@ def told_of_repair(client, fragments, place, ensemble):
     return client._replace(fragments=with_ensemble_at(client.fragments, at, where(same, ensemble, now)))
 
 
+@action(auditor_replicates_fragment_enabled, bounds=("auto_recovery",))
 def auditor_replicates_fragment(state, params, instance, lost):
+    """Each lost bookie of a fragment's ensemble gets a substitute there, with its entries."""
     fragments, place = state.meta_fragments, instance // 6
     ensemble, bookie = ensemble_at(fragments, place), bookie_of(instance)
     rest = ensemble.members & ~(1 << bookie)
@@ -191,12 +204,17 @@ def two_bookies_are_lost_together_enabled(state, params):
     return (when(params.pairs != 0, losable_together, state, params, params.pairs, 2),)
 
 
-def three_bookies_are_lost_together_enabled(state, params):
-    return (when(params.triples != 0, losable_together, state, params, params.triples, 3),)
-
-
-def bookies_are_lost_together(state, params, instance, lost):
+@action(two_bookies_are_lost_together_enabled, _CORRELATED, bounds=("lost_together", "max_lost"))
+def two_bookies_are_lost_together(state, params, instance, lost):
+    """Each pair of bookies that are up is lost for good at one instant."""
     return lost_for_good(state, instance + 1)
+
+
+@variant_of(
+    two_bookies_are_lost_together, counts="Each set of three bookies that are up is lost for good at one instant."
+)
+def three_bookies_are_lost_together(state, params):
+    return (when(params.triples != 0, losable_together, state, params, params.triples, 3),)
 
 
 def rack_of(params, rack):
@@ -218,7 +236,9 @@ def rack_restarts_empty_enabled(state, params):
     return (when(wanted, restartable_racks, state, params),)
 
 
+@action(rack_restarts_empty_enabled, _CORRELATED, bounds=("racks", "max_empty_restarts"))
 def rack_restarts_empty(state, params, rack, lost):
+    """Each rack restarts, all of its bookies without their data."""
     return restarted_empty(state, params, rack_of(params, rack) & up(state, params))
 
 
@@ -236,7 +256,15 @@ def bookies_that_lose_power(state, params, instance):
     return up(state, params)
 
 
+@action(
+    cluster_loses_power_enabled,
+    _OUTAGE,
+    sends=bookies_that_lose_power,
+    lost_with="p_lost_in_outage",
+    needs=("max_outages",),
+)
 def cluster_loses_power(state, params, instance, lost):
+    """The cluster loses power, and with it every bookie at one instant."""
     return without_power(state, params, up(state, params), lost)._replace(outages=state.outages + 1)
 
 
@@ -257,104 +285,14 @@ def bookies_of_rack_that_lose_power(state, params, rack):
     return rack_of(params, rack) & ~state.b_down
 
 
+@action(
+    rack_loses_power_enabled,
+    _OUTAGE,
+    sends=bookies_of_rack_that_lose_power,
+    lost_with="p_lost_in_rack_outage",
+    needs=("max_rack_outages",),
+)
 def rack_loses_power(state, params, rack, lost):
+    """Each rack loses power, and with it all of its bookies at one instant."""
     bookies = bookies_of_rack_that_lose_power(state, params, rack)
     return without_power(state, params, bookies, lost)._replace(rack_outages=state.rack_outages + 1)
-
-
-_LOST, _EMPTY, _CORRELATED, _CRASH = "lost bookie", "empty restart", "correlated", "writer crash"
-_OUTAGE = "power outage"
-
-ACTIONS = (
-    Action(
-        "bookie_restarts_empty",
-        bookie_restarts_empty_enabled,
-        sends_nothing,
-        bookie_restarts_empty,
-        _EMPTY,
-        counts="Each bookie that is up restarts without its data.",
-        bounds=("max_empty_restarts",),
-    ),
-    Action(
-        "bookie_is_lost",
-        bookie_is_lost_enabled,
-        sends_nothing,
-        bookie_is_lost,
-        _LOST,
-        counts="Each bookie that is up is lost for good.",
-        bounds=("max_lost",),
-    ),
-    Action(
-        "bookie_is_replaced",
-        bookie_is_replaced_enabled,
-        sends_nothing,
-        bookie_is_replaced,
-        counts="Each lost bookie that no fragment names is replaced by an empty machine.",
-        bounds=("replacement",),
-    ),
-    Action(
-        "writer_crashes",
-        writer_crashes_enabled,
-        sends_nothing,
-        writer_crashes,
-        _CRASH,
-        counts="The writer crashes, while it has the ledger open.",
-        bounds=("writer_crash",),
-    ),
-    Action(
-        "auditor_replicates_fragment",
-        auditor_replicates_fragment_enabled,
-        sends_nothing,
-        auditor_replicates_fragment,
-        counts="Each lost bookie of a fragment's ensemble gets a substitute there, with its entries.",
-        bounds=("auto_recovery",),
-    ),
-    Action(
-        "two_bookies_are_lost_together",
-        two_bookies_are_lost_together_enabled,
-        sends_nothing,
-        bookies_are_lost_together,
-        _CORRELATED,
-        counts="Each pair of bookies that are up is lost for good at one instant.",
-        bounds=("lost_together", "max_lost"),
-    ),
-    Action(
-        "three_bookies_are_lost_together",
-        three_bookies_are_lost_together_enabled,
-        sends_nothing,
-        bookies_are_lost_together,
-        _CORRELATED,
-        counts="Each set of three bookies that are up is lost for good at one instant.",
-        bounds=("lost_together", "max_lost"),
-    ),
-    Action(
-        "rack_restarts_empty",
-        rack_restarts_empty_enabled,
-        sends_nothing,
-        rack_restarts_empty,
-        _CORRELATED,
-        counts="Each rack restarts, all of its bookies without their data.",
-        bounds=("racks", "max_empty_restarts"),
-    ),
-    Action(
-        "cluster_loses_power",
-        cluster_loses_power_enabled,
-        bookies_that_lose_power,
-        cluster_loses_power,
-        _OUTAGE,
-        counts="The cluster loses power, and with it every bookie at one instant.",
-        lost_with="p_lost_in_outage",
-        needs=("max_outages",),
-    ),
-    Action(
-        "rack_loses_power",
-        rack_loses_power_enabled,
-        bookies_of_rack_that_lose_power,
-        rack_loses_power,
-        _OUTAGE,
-        counts="Each rack loses power, and with it all of its bookies at one instant.",
-        lost_with="p_lost_in_rack_outage",
-        needs=("max_rack_outages",),
-    ),
-)
-"""BookieRestartsEmpty, BookieIsLost and so on; the last five hit several bookies at once."""

@@ -4,7 +4,7 @@ Instances are bookies. What `bookie_loses_some` may lose is the entries that the
 e - 1.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.disks import back_from_disk, flushed, unflushed_bookies
 from quorisk.kernels.protocols.bookkeeper.faults import break_requests, up
@@ -16,7 +16,9 @@ def bookie_flushes_enabled(state, params):
     return (when(volatile, unflushed_bookies, state),)
 
 
+@action(bookie_flushes_enabled, needs=("journal_write", "journal_sync"))
 def bookie_flushes(state, params, bookie, lost):
+    """Each bookie with something that is not on disk flushes it."""
     written = state.b_unflushed & (EVERY_ROW << bookie)
     return flushed(state, 1 << bookie)._replace(b_damaged=state.b_damaged & ~written)
 
@@ -25,7 +27,9 @@ def bookie_restarts_unclean_enabled(state, params):
     return (where(state.unclean_restarts < params.max_unclean_restarts, up(state, params), 0),)
 
 
+@action(bookie_restarts_unclean_enabled, "unclean restart", needs=("max_unclean_restarts",))
 def bookie_restarts_unclean(state, params, bookie, lost):
+    """Each bookie that is up restarts without what it had not flushed."""
     state = back_from_disk(break_requests(state, 1 << bookie), params, 1 << bookie)
     return state._replace(unclean_restarts=state.unclean_restarts + 1)
 
@@ -43,7 +47,15 @@ def entries_on_disk(state, params, bookie):
     return found
 
 
+@action(
+    bookie_loses_some_enabled,
+    "partial loss",
+    sends=entries_on_disk,
+    lost_with="p_lost_entry",
+    needs=("max_partial_losses",),
+)
 def bookie_loses_some(state, params, bookie, lost):
+    """Each bookie that is up loses a part of the entries that it has on disk."""
     gone = 0
     for i in range(MAX_ENTRIES):
         gone |= ((lost >> i) & 1) << (6 * i)
@@ -53,34 +65,3 @@ def bookie_loses_some(state, params, bookie, lost):
         b_damaged=state.b_damaged | where(params.damaged_reads_unknown, gone, 0),
         partial_amnesias=state.partial_amnesias + 1,
     )
-
-
-ACTIONS = (
-    Action(
-        "bookie_flushes",
-        bookie_flushes_enabled,
-        sends_nothing,
-        bookie_flushes,
-        counts="Each bookie with something that is not on disk flushes it.",
-        needs=("journal_write", "journal_sync"),
-    ),
-    Action(
-        "bookie_restarts_unclean",
-        bookie_restarts_unclean_enabled,
-        sends_nothing,
-        bookie_restarts_unclean,
-        "unclean restart",
-        counts="Each bookie that is up restarts without what it had not flushed.",
-        needs=("max_unclean_restarts",),
-    ),
-    Action(
-        "bookie_loses_some",
-        bookie_loses_some_enabled,
-        entries_on_disk,
-        bookie_loses_some,
-        "partial loss",
-        counts="Each bookie that is up loses a part of the entries that it has on disk.",
-        lost_with="p_lost_entry",
-        needs=("max_partial_losses",),
-    ),
-)

@@ -3,6 +3,7 @@
 Instances: of sending, the slot; of receiving, (slot, bookie).
 """
 
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import add_pending
 from quorisk.kernels.protocols.bookkeeper.messages import (
@@ -88,7 +89,11 @@ def client_sends_recovery_read_requests_sends(state, params, slot):
     return reachable(state, read_set(state, params, slot))
 
 
+@action(
+    client_sends_recovery_read_requests_enabled, sends=client_sends_recovery_read_requests_sends, bounds=("clients",)
+)
 def client_sends_recovery_read_requests(state, params, slot, lost):
+    """Each client that recovers asks for the next entry, with enough bookies fenced and no read under way."""
     entry = recoverer(state, slot).lap + 1
     asked = read_set(state, params, slot)
     return with_recovery_ensemble(state, slot, read_ensemble(state, params, slot))._replace(
@@ -182,7 +187,9 @@ def read_unknown(over, slot):
     return without_recovery_ensemble(over, slot)._replace(aborted=over.aborted | (1 << slot))
 
 
+@action(client_receives_recovery_read_response_enabled, bounds=("clients",))
 def client_receives_recovery_read_response(state, params, instance, lost):
+    """Each answer to a recovery read arrives at the client that recovers."""
     slot, response = slot_of(instance), 1 << instance
     entry = slot_field(state.curr_read_entries, slot)
     message = read_messages(entry, slot, 1 << bookie_of(instance))

@@ -4,7 +4,7 @@ Instances: the slot; of fence responses, (slot, bookie); of add responses and of
 client, of slot 1 OPS_OF_A_SLOT higher.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import lowest_bit, when, where
 from quorisk.kernels.protocols.bookkeeper.adding import (
     can_change_ensemble,
@@ -33,14 +33,7 @@ from quorisk.kernels.protocols.bookkeeper.messages import (
     send,
     surely_lost,
 )
-from quorisk.kernels.protocols.bookkeeper.reading import (
-    client_receives_recovery_read_response,
-    client_receives_recovery_read_response_enabled,
-    client_sends_recovery_read_requests,
-    client_sends_recovery_read_requests_enabled,
-    client_sends_recovery_read_requests_sends,
-    with_recovery_ensemble,
-)
+from quorisk.kernels.protocols.bookkeeper.reading import with_recovery_ensemble
 from quorisk.kernels.protocols.bookkeeper.slots import (
     each_slot,
     in_read_write_phase,
@@ -67,7 +60,9 @@ def client_starts_recovery_sends(state, params, slot):
     return reachable(state, current_ensemble(state.meta_fragments))
 
 
+@action(client_starts_recovery_enabled, sends=client_starts_recovery_sends, bounds=("clients",))
 def client_starts_recovery(state, params, slot, lost):
+    """Each client but the writer starts to recover the ledger, once."""
     ensemble = current_list(state.meta_fragments)
     version = state.meta_version + 1
     client = recoverer(state, slot)._replace(meta_version=version, fragments=state.meta_fragments)
@@ -85,7 +80,9 @@ def client_receives_fencing_read_lac_response_enabled(state, params):
     return (state.fence_responses.on_way & rows_of_slots(state.started & ~state.reading),)
 
 
+@action(client_receives_fencing_read_lac_response_enabled, bounds=("clients",))
 def client_receives_fencing_read_lac_response(state, params, instance, lost):
+    """Each answer to a fencing request arrives at the client that recovers."""
     slot = slot_of(instance)
     client = recoverer(state, slot)
     known = slot_field(state.fence_lacs, instance)
@@ -125,7 +122,9 @@ def client_writes_back_entry_sends(state, params, slot):
     return reachable(state, bookies)
 
 
+@action(client_writes_back_entry_enabled, sends=client_writes_back_entry_sends, bounds=("clients",))
 def client_writes_back_entry(state, params, slot, lost):
+    """Each client that recovers writes back the next entry that it has read."""
     client = recoverer(state, slot)
     entry, bookies = first_write_back(params, client)
     return with_recoverer(state, slot, client._replace(requests=send_requests(state, client, entry, bookies, lost)))
@@ -141,7 +140,9 @@ def recovery_client_receives_add_confirmed_response_enabled(state, params):
     return (each_slot(in_recovery(state), OPS_OF_A_SLOT, receivable_confirms_of, state, params),)
 
 
+@action(recovery_client_receives_add_confirmed_response_enabled, bounds=("clients",))
 def recovery_client_receives_add_confirmed_response(state, params, instance, lost):
+    """Each confirmation on its way to a client that recovers arrives."""
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
     client = receive_add_confirmed(params, recoverer(state, slot), instance - OPS_OF_A_SLOT * slot)
     return with_recoverer(state, slot, client)
@@ -160,7 +161,9 @@ def recovery_client_changes_ensemble_enabled(state, params):
     return (each_slot(active, 1, recovery_can_change_ensemble, state, params),)
 
 
+@action(recovery_client_changes_ensemble_enabled, bounds=("clients",))
 def recovery_client_changes_ensemble(state, params, slot, lost):
+    """Each client that recovers replaces the bookies whose requests or answers timed out."""
     client = change_ensemble(state, params, recoverer(state, slot))
     published, informed = publish_fragments(state, params, client)
     deferred = params.defer_recovery_ensemble_change != 0
@@ -182,7 +185,11 @@ def recovery_client_sends_pending_add_op_sends(state, params, instance):
     return reachable(state, new_bookies(params, recoverer(state, slot), entry_of(instance - OPS_OF_A_SLOT * slot)))
 
 
+@action(
+    recovery_client_sends_pending_add_op_enabled, sends=recovery_client_sends_pending_add_op_sends, bounds=("clients",)
+)
 def recovery_client_sends_pending_add_op(state, params, instance, lost):
+    """Each entry of a recovery that is due for a new ensemble is sent to its new bookies."""
     slot = where(instance >= OPS_OF_A_SLOT, 1, 0)
     entry = entry_of(instance - OPS_OF_A_SLOT * slot)
     return with_recoverer(state, slot, resend_pending_add_op(state, params, recoverer(state, slot), entry, lost))
@@ -200,7 +207,9 @@ def recovery_client_closes_ledger_enabled(state, params):
     return (each_slot(active, 1, may_close, state, params),)
 
 
+@action(recovery_client_closes_ledger_enabled, bounds=("clients",))
 def recovery_client_closes_ledger(state, params, slot, lost):
+    """Each client that recovers closes the ledger, once all that it read is written back."""
     client = recoverer(state, slot)
     state, _ = publish_fragments(state, params, client)
     return with_recoverer(state, slot, client._replace(meta_version=client.meta_version + 1))._replace(
@@ -208,79 +217,3 @@ def recovery_client_closes_ledger(state, params, slot, lost):
         meta_status=STATUS_CLOSED,
         meta_last_entry=slot_field(state.last_recoverable, slot) - 1,
     )
-
-
-ACTIONS = (
-    Action(
-        "client_starts_recovery",
-        client_starts_recovery_enabled,
-        client_starts_recovery_sends,
-        client_starts_recovery,
-        counts="Each client but the writer starts to recover the ledger, once.",
-        bounds=("clients",),
-    ),
-    Action(
-        "client_receives_fencing_read_lac_response",
-        client_receives_fencing_read_lac_response_enabled,
-        sends_nothing,
-        client_receives_fencing_read_lac_response,
-        counts="Each answer to a fencing request arrives at the client that recovers.",
-        bounds=("clients",),
-    ),
-    Action(
-        "client_sends_recovery_read_requests",
-        client_sends_recovery_read_requests_enabled,
-        client_sends_recovery_read_requests_sends,
-        client_sends_recovery_read_requests,
-        counts="Each client that recovers asks for the next entry, with enough bookies fenced and no read under way.",
-        bounds=("clients",),
-    ),
-    Action(
-        "client_receives_recovery_read_response",
-        client_receives_recovery_read_response_enabled,
-        sends_nothing,
-        client_receives_recovery_read_response,
-        counts="Each answer to a recovery read arrives at the client that recovers.",
-        bounds=("clients",),
-    ),
-    Action(
-        "client_writes_back_entry",
-        client_writes_back_entry_enabled,
-        client_writes_back_entry_sends,
-        client_writes_back_entry,
-        counts="Each client that recovers writes back the next entry that it has read.",
-        bounds=("clients",),
-    ),
-    Action(
-        "recovery_client_receives_add_confirmed_response",
-        recovery_client_receives_add_confirmed_response_enabled,
-        sends_nothing,
-        recovery_client_receives_add_confirmed_response,
-        counts="Each confirmation on its way to a client that recovers arrives.",
-        bounds=("clients",),
-    ),
-    Action(
-        "recovery_client_changes_ensemble",
-        recovery_client_changes_ensemble_enabled,
-        sends_nothing,
-        recovery_client_changes_ensemble,
-        counts="Each client that recovers replaces the bookies whose requests or answers timed out.",
-        bounds=("clients",),
-    ),
-    Action(
-        "recovery_client_sends_pending_add_op",
-        recovery_client_sends_pending_add_op_enabled,
-        recovery_client_sends_pending_add_op_sends,
-        recovery_client_sends_pending_add_op,
-        counts="Each entry of a recovery that is due for a new ensemble is sent to its new bookies.",
-        bounds=("clients",),
-    ),
-    Action(
-        "recovery_client_closes_ledger",
-        recovery_client_closes_ledger_enabled,
-        sends_nothing,
-        recovery_client_closes_ledger,
-        counts="Each client that recovers closes the ledger, once all that it read is written back.",
-        bounds=("clients",),
-    ),
-)

@@ -1,6 +1,6 @@
 """The eight actions of the client that created the ledger."""
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.bookkeeper.adding import (
     add_pending,
@@ -40,7 +40,9 @@ def client_creates_ledger_enabled(state, params):
     return (where(state.meta_status == STATUS_NIL, (1 << params.clients) - 1, 0),)
 
 
+@action(client_creates_ledger_enabled)
 def client_creates_ledger(state, params, instance, lost):
+    """Each client creates the ledger, while there is none."""
     fragments = append_fragment(state.meta_fragments, select_ensemble(state, params, NOBODY, 0), 1)
     state, writer = publish_fragments(state, params, state.writer._replace(fragments=fragments))
     return state._replace(meta_status=STATUS_OPEN, creator=instance + 1, writer_status=STATUS_OPEN, writer=writer)
@@ -62,7 +64,9 @@ def client_sends_add_entry_requests_sends(state, params, instance):
     return reachable(state, next_write_set(params, state.writer))
 
 
+@action(client_sends_add_entry_requests_enabled, sends=client_sends_add_entry_requests_sends)
 def client_sends_add_entry_requests(state, params, instance, lost):
+    """The writer sends its next entry, while it has one and may have another in flight."""
     writer = state.writer
     entry = writer.lap + 1
     requests = send_requests(state, writer, entry, next_write_set(params, writer), lost)
@@ -80,7 +84,9 @@ def client_receives_add_confirmed_response_enabled(state, params):
     return (when(waiting, receivable_confirms, state.writer, heard(state)),)
 
 
+@action(client_receives_add_confirmed_response_enabled)
 def client_receives_add_confirmed_response(state, params, instance, lost):
+    """Each confirmation on its way to the writer arrives."""
     return state._replace(writer=receive_add_confirmed(params, state.writer, instance, state.changing))
 
 
@@ -94,7 +100,9 @@ def client_receives_add_fenced_response_enabled(state, params):
     return (when(waiting, receivable_refusals, state.writer, heard(state)),)
 
 
+@action(client_receives_add_fenced_response_enabled)
 def client_receives_add_fenced_response(state, params, instance, lost):
+    """Each refusal on its way to the writer arrives."""
     writer = state.writer
     refused = (1 << instance) & counted(params, writer, state.changing)
     return state._replace(
@@ -111,7 +119,9 @@ def client_changes_ensemble_enabled(state, params):
     return (when(open_ledger & wanted & current, can_change_ensemble, state, params, writer),)
 
 
+@action(client_changes_ensemble_enabled)
 def client_changes_ensemble(state, params, instance, lost):
+    """The writer replaces the bookies whose requests or answers timed out."""
     unsets = (params.early_callbacks == 0) | (state.writer.pending == 0)
     changed = change_ensemble(state, params, state.writer, unsets)
     state, writer = publish_fragments(state, params, changed)
@@ -127,7 +137,9 @@ def client_resends_pending_add_op_sends(state, params, instance):
     return reachable(state, new_bookies(params, state.writer, entry_of(instance)))
 
 
+@action(client_resends_pending_add_op_enabled, sends=client_resends_pending_add_op_sends)
 def client_resends_pending_add_op(state, params, instance, lost):
+    """Each pending entry that is due for a new ensemble is sent to its new bookies."""
     return state._replace(writer=resend_pending_add_op(state, params, state.writer, entry_of(instance), lost))
 
 
@@ -137,7 +149,9 @@ def client_closes_ledger_success_enabled(state, params):
     return (where(open_ledger & current, 1, 0),)
 
 
+@action(client_closes_ledger_success_enabled)
 def client_closes_ledger_success(state, params, instance, lost):
+    """The writer closes the ledger, while that is open."""
     return state._replace(
         writer=state.writer._replace(meta_version=state.writer.meta_version + 1),
         writer_status=STATUS_CLOSED,
@@ -151,65 +165,7 @@ def client_closes_ledger_fail_enabled(state, params):
     return (where((state.writer_status == STATUS_OPEN) & (state.meta_status != STATUS_OPEN), 1, 0),)
 
 
+@action(client_closes_ledger_fail_enabled)
 def client_closes_ledger_fail(state, params, instance, lost):
+    """The writer fails to close the ledger, once another client recovers it or has closed it."""
     return state._replace(writer=state.writer._replace(meta_version=0), writer_status=CLIENT_WITHDRAWN)
-
-
-ACTIONS = (
-    Action(
-        "client_creates_ledger",
-        client_creates_ledger_enabled,
-        sends_nothing,
-        client_creates_ledger,
-        counts="Each client creates the ledger, while there is none.",
-    ),
-    Action(
-        "client_sends_add_entry_requests",
-        client_sends_add_entry_requests_enabled,
-        client_sends_add_entry_requests_sends,
-        client_sends_add_entry_requests,
-        counts="The writer sends its next entry, while it has one and may have another in flight.",
-    ),
-    Action(
-        "client_receives_add_confirmed_response",
-        client_receives_add_confirmed_response_enabled,
-        sends_nothing,
-        client_receives_add_confirmed_response,
-        counts="Each confirmation on its way to the writer arrives.",
-    ),
-    Action(
-        "client_receives_add_fenced_response",
-        client_receives_add_fenced_response_enabled,
-        sends_nothing,
-        client_receives_add_fenced_response,
-        counts="Each refusal on its way to the writer arrives.",
-    ),
-    Action(
-        "client_changes_ensemble",
-        client_changes_ensemble_enabled,
-        sends_nothing,
-        client_changes_ensemble,
-        counts="The writer replaces the bookies whose requests or answers timed out.",
-    ),
-    Action(
-        "client_resends_pending_add_op",
-        client_resends_pending_add_op_enabled,
-        client_resends_pending_add_op_sends,
-        client_resends_pending_add_op,
-        counts="Each pending entry that is due for a new ensemble is sent to its new bookies.",
-    ),
-    Action(
-        "client_closes_ledger_success",
-        client_closes_ledger_success_enabled,
-        sends_nothing,
-        client_closes_ledger_success,
-        counts="The writer closes the ledger, while that is open.",
-    ),
-    Action(
-        "client_closes_ledger_fail",
-        client_closes_ledger_fail_enabled,
-        sends_nothing,
-        client_closes_ledger_fail,
-        counts="The writer fails to close the ledger, once another client recovers it or has closed it.",
-    ),
-)

@@ -19,7 +19,7 @@ DuplicateNullKeyMessage: needs no crash, only that the context is published and 
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount, where
-from quorisk.kernels.protocols.compaction.actions import ACTIONS
+from quorisk.kernels.protocols.compaction import actions
 from quorisk.kernels.protocols.compaction.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.compaction.layout import IN_PHASE_ONE, MAX_MESSAGES, WIDTHS, State
 from quorisk.kernels.protocols.compaction.limits import LIMITS
@@ -54,7 +54,16 @@ MODEL = Model(
     make_params=make_params,
     initial_choices=initial_choices,
     initial=initial,
-    actions=ACTIONS,
+    actions=(
+        actions.producer,
+        actions.compactor_phase_one,
+        actions.compactor_phase_two_write,
+        actions.compactor_phase_two_update_context,
+        actions.compactor_phase_two_update_horizon,
+        actions.compactor_phase_two_persist_cusror,
+        actions.compactor_phase_two_delete_ledger,
+        actions.broker_crash,
+    ),
     invariants=INVARIANTS,
     outcome=outcome,
     widths=WIDTHS,

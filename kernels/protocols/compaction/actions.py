@@ -1,6 +1,6 @@
 """What can happen: the producer sends, the compactor takes its steps, the broker crashes."""
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.compaction.layout import (
     EVERY_ROW,
@@ -33,7 +33,9 @@ def producer_enabled(state, params):
     return (where(popcount(state.keys) < params.messages, params.producible, 0),)
 
 
+@action(producer_enabled)
 def producer(state, params, instance, lost):
+    """Each key and value that the producer may send next is sent: the more there are, the sooner it sends."""
     place = popcount(state.keys)
     return state._replace(
         keys=state.keys | (1 << ((instance & 0b111000) + place)),
@@ -45,7 +47,9 @@ def compactor_phase_one_enabled(state, params):
     return (where((state.compactor_state == IN_PHASE_ONE) & (state.keys != 0), 1, 0),)
 
 
+@action(compactor_phase_one_enabled)
 def compactor_phase_one(state, params, instance, lost):
+    """The compactor reads the topic to its end."""
     return state._replace(read_position=popcount(state.keys), compactor_state=IN_PHASE_TWO_WRITE)
 
 
@@ -54,7 +58,9 @@ def compactor_phase_two_write_enabled(state, params):
     return (where((state.compactor_state == IN_PHASE_TWO_WRITE) & room, 1, 0),)
 
 
+@action(compactor_phase_two_write_enabled)
 def compactor_phase_two_write(state, params, instance, lost):
+    """The compactor writes the compacted ledger."""
     place = max_compacted_ledger_id(state)
     context_first = params.publish_context_before_horizon != 0
     return state._replace(
@@ -68,7 +74,9 @@ def compactor_phase_two_update_context_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_UPDATE_CONTEXT, 1, 0),)
 
 
+@action(compactor_phase_two_update_context_enabled)
 def compactor_phase_two_update_context(state, params, instance, lost):
+    """The compactor publishes the compacted ledger to readers."""
     published = after_publishing(params)
     context_first = params.publish_context_before_horizon != 0
     return state._replace(
@@ -81,7 +89,9 @@ def compactor_phase_two_update_horizon_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_UPDATE_HORIZON, 1, 0),)
 
 
+@action(compactor_phase_two_update_horizon_enabled)
 def compactor_phase_two_update_horizon(state, params, instance, lost):
+    """The compactor publishes the horizon of the compaction to readers."""
     published = after_publishing(params)
     context_first = params.publish_context_before_horizon != 0
     return state._replace(
@@ -108,7 +118,9 @@ def compactor_phase_two_persist_cusror_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_PERSIST_CURSOR, 1, 0),)
 
 
+@action(compactor_phase_two_persist_cusror_enabled)
 def compactor_phase_two_persist_cusror(state, params, instance, lost):
+    """The compactor stores ledger and horizon in its cursor."""
     state = state._replace(
         cursor_horizon=state.compaction_horizon,
         cursor_context=state.compacted_topic_context,
@@ -120,8 +132,10 @@ def compactor_phase_two_delete_ledger_enabled(state, params):
     return (where(state.compactor_state == IN_PHASE_TWO_DELETE_LEDGER, 1, 0),)
 
 
+@action(compactor_phase_two_delete_ledger_enabled)
 def compactor_phase_two_delete_ledger(state, params, instance, lost):
     # the last ledger but one goes, whoever uses it; if there is one ledger only, nothing is there to go
+    """The compactor deletes the last ledger but one."""
     newest = max_compacted_ledger_id(state)
     state = state._replace(
         ledgers=state.ledgers & ~(ROW << ((8 * newest - 16) & 63)),
@@ -134,8 +148,10 @@ def broker_crash_enabled(state, params):
     return (where(state.crash_times < params.max_crashes, 1, 0),)
 
 
+@action(broker_crash_enabled, bounds=("max_crashes",))
 def broker_crash(state, params, instance, lost):
-    """What was in memory is lost; context and horizon are read back from the cursor (both 0 if it is Nil)."""
+    """The broker in which the compactor runs crashes and is back at once."""
+    # what was in memory is lost; context and horizon are read back from the cursor (both 0 if it is Nil)
     return state._replace(
         compactor_state=IN_PHASE_ONE,
         read_position=0,
@@ -143,64 +159,3 @@ def broker_crash(state, params, instance, lost):
         compacted_topic_context=state.cursor_context,
         crash_times=state.crash_times + 1,
     )
-
-
-ACTIONS = (
-    Action(
-        "producer",
-        producer_enabled,
-        sends_nothing,
-        producer,
-        counts="Each key and value that the producer may send next is sent: the more there are, the sooner it sends.",
-    ),
-    Action(
-        "compactor_phase_one",
-        compactor_phase_one_enabled,
-        sends_nothing,
-        compactor_phase_one,
-        counts="The compactor reads the topic to its end.",
-    ),
-    Action(
-        "compactor_phase_two_write",
-        compactor_phase_two_write_enabled,
-        sends_nothing,
-        compactor_phase_two_write,
-        counts="The compactor writes the compacted ledger.",
-    ),
-    Action(
-        "compactor_phase_two_update_context",
-        compactor_phase_two_update_context_enabled,
-        sends_nothing,
-        compactor_phase_two_update_context,
-        counts="The compactor publishes the compacted ledger to readers.",
-    ),
-    Action(
-        "compactor_phase_two_update_horizon",
-        compactor_phase_two_update_horizon_enabled,
-        sends_nothing,
-        compactor_phase_two_update_horizon,
-        counts="The compactor publishes the horizon of the compaction to readers.",
-    ),
-    Action(
-        "compactor_phase_two_persist_cusror",  # the spec's spelling
-        compactor_phase_two_persist_cusror_enabled,
-        sends_nothing,
-        compactor_phase_two_persist_cusror,
-        counts="The compactor stores ledger and horizon in its cursor.",
-    ),
-    Action(
-        "compactor_phase_two_delete_ledger",
-        compactor_phase_two_delete_ledger_enabled,
-        sends_nothing,
-        compactor_phase_two_delete_ledger,
-        counts="The compactor deletes the last ledger but one.",
-    ),
-    Action(
-        "broker_crash",
-        broker_crash_enabled,
-        sends_nothing,
-        broker_crash,
-        counts="The broker in which the compactor runs crashes and is back at once.",
-        bounds=("max_crashes",),
-    ),
-)

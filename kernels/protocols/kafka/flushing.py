@@ -1,6 +1,6 @@
 """What of a log is on disk, and restarts that lose the rest: tests/data/tla/FLUSH.md. Instances: the replica."""
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.kafka.layout import presiding, quorum_leader, truncate
 from quorisk.kernels.protocols.kafka.replication import controller_shrink_isr
@@ -12,7 +12,9 @@ def replica_flushes_enabled(state, params):
     return (gathered(nonempty(state.unflushed)),)
 
 
+@action(replica_flushes_enabled, interval_ms=LOG_FLUSH_INTERVAL_MS, needs=("flush_every_message",))
 def replica_flushes(state, params, replica, lost):
+    """Each replica with records that are not on disk flushes them."""
     return state._replace(unflushed=with_row(state.unflushed, replica, 0))
 
 
@@ -23,30 +25,12 @@ def replica_restarts_unclean_enabled(state, params):
     return (where(state.unclean_restarts < params.max_unclean_restarts, everyone & ~seen, 0),)
 
 
+@action(replica_restarts_unclean_enabled, "unclean restart", needs=("max_unclean_restarts",))
 def replica_restarts_unclean(state, params, replica, lost):
+    """Each replica restarts without what it had not flushed, and the controller notices."""
     broker = 1 << replica
     deposed = state.deposed | (gathered(nonempty(presiding(state))) & broker)
     in_sync = ((state.quorum_isr | quorum_leader(state)) & broker) != 0
-    state = where(in_sync, controller_shrink_isr(state, params, replica, lost), state)
+    state = where(in_sync, controller_shrink_isr.apply(state, params, replica, lost), state)
     kept = row(state.logs & ~state.unflushed, replica)
     return truncate(state, replica, kept)._replace(deposed=deposed, unclean_restarts=state.unclean_restarts + 1)
-
-
-REPLICA_FLUSHES = Action(
-    "replica_flushes",
-    replica_flushes_enabled,
-    sends_nothing,
-    replica_flushes,
-    counts="Each replica with records that are not on disk flushes them.",
-    interval_ms=LOG_FLUSH_INTERVAL_MS,
-    needs=("flush_every_message",),
-)
-REPLICA_RESTARTS_UNCLEAN = Action(
-    "replica_restarts_unclean",
-    replica_restarts_unclean_enabled,
-    sends_nothing,
-    replica_restarts_unclean,
-    "unclean restart",
-    counts="Each replica restarts without what it had not flushed, and the controller notices.",
-    needs=("max_unclean_restarts",),
-)

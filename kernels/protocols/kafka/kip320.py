@@ -3,23 +3,23 @@
 Instances as in `replication` and `truncation`.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import variant_of
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.kip320_first_try import expandable_in_epoch
 from quorisk.kernels.protocols.kafka.layout import last_records, presiding, true_leader
 from quorisk.kernels.protocols.kafka.params import FENCED, TO_MATCH_IN_EPOCH
 from quorisk.kernels.protocols.kafka.replication import (
-    add_to_isr,
-    advance_high_watermark,
     advanceable_leaders,
-    fetch,
+    follower_replicate,
     following,
     lagging_followers,
+    leader_expand_isr,
+    leader_inc_high_watermark,
+    leader_shrink_isr,
     reaching,
-    remove_from_isr,
     shrinkable,
 )
-from quorisk.kernels.protocols.kafka.truncation import become_follower_and_truncate_to_match, requests_to_follow
+from quorisk.kernels.protocols.kafka.truncation import become_follower_truncate_kip279, requests_to_follow
 from quorisk.kernels.protocols.rows import row
 
 
@@ -28,63 +28,31 @@ def in_epoch_and_caught_up(state, leader, end):
     return following(state, row(presiding(state), leader)) & reaching(state, end, last_records(state, end))
 
 
-def fenced_leader_expand_isr_enabled(state, params):
+@variant_of(leader_expand_isr)
+def fenced_leader_expand_isr(state, params):
     chosen = (params.expand_isr == FENCED) & (true_leader(state) != 0)
     return (when(chosen, expandable_in_epoch, state, in_epoch_and_caught_up),)
 
 
-def fenced_leader_shrink_isr_enabled(state, params):
+@variant_of(leader_shrink_isr)
+def fenced_leader_shrink_isr(state, params):
     chosen = (params.shrink_isr == FENCED) & (true_leader(state) != 0)
     return (when(chosen, shrinkable, state, in_epoch_and_caught_up),)
 
 
-def fenced_leader_inc_high_watermark_enabled(state, params):
+@variant_of(leader_inc_high_watermark)
+def fenced_leader_inc_high_watermark(state, params):
     leaders = where(params.inc_high_watermark == FENCED, presiding(state), 0)
     return (advanceable_leaders(state, leaders, in_epoch_and_caught_up),)
 
 
-def fenced_become_follower_and_truncate_enabled(state, params):
+@variant_of(become_follower_truncate_kip279)
+def fenced_become_follower_and_truncate(state, params):
     chosen = params.become_follower == TO_MATCH_IN_EPOCH
     return (where(chosen, requests_to_follow(state, params, presiding(state)), 0),)
 
 
-def fenced_follower_fetch_enabled(state, params):
+@variant_of(follower_replicate)
+def fenced_follower_fetch(state, params):
     leaders = where(params.fetch == FENCED, presiding(state), 0)
     return (lagging_followers(state, leaders, in_epoch_and_caught_up),)
-
-
-FENCED_LEADER_EXPAND_ISR = Action(
-    "fenced_leader_expand_isr",
-    fenced_leader_expand_isr_enabled,
-    sends_nothing,
-    add_to_isr,
-    counts="Each replica that has caught up is added to the ISR by the leader.",
-)
-FENCED_LEADER_SHRINK_ISR = Action(
-    "fenced_leader_shrink_isr",
-    fenced_leader_shrink_isr_enabled,
-    sends_nothing,
-    remove_from_isr,
-    counts="Each member of the ISR that has fallen behind is removed by the leader.",
-)
-FENCED_LEADER_INC_HIGH_WATERMARK = Action(
-    "fenced_leader_inc_high_watermark",
-    fenced_leader_inc_high_watermark_enabled,
-    sends_nothing,
-    advance_high_watermark,
-    counts="Each replica that takes itself for the leader moves its high watermark past a record that its ISR has.",
-)
-FENCED_BECOME_FOLLOWER_AND_TRUNCATE = Action(
-    "fenced_become_follower_and_truncate",
-    fenced_become_follower_and_truncate_enabled,
-    sends_nothing,
-    become_follower_and_truncate_to_match,
-    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
-)
-FENCED_FOLLOWER_FETCH = Action(
-    "fenced_follower_fetch",
-    fenced_follower_fetch_enabled,
-    sends_nothing,
-    fetch,
-    counts="Each follower that lacks records fetches the next one from its leader.",
-)

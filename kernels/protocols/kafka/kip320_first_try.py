@@ -5,7 +5,7 @@ Instances: becoming a follower, bit 6 replica + epoch of the request; fetching a
 as in `replication`.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action, variant_of
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import (
     MAX_REPLICAS,
@@ -19,18 +19,18 @@ from quorisk.kernels.protocols.kafka.layout import (
 )
 from quorisk.kernels.protocols.kafka.params import FIRST_TRY, NOT_AT_ONCE
 from quorisk.kernels.protocols.kafka.replication import (
-    add_to_isr,
-    advance_high_watermark,
     advanceable_leaders,
     caught_up,
     expandable,
-    fetch,
+    follower_replicate,
     following,
     lagging,
+    leader_expand_isr,
+    leader_inc_high_watermark,
     leader_of,
+    leader_shrink_isr,
     reaching,
     receive_request,
-    remove_from_isr,
     shrinkable,
 )
 from quorisk.kernels.protocols.kafka.truncation import kept_for_match, last_records_of_all, requests_to_follow
@@ -57,17 +57,20 @@ def expandable_in_epoch(state, is_caught_up):
     return where(ready, expandable(state, is_caught_up), 0)
 
 
-def leader_expand_isr_better_fencing_enabled(state, params):
+@variant_of(leader_expand_isr)
+def leader_expand_isr_better_fencing(state, params):
     chosen = (params.expand_isr == FIRST_TRY) & (true_leader(state) != 0)
     return (when(chosen, expandable_in_epoch, state, caught_up_to_leader_epoch),)
 
 
-def leader_shrink_isr_better_fencing_enabled(state, params):
+@variant_of(leader_shrink_isr)
+def leader_shrink_isr_better_fencing(state, params):
     chosen = (params.shrink_isr == FIRST_TRY) & (true_leader(state) != 0)
     return (when(chosen, shrinkable, state, caught_up_to_leader_epoch),)
 
 
-def improved_leader_inc_high_watermark_enabled(state, params):
+@variant_of(leader_inc_high_watermark)
+def improved_leader_inc_high_watermark(state, params):
     leaders = where(params.inc_high_watermark == FIRST_TRY, presiding(state), 0)
     return (advanceable_leaders(state, leaders, caught_up_to_leader_epoch),)
 
@@ -77,7 +80,9 @@ def become_follower_enabled(state, params):
     return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
 
 
+@action(become_follower_enabled)
 def become_follower(state, params, instance, lost):
+    """Each request that names another replica leader reaches a replica."""
     replica = instance // WIDTH
     return receive_request(state, replica, instance - WIDTH * replica)
 
@@ -92,7 +97,8 @@ def fetching(state, lasts, leader):
     return lagging(state, leader, caught_up) & agreeing
 
 
-def follower_fetch_enabled(state, params):
+@variant_of(follower_replicate)
+def follower_fetch(state, params):
     leaders = where(params.fetch == FIRST_TRY, presiding(state), 0)
     lasts = when(leaders != 0, last_records_of_all, state)
     mask = 0
@@ -116,49 +122,7 @@ def follower_truncate_enabled(state, params):
     return (gathered(mask),)
 
 
+@action(follower_truncate_enabled)
 def follower_truncate(state, params, follower, lost):
+    """Each follower whose log ends in another record than its leader's truncates it."""
     return truncate(state, follower, kept_for_match(state, leader_of(state, follower), follower))
-
-
-LEADER_EXPAND_ISR_BETTER_FENCING = Action(
-    "leader_expand_isr_better_fencing",
-    leader_expand_isr_better_fencing_enabled,
-    sends_nothing,
-    add_to_isr,
-    counts="Each replica that has caught up is added to the ISR by the leader.",
-)
-LEADER_SHRINK_ISR_BETTER_FENCING = Action(
-    "leader_shrink_isr_better_fencing",
-    leader_shrink_isr_better_fencing_enabled,
-    sends_nothing,
-    remove_from_isr,
-    counts="Each member of the ISR that has fallen behind is removed by the leader.",
-)
-IMPROVED_LEADER_INC_HIGH_WATERMARK = Action(
-    "improved_leader_inc_high_watermark",
-    improved_leader_inc_high_watermark_enabled,
-    sends_nothing,
-    advance_high_watermark,
-    counts="Each replica that takes itself for the leader moves its high watermark past a record that its ISR has.",
-)
-BECOME_FOLLOWER = Action(
-    "become_follower",
-    become_follower_enabled,
-    sends_nothing,
-    become_follower,
-    counts="Each request that names another replica leader reaches a replica.",
-)
-FOLLOWER_FETCH = Action(
-    "follower_fetch",
-    follower_fetch_enabled,
-    sends_nothing,
-    fetch,
-    counts="Each follower that lacks records fetches the next one from its leader.",
-)
-FOLLOWER_TRUNCATE = Action(
-    "follower_truncate",
-    follower_truncate_enabled,
-    sends_nothing,
-    follower_truncate,
-    counts="Each follower whose log ends in another record than its leader's truncates it.",
-)

@@ -6,7 +6,7 @@ all members of the ISR fail, the instances are these members, and the one chosen
 first replica that restarts. Of a zone's outages they are in the row of the zone.
 """
 
-from quorisk.kernels.model import EVERYTHING, Action, sends_nothing
+from quorisk.kernels.model import EVERYTHING, action
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, keep, presiding, quorum_leader
 from quorisk.kernels.protocols.kafka.replication import controller_update_isr
@@ -42,7 +42,9 @@ def cluster_loses_power_enabled(state, params):
     return (where(state.outages < params.max_outages, may_stay(state, params, everyone), 0),)
 
 
+@action(cluster_loses_power_enabled, _FAULT, shared=EVERYTHING, needs=("max_outages",))
 def cluster_loses_power(state, params, last, lost):
+    """The cluster loses power: all replicas at once, whichever stays in the ISR."""
     return lose_power(state, (1 << params.replicas) - 1, last)._replace(outages=state.outages + 1)
 
 
@@ -53,29 +55,9 @@ def zone_loses_power_enabled(state, params):
     return (where(state.zone_outages < params.max_zone_outages, instances, 0),)
 
 
+@action(zone_loses_power_enabled, _FAULT, shared=WIDTH, needs=("max_zone_outages",))
 def zone_loses_power(state, params, instance, lost):
+    """Each zone loses power: all of its replicas at once, whichever stays in the ISR."""
     zone = instance // WIDTH
     after = lose_power(state, row(params.zones, zone), instance - WIDTH * zone)
     return after._replace(zone_outages=state.zone_outages + 1)
-
-
-CLUSTER_LOSES_POWER = Action(
-    "cluster_loses_power",
-    cluster_loses_power_enabled,
-    sends_nothing,
-    cluster_loses_power,
-    _FAULT,
-    counts="The cluster loses power: all replicas at once, whichever stays in the ISR.",
-    shared=EVERYTHING,
-    needs=("max_outages",),
-)
-ZONE_LOSES_POWER = Action(
-    "zone_loses_power",
-    zone_loses_power_enabled,
-    sends_nothing,
-    zone_loses_power,
-    _FAULT,
-    counts="Each zone loses power: all of its replicas at once, whichever stays in the ISR.",
-    shared=WIDTH,
-    needs=("max_zone_outages",),
-)

@@ -4,7 +4,7 @@ Instances: the controller's actions and the leaders' own, one per replica (elect
 a leader, bit 6 replica + epoch of the request; fetching, the follower.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import (
     MAX_REPLICAS,
@@ -36,7 +36,9 @@ def controller_elect_leader_enabled(state, params):
     return (where(state.next_epoch < params.epochs, state.quorum_isr & ~quorum_leader(state), 0),)
 
 
+@action(controller_elect_leader_enabled)
 def controller_elect_leader(state, params, replica, lost):
+    """Each replica of the ISR that does not lead is made the leader by the controller."""
     return controller_update_isr(state, 1 << replica, state.quorum_isr)
 
 
@@ -44,7 +46,9 @@ def controller_shrink_isr_enabled(state, params):
     return (where(state.next_epoch < params.epochs, state.quorum_isr | quorum_leader(state), 0),)
 
 
+@action(controller_shrink_isr_enabled)
 def controller_shrink_isr(state, params, replica, lost):
+    """Each replica of the ISR, and the leader, is taken out by the controller, as one that failed."""
     failed = 1 << replica
     leader = quorum_leader(state)
     alone = (leader == failed) & (state.quorum_isr == failed)  # the last leader stays in the ISR
@@ -71,7 +75,9 @@ def become_leader_enabled(state, params):
     return (state.leads & ~state.seen,)
 
 
+@action(become_leader_enabled)
 def become_leader(state, params, instance, lost):
+    """Each request that names a replica leader reaches that replica."""
     replica = instance // WIDTH
     return note_exposed(receive_request(state, replica, instance - WIDTH * replica), params, replica)
 
@@ -97,18 +103,6 @@ def quorum_update_isr(state, leader, isr):
     return state._replace(quorum_isr=isr, isrs=with_row(state.isrs, leader, isr))
 
 
-def add_to_isr(state, params, replica, lost):
-    """The effect of every variant of LeaderExpandIsr."""
-    leader = row_of(true_leader(state))
-    return quorum_update_isr(state, leader, row(state.isrs, leader) | (1 << replica))
-
-
-def remove_from_isr(state, params, replica, lost):
-    """The effect of every variant of LeaderShrinkIsr."""
-    leader = row_of(true_leader(state))
-    return quorum_update_isr(state, leader, row(state.isrs, leader) & ~(1 << replica))
-
-
 def expandable(state, is_caught_up):
     """Replicas that the true leader may add, where `is_caught_up` is the variant's notion of caught up."""
     leader = row_of(true_leader(state))
@@ -117,6 +111,13 @@ def expandable(state, is_caught_up):
 
 def leader_expand_isr_enabled(state, params):
     return (when((params.expand_isr == PLAIN) & (true_leader(state) != 0), expandable, state, caught_up),)
+
+
+@action(leader_expand_isr_enabled)
+def leader_expand_isr(state, params, replica, lost):
+    """Each replica that has caught up is added to the ISR by the leader."""
+    leader = row_of(true_leader(state))
+    return quorum_update_isr(state, leader, row(state.isrs, leader) | (1 << replica))
 
 
 def shrinkable(state, is_caught_up):
@@ -130,13 +131,22 @@ def leader_shrink_isr_enabled(state, params):
     return (when((params.shrink_isr == PLAIN) & (true_leader(state) != 0), shrinkable, state, caught_up),)
 
 
+@action(leader_shrink_isr_enabled)
+def leader_shrink_isr(state, params, replica, lost):
+    """Each member of the ISR that has fallen behind is removed by the leader."""
+    leader = row_of(true_leader(state))
+    return quorum_update_isr(state, leader, row(state.isrs, leader) & ~(1 << replica))
+
+
 def leader_write_enabled(state, params):
     full = state.logs & (last_records(state, params.log_size) * EVERY_ROW)
     writers = nonempty(presiding(state)) & ~nonempty(full)
     return (where(state.next_record < params.max_records, gathered(writers), 0),)
 
 
+@action(leader_write_enabled)
 def leader_write(state, params, leader, lost):
+    """Each replica that takes itself for the leader writes the next record."""
     record = 1 << state.next_record
     return state._replace(
         logs=state.logs | (record << (WIDTH * leader)),
@@ -166,8 +176,9 @@ def leader_inc_high_watermark_enabled(state, params):
     return (advanceable_leaders(state, leaders, caught_up),)
 
 
-def advance_high_watermark(state, params, leader, lost):
-    """The effect of every variant of LeaderIncHighWatermark."""
+@action(leader_inc_high_watermark_enabled)
+def leader_inc_high_watermark(state, params, leader, lost):
+    """Each replica that takes itself for the leader moves its high watermark past a record that its ISR has."""
     record = row(state.offsets, high_watermark(state, leader)) & row(state.logs, leader)
     return note_exposed(state._replace(below_hw=state.below_hw | (record << (WIDTH * leader))), params, leader)
 
@@ -195,8 +206,10 @@ def leader_of(state, replica):
     return row_of(state.leads & (row(current(state), replica) * EVERY_ROW))
 
 
-def fetch(state, params, follower, lost):
-    """The effect of every variant of FollowerReplicate: the leader's next record, then its high watermark."""
+@action(follower_replicate_enabled)
+def follower_replicate(state, params, follower, lost):
+    """Each follower that lacks records fetches the next one from its leader."""
+    # the leader's next record, then its high watermark
     leader = leader_of(state, follower)
     end = end_offset(state, follower)
     record = row(state.offsets, end) & row(state.logs, leader)
@@ -208,61 +221,3 @@ def fetch(state, params, follower, lost):
         unflushed=state.unflushed | where(params.flush_every_message, 0, record << (WIDTH * follower)),
         below_hw=with_row(state.below_hw, follower, log & records_before(state, hw)),
     )
-
-
-CONTROLLER_ELECT_LEADER = Action(
-    "controller_elect_leader",
-    controller_elect_leader_enabled,
-    sends_nothing,
-    controller_elect_leader,
-    counts="Each replica of the ISR that does not lead is made the leader by the controller.",
-)
-CONTROLLER_SHRINK_ISR = Action(
-    "controller_shrink_isr",
-    controller_shrink_isr_enabled,
-    sends_nothing,
-    controller_shrink_isr,
-    counts="Each replica of the ISR, and the leader, is taken out by the controller, as one that failed.",
-)
-BECOME_LEADER = Action(
-    "become_leader",
-    become_leader_enabled,
-    sends_nothing,
-    become_leader,
-    counts="Each request that names a replica leader reaches that replica.",
-)
-LEADER_EXPAND_ISR = Action(
-    "leader_expand_isr",
-    leader_expand_isr_enabled,
-    sends_nothing,
-    add_to_isr,
-    counts="Each replica that has caught up is added to the ISR by the leader.",
-)
-LEADER_SHRINK_ISR = Action(
-    "leader_shrink_isr",
-    leader_shrink_isr_enabled,
-    sends_nothing,
-    remove_from_isr,
-    counts="Each member of the ISR that has fallen behind is removed by the leader.",
-)
-LEADER_WRITE = Action(
-    "leader_write",
-    leader_write_enabled,
-    sends_nothing,
-    leader_write,
-    counts="Each replica that takes itself for the leader writes the next record.",
-)
-LEADER_INC_HIGH_WATERMARK = Action(
-    "leader_inc_high_watermark",
-    leader_inc_high_watermark_enabled,
-    sends_nothing,
-    advance_high_watermark,
-    counts="Each replica that takes itself for the leader moves its high watermark past a record that its ISR has.",
-)
-FOLLOWER_REPLICATE = Action(
-    "follower_replicate",
-    follower_replicate_enabled,
-    sends_nothing,
-    fetch,
-    counts="Each follower that lacks records fetches the next one from its leader.",
-)

@@ -3,7 +3,7 @@
 Instances: bit 6 replica + epoch, for each LeaderAndIsr request that names another replica as leader.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, end_offset, last_records, records_before, truncate
 from quorisk.kernels.protocols.kafka.params import TO_EPOCH_END, TO_HIGH_WATERMARK, TO_MATCH
@@ -33,7 +33,9 @@ def become_follower_truncate_to_high_watermark_enabled(state, params):
     return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
 
 
+@action(become_follower_truncate_to_high_watermark_enabled)
 def become_follower_truncate_to_high_watermark(state, params, instance, lost):
+    """Each request that names another replica leader reaches a replica, which truncates its log."""
     return become_follower_and_truncate_to(state, instance, row(state.below_hw, instance // WIDTH))
 
 
@@ -85,7 +87,9 @@ def become_follower_truncate_kip101_enabled(state, params):
     return (mask,)
 
 
+@action(become_follower_truncate_kip101_enabled)
 def become_follower_truncate_kip101(state, params, instance, lost):
+    """Each request that names another replica leader reaches a replica, which truncates its log."""
     replica = instance // WIDTH
     leader = request_leader(state, instance - WIDTH * replica)
     return become_follower_and_truncate_to(state, instance, kept_for_epoch_end(state, leader, replica))
@@ -105,31 +109,9 @@ def become_follower_truncate_kip279_enabled(state, params):
     return (where(chosen, requests_to_follow(state, params, state.leads), 0),)
 
 
-def become_follower_and_truncate_to_match(state, params, instance, lost):
-    """The effect of BecomeFollowerTruncateKip279 and of FencedBecomeFollowerAndTruncate."""
+@action(become_follower_truncate_kip279_enabled)
+def become_follower_truncate_kip279(state, params, instance, lost):
+    """Each request that names another replica leader reaches a replica, which truncates its log."""
     replica = instance // WIDTH
     leader = request_leader(state, instance - WIDTH * replica)
     return become_follower_and_truncate_to(state, instance, kept_for_match(state, leader, replica))
-
-
-BECOME_FOLLOWER_TRUNCATE_TO_HIGH_WATERMARK = Action(
-    "become_follower_truncate_to_high_watermark",
-    become_follower_truncate_to_high_watermark_enabled,
-    sends_nothing,
-    become_follower_truncate_to_high_watermark,
-    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
-)
-BECOME_FOLLOWER_TRUNCATE_KIP101 = Action(
-    "become_follower_truncate_kip101",
-    become_follower_truncate_kip101_enabled,
-    sends_nothing,
-    become_follower_truncate_kip101,
-    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
-)
-BECOME_FOLLOWER_TRUNCATE_KIP279 = Action(
-    "become_follower_truncate_kip279",
-    become_follower_truncate_kip279_enabled,
-    sends_nothing,
-    become_follower_and_truncate_to_match,
-    counts="Each request that names another replica leader reaches a replica, which truncates its log.",
-)

@@ -6,7 +6,7 @@ epoch (ten a word) + new leader; of reassignment, a word for each new leader, bi
 removed, that of all six at bit 0, as there is no empty one.
 """
 
-from quorisk.kernels.model import EVERYTHING, Action, sends_nothing
+from quorisk.kernels.model import EVERYTHING, action
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
@@ -161,7 +161,9 @@ def receive_broker_reg_request_enabled(state, params):
     return (state.register_requests & ((ALL_BROKERS & ~state.unfenced) * EVERY_START),)
 
 
+@action(receive_broker_reg_request_enabled)
 def receive_broker_reg_request(state, params, instance, lost):
+    """Each registration on its way to the controller is handled."""
     k = instance // WIDTH
     b = instance - WIDTH * k
     broker = 1 << b
@@ -228,7 +230,9 @@ def receive_alter_partition_request_enabled(state, params):
     )
 
 
+@action(receive_alter_partition_request_enabled, shared=WIDTH)
 def receive_alter_partition_request(state, params, instance, lost):
+    """Each leader's request about the ISR is handled by the controller, whoever leads next."""
     word = instance // 64
     place = (instance - 64 * word) // WIDTH
     i = place + LOW_ROWS * word
@@ -261,7 +265,9 @@ def fence_broker_enabled(state, params):
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
+@action(fence_broker_enabled, "fencing", shared=WIDTH, bounds=("max_fencings",))
 def fence_broker(state, params, instance, lost):
+    """Each broker that the controller takes for up is fenced, whoever leads next."""
     b = instance // WIDTH
     chosen = 1 << (instance - WIDTH * b)
     return handle_broker_fenced(state, params, b, chosen)._replace(fencings=state.fencings + 1)
@@ -271,7 +277,9 @@ def unfence_broker_enabled(state, params):
     return (state.running & ~state.unfenced,)
 
 
+@action(unfence_broker_enabled, interval_ms=("broker.heartbeat.interval.ms",))
 def unfence_broker(state, params, b, lost):
+    """Each running broker that is fenced is unfenced."""
     return handle_broker_unfenced(state, params, 1 << b, 0)
 
 
@@ -349,55 +357,12 @@ def perform_partition_reassignment_enabled(state, params):
     return (stays | first, *others)
 
 
+@action(perform_partition_reassignment_enabled, "reassignment", shared=EVERYTHING, bounds=("max_reassignments",))
 def perform_partition_reassignment(state, params, instance, lost):
+    """An operator adds and removes replicas, any set of them alike, whoever leads next."""
     c = instance // 64
     brokers = instance - 64 * c
     partition = reassignment_of(state, params, where(brokers == 0, ALL_BROKERS, brokers))
     stays = state.con.leader & partition.isr != 0
     partition = partition._replace(leader=where(stays, state.con.leader, 1 << c))
     return apply_partition_change(state, params, partition)._replace(reassignments=state.reassignments + 1)
-
-
-RECEIVE_BROKER_REG_REQUEST = Action(
-    "receive_broker_reg_request",
-    receive_broker_reg_request_enabled,
-    sends_nothing,
-    receive_broker_reg_request,
-    counts="Each registration on its way to the controller is handled.",
-)
-RECEIVE_ALTER_PARTITION_REQUEST = Action(
-    "receive_alter_partition_request",
-    receive_alter_partition_request_enabled,
-    sends_nothing,
-    receive_alter_partition_request,
-    counts="Each leader's request about the ISR is handled by the controller, whoever leads next.",
-    shared=WIDTH,
-)
-FENCE_BROKER = Action(
-    "fence_broker",
-    fence_broker_enabled,
-    sends_nothing,
-    fence_broker,
-    "fencing",
-    counts="Each broker that the controller takes for up is fenced, whoever leads next.",
-    shared=WIDTH,
-    bounds=("max_fencings",),
-)
-UNFENCE_BROKER = Action(
-    "unfence_broker",
-    unfence_broker_enabled,
-    sends_nothing,
-    unfence_broker,
-    counts="Each running broker that is fenced is unfenced.",
-    interval_ms=("broker.heartbeat.interval.ms",),
-)
-PERFORM_PARTITION_REASSIGNMENT = Action(
-    "perform_partition_reassignment",
-    perform_partition_reassignment_enabled,
-    sends_nothing,
-    perform_partition_reassignment,
-    "reassignment",
-    counts="An operator adds and removes replicas, any set of them alike, whoever leads next.",
-    shared=EVERYTHING,
-    bounds=("max_reassignments",),
-)

@@ -6,7 +6,7 @@ all that caught up, as the specs have it; of the second, 32 leader + the set of 
 word, where a set of the five other brokers leaves out the leader's own bit.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
@@ -86,7 +86,9 @@ def request_isr(state, params, b, proposed):
     )
 
 
+@action(send_alter_partition_request_enabled)
 def send_alter_partition_request(state, params, instance, lost):
+    """Each leader asks the controller to add the followers that caught up."""
     b = instance // WIDTH
     follower = instance - WIDTH * b
     joins = where(follower == b, joining(state, params, b), 1 << follower)
@@ -118,7 +120,9 @@ def leader_shrink_isr_enabled(state, params):
     return tuple(first | second << _SETS_A_LEADER for first, second in zip(sets[::2], sets[1::2], strict=True))
 
 
+@action(leader_shrink_isr_enabled, "ISR shrink", shared=_SETS_A_LEADER, bounds=("max_isr_shrinks",))
 def leader_shrink_isr(state, params, instance, lost):
+    """Each leader asks the controller to remove members that lag; which ones, any set alike."""
     word = instance // 64
     place = (instance - 64 * word) // _SETS_A_LEADER
     b = place + _LEADERS_A_WORD * word
@@ -146,7 +150,9 @@ def receive_alter_partition_response_enabled(state, params):
     return (found,)
 
 
+@action(receive_alter_partition_response_enabled)
 def receive_alter_partition_response(state, params, b, lost):
+    """Each answer to a leader's request about the ISR arrives."""
     local, alters = state.local, state.alters
     i = row(local.partition_epochs, b) - 1
     accepted = wide_row(alters.kinds, i) == ACCEPTED
@@ -169,29 +175,3 @@ def receive_alter_partition_response(state, params, b, lost):
             epochs=with_alter_epochs(alters.epochs, i, 0),
         ),
     )
-
-
-SEND_ALTER_PARTITION_REQUEST = Action(
-    "send_alter_partition_request",
-    send_alter_partition_request_enabled,
-    sends_nothing,
-    send_alter_partition_request,
-    counts="Each leader asks the controller to add the followers that caught up.",
-)
-LEADER_SHRINK_ISR = Action(
-    "leader_shrink_isr",
-    leader_shrink_isr_enabled,
-    sends_nothing,
-    leader_shrink_isr,
-    "ISR shrink",
-    counts="Each leader asks the controller to remove members that lag; which ones, any set alike.",
-    shared=_SETS_A_LEADER,
-    bounds=("max_isr_shrinks",),
-)
-RECEIVE_ALTER_PARTITION_RESPONSE = Action(
-    "receive_alter_partition_response",
-    receive_alter_partition_response_enabled,
-    sends_nothing,
-    receive_alter_partition_response,
-    counts="Each answer to a leader's request about the ISR arrives.",
-)

@@ -4,7 +4,7 @@ Instances: of a start, the broker; of a registration response, row k + broker; o
 new leader that the controller chooses (see `controller`).
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_broker_fenced
 from quorisk.kernels.protocols.kraft.layout import (
@@ -30,7 +30,9 @@ def broker_start_enabled(state, params):
     return (((1 << params.brokers) - 1) & ~(state.running | state.starting),)
 
 
+@action(broker_start_enabled)
 def broker_start(state, params, b, lost):
+    """Each broker that is down starts."""
     k = state.starts
     return state._replace(
         starting=state.starting | (1 << b),
@@ -56,7 +58,9 @@ def receive_broker_reg_response_enabled(state, params):
     return (when((state.register_responses != 0) & (state.starting != 0), registering, state, params),)
 
 
+@action(receive_broker_reg_response_enabled)
 def receive_broker_reg_response(state, params, instance, lost):
+    """Each answer to a registration arrives at the broker that starts."""
     k = instance // WIDTH
     b = instance - WIDTH * k
     broker = 1 << b
@@ -190,7 +194,9 @@ def data_loss_shutdown_enabled(state, params):
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
+@action(data_loss_shutdown_enabled, "lost log", shared=WIDTH, bounds=("max_lossy_shutdowns",))
 def data_loss_shutdown(state, params, instance, lost):
+    """Each broker that is up goes down and loses its log, whoever leads next."""
     state = lose_logs(shut_down(state, params, instance), 1 << (instance // WIDTH))
     return forget(state._replace(lossy_shutdowns=state.lossy_shutdowns + 1))
 
@@ -200,7 +206,9 @@ def tail_loss_shutdown_enabled(state, params):
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
+@action(tail_loss_shutdown_enabled, "lost tail", shared=WIDTH, needs=("max_tail_losses",))
 def tail_loss_shutdown(state, params, instance, lost):
+    """Each broker that is up loses power, and with it what it has not flushed, whoever leads next."""
     state = lose_tails(shut_down(state, params, instance), 1 << (instance // WIDTH))
     return forget(state._replace(tail_losses=state.tail_losses + 1))
 
@@ -210,7 +218,9 @@ def broker_flushes_enabled(state, params):
     return (gathered(nonempty(state.unflushed)),)
 
 
+@action(broker_flushes_enabled, interval_ms=LOG_FLUSH_INTERVAL_MS, needs=("flush_every_message",))
 def broker_flushes(state, params, b, lost):
+    """Each broker with records that are not on disk, up or not, flushes them."""
     return state._replace(unflushed=with_row(state.unflushed, b, 0))
 
 
@@ -221,74 +231,17 @@ def no_data_loss_shutdown_enabled(state, params):
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 
 
-def no_data_loss_shutdown(state, params, instance, lost):
-    b = instance // WIDTH
-    epoch = where(params.kip966, row(state.broker_epochs, b), 0)
-    state = broker_flushes(no_data_loss_unclean_shutdown(state, params, instance, lost), params, b, lost)
-    return state._replace(broker_epochs=with_row(state.broker_epochs, b, epoch))
-
-
+@action(no_data_loss_shutdown_enabled, "crash", shared=WIDTH, bounds=("max_clean_shutdowns",))
 def no_data_loss_unclean_shutdown(state, params, instance, lost):
+    """Each broker that is up crashes without losing anything, whoever leads next."""
     state = shut_down(state, params, instance)
     return forget(state._replace(clean_shutdowns=state.clean_shutdowns + 1))
 
 
-BROKER_START = Action(
-    "broker_start", broker_start_enabled, sends_nothing, broker_start, counts="Each broker that is down starts."
-)
-RECEIVE_BROKER_REG_RESPONSE = Action(
-    "receive_broker_reg_response",
-    receive_broker_reg_response_enabled,
-    sends_nothing,
-    receive_broker_reg_response,
-    counts="Each answer to a registration arrives at the broker that starts.",
-)
-DATA_LOSS_SHUTDOWN = Action(
-    "data_loss_shutdown",
-    data_loss_shutdown_enabled,
-    sends_nothing,
-    data_loss_shutdown,
-    "lost log",
-    counts="Each broker that is up goes down and loses its log, whoever leads next.",
-    shared=WIDTH,
-    bounds=("max_lossy_shutdowns",),
-)
-NO_DATA_LOSS_SHUTDOWN = Action(
-    "no_data_loss_shutdown",
-    no_data_loss_shutdown_enabled,
-    sends_nothing,
-    no_data_loss_shutdown,
-    "clean shutdown",
-    counts="Each broker that is up shuts down cleanly, whoever leads next.",
-    shared=WIDTH,
-    bounds=("max_clean_shutdowns",),
-)
-NO_DATA_LOSS_UNCLEAN_SHUTDOWN = Action(
-    "no_data_loss_unclean_shutdown",
-    no_data_loss_shutdown_enabled,
-    sends_nothing,
-    no_data_loss_unclean_shutdown,
-    "crash",
-    counts="Each broker that is up crashes without losing anything, whoever leads next.",
-    shared=WIDTH,
-    bounds=("max_clean_shutdowns",),
-)
-TAIL_LOSS_SHUTDOWN = Action(
-    "tail_loss_shutdown",
-    tail_loss_shutdown_enabled,
-    sends_nothing,
-    tail_loss_shutdown,
-    "lost tail",
-    counts="Each broker that is up loses power, and with it what it has not flushed, whoever leads next.",
-    shared=WIDTH,
-    needs=("max_tail_losses",),
-)
-BROKER_FLUSHES = Action(
-    "broker_flushes",
-    broker_flushes_enabled,
-    sends_nothing,
-    broker_flushes,
-    counts="Each broker with records that are not on disk, up or not, flushes them.",
-    interval_ms=LOG_FLUSH_INTERVAL_MS,
-    needs=("flush_every_message",),
-)
+@action(no_data_loss_shutdown_enabled, "clean shutdown", shared=WIDTH, bounds=("max_clean_shutdowns",))
+def no_data_loss_shutdown(state, params, instance, lost):
+    """Each broker that is up shuts down cleanly, whoever leads next."""
+    b = instance // WIDTH
+    epoch = where(params.kip966, row(state.broker_epochs, b), 0)
+    state = broker_flushes.apply(no_data_loss_unclean_shutdown.apply(state, params, instance, lost), params, b, lost)
+    return state._replace(broker_epochs=with_row(state.broker_epochs, b, epoch))

@@ -3,7 +3,7 @@
 Instances: row of the record's partition epoch (ten a word) + broker.
 """
 
-from quorisk.kernels.model import Action, sends_nothing
+from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     EVERY_LOW,
@@ -65,7 +65,9 @@ def receive_metadata_update_enabled(state, params):
     return low & (leaders | low_bumps | new_low), high & (leaders | high_bumps | new_high)
 
 
+@action(receive_metadata_update_enabled)
 def receive_metadata_update(state, params, instance, lost):
+    """Each change of the partition that a running broker may hear of next reaches it."""
     word = instance // 64
     place = (instance - 64 * word) // WIDTH
     i, b = place + LOW_ROWS * word, instance - 64 * word - WIDTH * place
@@ -153,12 +155,3 @@ def renounce(state, b, leader, epoch, deletes):
     logs, unflushed = with_row(state.logs, b, 0), with_row(state.unflushed, b, 0)
     deleted = forget(state._replace(logs=logs, unflushed=unflushed, hwms=with_row(state.hwms, b, 1)))
     return where(deletes, deleted, state)
-
-
-RECEIVE_METADATA_UPDATE = Action(
-    "receive_metadata_update",
-    receive_metadata_update_enabled,
-    sends_nothing,
-    receive_metadata_update,
-    counts="Each change of the partition that a running broker may hear of next reaches it.",
-)

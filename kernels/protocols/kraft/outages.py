@@ -8,7 +8,7 @@ that broker that is elected if it can be, else the first candidate in the order 
 Instances: the broker that is fenced last; of a zone's outages, row of the zone + that broker.
 """
 
-from quorisk.kernels.model import EVERYTHING, Action
+from quorisk.kernels.model import EVERYTHING, action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.controller import handle_broker_fenced
 from quorisk.kernels.protocols.kraft.layout import ALL_BROKERS, EVERY_BROKER, MAX_BROKERS, forget
@@ -49,7 +49,16 @@ def brokers_that_lose_power(state, params, last):
     return up(state)
 
 
+@action(
+    cluster_loses_power_enabled,
+    _FAULT,
+    sends=brokers_that_lose_power,
+    shared=EVERYTHING,
+    lost_with="p_lost_in_outage",
+    needs=("max_outages",),
+)
 def cluster_loses_power(state, params, last, lost):
+    """The cluster loses power: all brokers at once, whichever is fenced last."""
     return lose_power(state, params, ALL_BROKERS, last, lost)._replace(outages=state.outages + 1)
 
 
@@ -61,32 +70,17 @@ def brokers_of_zone_that_lose_power(state, params, instance):
     return row(params.zones, instance // WIDTH) & up(state)
 
 
-def zone_loses_power(state, params, instance, lost):
-    zone = instance // WIDTH
-    return lose_power(state, params, row(params.zones, zone), instance - WIDTH * zone, lost)._replace(
-        zone_outages=state.zone_outages + 1
-    )
-
-
-CLUSTER_LOSES_POWER = Action(
-    "cluster_loses_power",
-    cluster_loses_power_enabled,
-    brokers_that_lose_power,
-    cluster_loses_power,
-    _FAULT,
-    counts="The cluster loses power: all brokers at once, whichever is fenced last.",
-    shared=EVERYTHING,
-    lost_with="p_lost_in_outage",
-    needs=("max_outages",),
-)
-ZONE_LOSES_POWER = Action(
-    "zone_loses_power",
+@action(
     zone_loses_power_enabled,
-    brokers_of_zone_that_lose_power,
-    zone_loses_power,
     _FAULT,
-    counts="Each zone loses power: all of its brokers at once, whichever is fenced last.",
+    sends=brokers_of_zone_that_lose_power,
     shared=WIDTH,
     lost_with="p_lost_in_zone_outage",
     needs=("max_zone_outages",),
 )
+def zone_loses_power(state, params, instance, lost):
+    """Each zone loses power: all of its brokers at once, whichever is fenced last."""
+    zone = instance // WIDTH
+    return lose_power(state, params, row(params.zones, zone), instance - WIDTH * zone, lost)._replace(
+        zone_outages=state.zone_outages + 1
+    )

@@ -3,7 +3,7 @@
 Instances: of fetch requests and responses, row of the follower + leader; of writes, row of the leader + value.
 """
 
-from quorisk.kernels.model import EVERYTHING, Action, sends_nothing
+from quorisk.kernels.model import EVERYTHING, action
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
@@ -90,7 +90,9 @@ def send_fetch_request_enabled(state, params):
     return (wanted,)
 
 
+@action(send_fetch_request_enabled)
 def send_fetch_request(state, params, instance, lost):
+    """Each follower without a fetch under way asks its leader for more."""
     f = instance // WIDTH
     head = row(state.local.leader_epochs, f) | leo_of(state, f) << 4
     state = with_exchange(state, f, instance - WIDTH * f, head, last_epoch(state, row(state.logs, f)) << 7)
@@ -121,7 +123,9 @@ def receive_fetch_request_enabled(state, params):
     return (state.fetch_requests & (state.running * EVERY_BROKER),)
 
 
+@action(receive_fetch_request_enabled)
 def receive_fetch_request(state, params, instance, lost):
+    """Each fetch on its way to a running broker is answered."""
     f = instance // WIDTH
     b = instance - WIDTH * f
     place = place_of(f, b)
@@ -164,7 +168,9 @@ def truncation_point(state, b, epoch, offset):
     return where((own_epoch != epoch) | (own_offset < offset), own_offset, offset)
 
 
+@action(receive_fetch_response_enabled)
 def receive_fetch_response(state, params, instance, lost):
+    """Each answer to a fetch on its way to a running broker arrives."""
     b = instance // WIDTH
     t = instance - WIDTH * b
     place = place_of(b, t)
@@ -217,7 +223,9 @@ def write_record_to_leader_enabled(state, params):
     return (when(ready != 0, writable, state, params, ready),)
 
 
+@action(write_record_to_leader_enabled, shared=EVERYTHING)
 def write_record_to_leader(state, params, instance, lost):
+    """The producers write one of the records that are left to a broker that takes itself for the leader."""
     b = instance // WIDTH
     v = instance - WIDTH * b
     value, leo, flo = 1 << v, leo_of(state, b), row(state.flos, b)
@@ -235,34 +243,3 @@ def write_record_to_leader(state, params, instance, lost):
     new_hwm = where((leo == 1) & (params.kafka == 0), 0, committed) + 1
     isr, positive = row(state.local.isrs, b), commits_well(state, params, b)
     return maybe_advance_high_watermark(state, params, b, isr, new_hwm, positive)
-
-
-SEND_FETCH_REQUEST = Action(
-    "send_fetch_request",
-    send_fetch_request_enabled,
-    sends_nothing,
-    send_fetch_request,
-    counts="Each follower without a fetch under way asks its leader for more.",
-)
-RECEIVE_FETCH_REQUEST = Action(
-    "receive_fetch_request",
-    receive_fetch_request_enabled,
-    sends_nothing,
-    receive_fetch_request,
-    counts="Each fetch on its way to a running broker is answered.",
-)
-RECEIVE_FETCH_RESPONSE = Action(
-    "receive_fetch_response",
-    receive_fetch_response_enabled,
-    sends_nothing,
-    receive_fetch_response,
-    counts="Each answer to a fetch on its way to a running broker arrives.",
-)
-WRITE_RECORD_TO_LEADER = Action(
-    "write_record_to_leader",
-    write_record_to_leader_enabled,
-    sends_nothing,
-    write_record_to_leader,
-    counts="The producers write one of the records that are left to a broker that takes itself for the leader.",
-    shared=EVERYTHING,
-)

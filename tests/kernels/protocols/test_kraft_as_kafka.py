@@ -160,8 +160,11 @@ def test_an_outage_is_told_as_it_happened_first_the_power_then_what_it_took_then
     sizes = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "values": 1}
     params = params_of(MODEL, **sizes, max_lossy_shutdowns=0, max_outages=1, flush_every_message=False)
     written = after(params, ("write_record_to_leader", 0))
-    for before, loses in ((written, ", not yet on disk"), (broker_flushes(written, params, 0, 0), " with its disk")):
-        gone = cluster_loses_power(before, params, 1, 0b01)
+    for before, loses in (
+        (written, ", not yet on disk"),
+        (broker_flushes.apply(written, params, 0, 0), " with its disk"),
+    ):
+        gone = cluster_loses_power.apply(before, params, 1, 0b01)
         told = tell(before, params, "cluster_loses_power", 1, gone)
         assert told.words == "power lost in the whole cluster: b1 and b2 go down"
         assert told.notes == (
