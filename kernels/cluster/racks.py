@@ -25,7 +25,7 @@ def has_room_without(cluster: Cluster) -> bool:
             for first, end in pairwise(cluster.rack_starts)
         )
     smallest = sorted(_sizes(cluster))[:-1]  # the largest is down
-    return bool(smallest) and _rings(cluster, _allowed(cluster), smallest)[-1] > 0.0
+    return bool(smallest) and bool(_rings(cluster, _allowed(cluster), smallest)[-1] > 0.0)
 
 
 def _of_any(cluster: Cluster) -> Iterator[tuple[int, float]]:
