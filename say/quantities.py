@@ -1,16 +1,19 @@
 """How physical times and rates read: 3.2 ms, 5 days, 1 % / year."""
 
+from quorisk.say import numbers
+
 YEAR_S = 31_557_600
 """Seconds of a year."""
 _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
 """Months and weeks are left out: 40 days say more than 5.7 weeks."""
+_MANY = 1e6
+"""Years from which on they are told by powers of ten."""
 
 
 def say_time(time_s: float) -> str:
-    """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years."""
-    unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
-    amount = digits(time_s / seconds)
-    return f"{amount} {unit}{'s' if unit in ('day', 'year') and amount != '1' else ''}"
+    """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years, 3.3 × 10⁹ years."""
+    years = time_s / YEAR_S
+    return f"{numbers.plain(years)} years" if years >= _MANY else written_time(time_s)
 
 
 def say_rate(rate_per_s: float) -> str:
@@ -22,7 +25,7 @@ def say_rate(rate_per_s: float) -> str:
         return "0"
     a_year = rate_per_s * YEAR_S
     ways = [(f"{digits(100 * a_year)} % / year", _said(100 * a_year) / 100 / YEAR_S)] if a_year < 1 else []
-    between = say_time(1 / rate_per_s)
+    between = written_time(1 / rate_per_s)
     amount, unit = between.split(" ")
     seconds = dict(_LARGE)[unit.removesuffix("s") if unit in ("days", "years") else unit]
     ways.append((f"1 / {between.removeprefix('1 ')}", 1 / (float(amount.replace(",", "")) * seconds)))
@@ -30,6 +33,13 @@ def say_rate(rate_per_s: float) -> str:
     ways += [(f"{digits(a_year)} / year", _said(a_year) / YEAR_S)] if a_year >= 1 else []
     exact = [said for said, value in ways if abs(value / rate_per_s - 1) < 1e-9]
     return exact[0] if exact else ways[0][0]
+
+
+def written_time(time_s: float) -> str:
+    """Returns a time of three digits as a file may have it."""
+    unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
+    amount = digits(time_s / seconds)
+    return f"{amount} {unit}{'s' if unit in ('day', 'year') and amount != '1' else ''}"
 
 
 def digits(number: float) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from quorisk.kernels.errors import ConfigError
-from quorisk.say.quantities import YEAR_S, digits, say_rate, say_time
+from quorisk.say.quantities import YEAR_S, digits, say_rate, written_time
 
 _SECONDS: Mapping[str, Fraction] = {
     "us": Fraction(1, 10**6),
@@ -107,7 +107,7 @@ def say_like(text: str, rate_per_s: float) -> str:
     if not match or rate_per_s <= 0:
         return say_rate(rate_per_s)
     if not match[2] and float(match[1]) == 1:
-        return f"1 / {say_time(1 / rate_per_s).removeprefix('1 ')}"
+        return f"1 / {written_time(1 / rate_per_s).removeprefix('1 ')}"
     per, percent = re.split(r"/|per\b", text, maxsplit=1)[1].strip(), match[2] or ""
     time_s = Fraction(match[3] or match[5] or 1) * _unit(match[4] or match[6])
     amount = digits(rate_per_s * float(time_s) * (100 if percent else 1))
