@@ -107,6 +107,6 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         f"{text.terms(rows)} Marks: exact shares of the runs, at the upper ends of bins, each twice as wide as the one "
         "before; between marks nothing is known, and the lines only join them. Bars at the last marks: "
-        f"{text.intervals(rows)}, of the probability of a loss. Model time: the mean time of a step is 1 divided by "
-        f"the sum of the rates of all actions that may happen next. {text.scheduler(rows)}"
+        f"{text.intervals(rows, of_runs=True)}, of the probability of a loss. Model time: the mean time of a step is 1 "
+        f"divided by the sum of the rates of all actions that may happen next. {text.scheduler(rows)}"
     )

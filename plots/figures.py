@@ -45,17 +45,24 @@ def figures(
     """Yields names that are safe as file names, and figures, of a sweep's frames (`analysis.decision.frames.Sweep`).
 
     Every invariant has its figure of losses, the first also a heat map and one of costs, if the grid varies what they
-    compare. Where there are scenarios, losses are those of a year, and there is no figure of a run's costs.
+    compare. Where there are scenarios, losses are those of a year, and there is no figure of a run's costs. So they are
+    on a cluster; where it has no scenarios, other breaches are those of a run.
     """
     wish = wish or Wish()
     invariants = wish.invariants or text.shown(frame)
     first, is_yearly = invariants[0], text.is_yearly(frame)
     whole = years.of(frame) if is_yearly else frame
+
+    def of(invariant: str) -> pd.DataFrame:
+        """A cluster without scenarios says nothing of how often a year anything but a loss happens."""
+        told = invariant == text.ANY_LOSS or not is_yearly or frame["per_year"].any()
+        return whole if told else frame.drop(columns="per_year")
+
     draw: list[tuple[str, str, Callable[[], Figure | None]]] = [
         ("frontier", "", partial(frontier_figure, frame)),
         ("budget", "", partial(budget_figure, frame, losses_by_faults)),
-        *(("loss", each, partial(loss_figure, whole, each, wish.x, wish.hue)) for each in invariants),
-        ("heat_map", first, partial(heat_map_figure, whole, first, wish.x, wish.hue)),
+        *(("loss", each, partial(loss_figure, of(each), each, wish.x, wish.hue)) for each in invariants),
+        ("heat_map", first, partial(heat_map_figure, of(first), first, wish.x, wish.hue)),
         ("cost", first, (lambda: None) if is_yearly else partial(cost_figure, frame, first)),
         ("outcomes", "", partial(outcomes_figure, frame)),
         ("distribution", "", partial(distribution_figure, frame, histograms)),

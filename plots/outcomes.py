@@ -84,7 +84,7 @@ def caption(rows: pd.DataFrame) -> str:
     """Model, faults, runs and assumptions of a figure; what the numbers are, as they have no interval."""
     return (
         f"{text.terms(rows)} Shares are counts divided by runs, without intervals; for lost runs the table has "
-        f"{text.intervals(rows)}. Beside the bars: numbers of runs. Unfinished runs reached the limit of "
+        f"{text.intervals(rows, of_runs=True)}. Beside the bars: numbers of runs. Unfinished runs reached the limit of "
         "steps; they count neither as lost nor as safe. "
         f"{text.scheduler(rows)}"
     )

@@ -265,13 +265,21 @@ def terms(frame: pd.DataFrame) -> str:
     return " ".join([*said, f"{runs(frame)} a point, seed {first['seed']}."])
 
 
-def intervals(frame: pd.DataFrame) -> str:
-    """Returns the kind of intervals, and what they promise: 95% intervals (Clopper-Pearson), each on its own."""
-    first = frame.iloc[0]
+def intervals(frame: pd.DataFrame, of_runs: bool = False) -> str:
+    """Returns the kind of intervals, and what they promise: 95% intervals (Clopper-Pearson), each on its own.
+
+    Those of designs on their clusters are the clusters', with those of scenarios beside them, unless runs are meant:
+    `of_runs`.
+    """
+    first, clustered = frame.iloc[0], is_clustered(frame) and not of_runs
     together = "for all points together" if is_simultaneous(frame) else "each on its own"
-    together = "for all scenarios of a design together" if is_yearly(frame) else together
-    methods = {each for methods in frame["method"].unique() for each in methods.split(" or ")}  # a year has several
+    together = "for all scenarios of a design together" if is_yearly(frame) and not clustered else together
+    rows = frame[frame["incident"].astype(bool)] if clustered else frame
+    methods = {each for methods in rows["method"].unique() for each in methods.split(" or ")}  # a year has several
     listed = "; or ".join(sorted(sorted(methods), key=numbers.is_solved))
+    if clustered:
+        of_clusters = f"the cluster's: {' or '.join(sorted(frame['any_loss_method'].unique()))}"
+        listed = f"{of_clusters}; those of scenarios beside it: {listed}" if listed else of_clusters
     return f"{numbers.percent(first['confidence'])} intervals ({listed}), {together}"
 
 

@@ -81,9 +81,9 @@ def _answer(placed: Placed, effort: Effort) -> Answer:
 def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float = PRECISION) -> "pd.DataFrame":
     """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
 
-    Columns: each of COLUMNS with its ends; `incident_p50`, `incident_p99` and `incident_p99_high`, the entries that an
-    incident loses; those of BY_CAUSE; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`,
-    the cluster if there are several. Raises ConfigError.
+    Columns: each of COLUMNS with its ends; `any_loss_method`, by which the first of them was found; `incident_p50`,
+    `incident_p99` and `incident_p99_high`, the entries that an incident loses; those of BY_CAUSE; `incident`, whether a
+    scenario's losses are incidents of their own; `cluster_at`, the cluster if there are several. Raises ConfigError.
     """
     if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
@@ -186,6 +186,7 @@ def _columns(found: Answer) -> dict[str, Any]:
     sizes = losses.in_entries
     columns |= {f"incident_{name}": sizes[name].value if sizes else 0.0 for name in ("p50", "p99")}
     at = {key: value for key, value in found.design.items() if key.startswith(f"{TABLE}.")}
+    columns["any_loss_method"] = losses.p_any.method
     columns["incident_p99_high"] = sizes["p99"].high if sizes else 0.0
     columns["cluster_at"] = text.settings(at, at)
     by_cause = {column: losses.by_cause.get(name) for name, column in BY_CAUSE.items()}

@@ -55,5 +55,8 @@ def of(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _year(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    methods = " or ".join(dict.fromkeys(part["method"] for part in parts))
-    return added(parts) | {text.MESSAGE_LOSS: max(part[text.MESSAGE_LOSS] for part in parts), "method": methods}
+    found = added(parts) | {text.MESSAGE_LOSS: max(part[text.MESSAGE_LOSS] for part in parts)}
+    own = [part for part in parts if part.get("incident")]
+    if "any_loss" in found and found["invariant"] == text.ANY_LOSS:
+        return found | {"incident": bool(own), "method": " or ".join(dict.fromkeys(part["method"] for part in own))}
+    return found | {"method": " or ".join(dict.fromkeys(part["method"] for part in parts))}

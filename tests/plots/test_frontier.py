@@ -6,8 +6,9 @@ import pytest
 
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import designs
+from quorisk.plots import canvas
 from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults
-from quorisk.plots.figures import figures
+from quorisk.plots.figures import Wish, figures
 from quorisk.plots.frontier import FRONTIER, LATENCY, PROVED, UPPER_BOUND, frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
@@ -135,6 +136,24 @@ def test_on_a_cluster_a_budget_is_of_what_incidents_are_put_down_to():
     place = [label.get_text() for label in axes.get_yticklabels()].index("WQ 2, AQ 2")
     bars = {bars.get_label(): bars[place].get_width() for bars in axes.containers}
     assert bars == pytest.approx({outages: 1 / 3, thin: 1 / 6, "failover": 1 / 2})
+
+
+def test_on_a_cluster_intervals_are_the_clusters_and_other_breaches_are_not_told_by_year_without_scenarios():
+    ends = {f"{name}{end}": 0.03 for name in ("any_loss", "incidents", "entries") for end in ("", "_low", "_high")}
+    given = tables.sweep([5, 3], model__keys=[1, 2])
+    clustered = {**ends, "any_loss_method": "strata", "cluster_at": "", "incident": False, "per_year": 0.0}
+    alone = given.frame.assign(**clustered, **{text.SCENARIO: "cluster"})
+    other = next(name for name in alone["invariant"].unique() if name != text.ANY_LOSS)
+    drawn = dict(figures(alone, given.histograms, Wish([text.ANY_LOSS, other], ["loss", "outcomes"])))
+    assert "95% intervals (the cluster's: strata), each on its own" in canvas.caption_of(drawn["loss_data_loss"])
+    assert canvas.title_of(drawn[f"loss_{other}"]) == f"Probability that a run breaks {other}"
+    assert all_axes(drawn[f"loss_{other}"])[0].get_xlabel() == "probability in a run"
+    for name in (f"loss_{other}", "outcomes"):
+        assert "strata" not in canvas.caption_of(drawn[name])
+    beside = alone.assign(incident=True, per_year=1.0)
+    drawn = dict(figures(beside, given.histograms, Wish([text.ANY_LOSS, other], ["loss"])))
+    assert "the cluster's: strata; those of scenarios beside it: C" in canvas.caption_of(drawn["loss_data_loss"])
+    assert canvas.title_of(drawn[f"loss_{other}"]) == f"How often a year a run breaks {other}"
 
 
 def test_there_is_no_budget_of_what_lost_nothing_or_cannot_be_told_apart():
