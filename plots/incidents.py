@@ -21,7 +21,8 @@ def sizes_figure(curves: pd.DataFrame) -> Figure | None:
     title = "How often at least so many entries are lost at once"
     said = (
         "A point: incidents a year in which at least so many acknowledged entries are lost at once. Further left and "
-        "lower is better; a flat line means that an incident, if it comes, is a large one."
+        "lower is better; a flat line means that an incident, if it comes, is a large one. Bars: intervals; of large "
+        "incidents few may have been drawn. They are narrower than the marks unless they are drawn."
     )
     return _figure(curves, ("entries", "per_year"), ("entries lost at once, at least", "incidents a year"), title, said)
 

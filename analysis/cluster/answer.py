@@ -235,7 +235,10 @@ def _as_json(found: Answer) -> dict[str, Any]:
         "incident_ledgers": _sizes(losses.in_ledgers),
         **_in_bytes(found),
         "causes": {cause: each.incidents._asdict() | {"share": each.share} for cause, each in losses.by_cause.items()},
-        "at_least": [{"entries": size, "incidents_per_year": rate} for size, rate in losses.at_least.items()],
+        "at_least": [
+            {"entries": size, "incidents_per_year": rate.value, "low": rate.low, "high": rate.high}
+            for size, rate in losses.at_least.items()
+        ],
         "availability": found.availability._asdict(),
         "years": found.years,
         "assumptions": list(found.assumptions),

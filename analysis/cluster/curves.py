@@ -18,18 +18,18 @@ _PRECISION = 0.01
 
 
 def at_least(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
-    """Returns how often at least so many entries are lost at once: `design`, `entries` and `per_year`."""
+    """Returns how often at least so many entries are lost at once: `design`, `entries`, `per_year`, `low`, `high`."""
     import pandas as pd
 
     effort = quick_effort(experiment)
     there = worst_clusters(experiment)
     rows = [
-        {"design": name, "entries": entries, "per_year": rate}
+        {"design": name, "entries": entries, "per_year": rate.value, "low": rate.low, "high": rate.high}
         for design, name in names.items()
         for entries, rate in answer_of(there[design], effort).losses.at_least.items()
-        if rate > 0.0
+        if rate.value > 0.0
     ]
-    return pd.DataFrame(rows, columns=["design", "entries", "per_year"])
+    return pd.DataFrame(rows, columns=["design", "entries", "per_year", "low", "high"])
 
 
 def over_nodes(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":

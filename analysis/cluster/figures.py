@@ -24,7 +24,7 @@ class Figure(NamedTuple):
 
 
 class Size(NamedTuple):
-    """A quantile of how much an incident loses."""
+    """A quantile of how much an incident loses, or how often one loses so much, a year."""
 
     value: float
     low: float
@@ -54,7 +54,7 @@ class Losses(NamedTuple):
     """How much an incident loses, by QUANTILES; none if nothing is known of it."""
     in_ledgers: Mapping[str, Size]
     by_cause: Mapping[str, Cause]
-    at_least: Mapping[float, float]
+    at_least: Mapping[float, Size]
     """How often so many entries or more are lost at once, a year, in powers of ten."""
     sizes: tuple[np.ndarray, np.ndarray]
     """Of incidents: weights by bin, and the largest of each bin, both in entries and in ledgers."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import betaincinv, ndtri
 
 from quorisk.analysis.cluster.figures import QUANTILES, Size
 
@@ -30,16 +30,33 @@ def quantiles(weight: np.ndarray, largest: np.ndarray, independent: float, confi
     return result
 
 
-def at_least(weight: np.ndarray, largest: np.ndarray, incidents: float) -> Mapping[float, float]:
-    """Returns how often a year incidents lose so much or more, for powers of ten up to the first that none reaches."""
+def at_least(
+    weight: np.ndarray, largest: np.ndarray, incidents: float, independent: float, confidence: float
+) -> Mapping[float, Size]:
+    """Returns how often a year incidents lose so much or more, for powers of ten up to the first that none reaches.
+
+    The interval is that of Clopper and Pearson, for what is worth as much as so many `independent` sizes: of large
+    incidents only a few may have been drawn, or none.
+    """
     total = float(weight.sum())
     if total <= 0.0:
         return {}
-    table: dict[float, float] = {}
+    table: dict[float, Size] = {}
     most = float(largest.max())
     for power in range(max(0, math.ceil(math.log10(most))) + 1):
         size = 10.0**power
-        table[size] = incidents * float(weight[largest >= size].sum()) / total
-        if table[size] == 0.0:
+        part = min(1.0, float(weight[largest >= size].sum()) / total)
+        table[size] = Size(*(incidents * each for each in (part, *_ends(part, independent, confidence))))
+        if part == 0.0:
             break
     return table
+
+
+def _ends(part: float, independent: float, confidence: float) -> tuple[float, float]:
+    """An interval of a part of so many independent sizes."""
+    if math.isinf(independent):
+        return part, part
+    seen, others, error = part * independent, (1.0 - part) * independent, (1.0 - confidence) / 2.0
+    low = float(betaincinv(seen, others + 1.0, error)) if seen > 0.0 else 0.0
+    high = float(betaincinv(seen + 1.0, others, 1.0 - error)) if others > 0.0 else 1.0
+    return low, high

@@ -17,6 +17,8 @@ _METHODS = {
 }
 _SAME = 0.999
 """Incidents of so many times the rate of the next smaller size are not told apart."""
+_KNOWN = 2.0
+"""A rate is told as a number if the low end of its interval is within this factor of it."""
 
 
 def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
@@ -105,11 +107,21 @@ def _causes(found: Answer) -> str:
 
 
 def _at_least(found: Answer) -> str:
-    """How often so much is lost: but for sizes that are reached as often as ten times as much."""
-    rates = {size: rate for size, rate in found.losses.at_least.items() if rate > 0.0}
-    told = {size: rate for size, rate in rates.items() if rates.get(10.0 * size, 0.0) < _SAME * rate}
-    said = {numbers.counted(round(size), "entry", "entries"): say_time(YEAR_S / rate) for size, rate in told.items()}
-    return "; ".join(f"{size} once in {between}" for size, between in said.items())
+    """How often so much is lost: but for sizes that are reached as often as ten times as much. Of what was drawn too
+    seldom to know it, only what it is at most."""
+    rates = {size: rate for size, rate in found.losses.at_least.items() if rate.value > 0.0}
+    told = {
+        size: rate
+        for size, rate in rates.items()
+        if 10.0 * size not in rates or rates[10.0 * size].value < _SAME * rate.value
+    }
+    said = {
+        numbers.counted(round(size), "entry", "entries"): f"once in {say_time(YEAR_S / rate.value)}"
+        if rate.low >= rate.value / _KNOWN
+        else f"less than once in {say_time(YEAR_S / rate.high)}"
+        for size, rate in told.items()
+    }
+    return "; ".join(f"{size} {between}" for size, between in said.items())
 
 
 def _availability(found: Answer, out: Console) -> None:

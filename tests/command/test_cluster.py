@@ -1,10 +1,13 @@
 """`quorisk cluster`: what it prints, of one design and of several, and its JSON."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from quorisk.analysis.cluster.availability import RackDown
+from quorisk.analysis.cluster.figures import Size
 from quorisk.command import show_cluster
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.experiment.test_cluster import CLUSTER
@@ -85,6 +88,14 @@ def test_in_python(on_a_cluster):
     assert frame["p_any"] == found.designs[0].losses.p_any.value == found.as_json()["p_any_loss_per_year"]["p"]
     assert "P(any loss in a year)" in found._repr_html_()
     assert repr(found).startswith("<Incidents: P(any loss in a year) 0.03")
+
+
+def test_of_what_was_drawn_too_seldom_only_is_said_what_it_is_at_most():
+    at_least = {1.0: Size(1e-3, 0.9e-3, 1.1e-3), 10.0: Size(1e-6, 0.6e-6, 3e-6), 100.0: Size(1e-8, 0.0, 1e-6)}
+    found: Any = SimpleNamespace(losses=SimpleNamespace(at_least=at_least | {1000.0: Size(0.0, 0.0, 1e-6)}))
+    assert show_cluster._at_least(found) == (
+        "1 entry once in 1,000 years; 10 entries once in 1 × 10⁶ years; 100 entries less than once in 1 × 10⁶ years"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """What clusters lose, three ways: strata and years of ours, and an independent program's figures."""
 
-from math import hypot, sqrt
+from math import comb, hypot, sqrt
 
 import pytest
+from scipy.stats import binom
 
 from quorisk.analysis.cluster import certified as module
 from quorisk.analysis.cluster.certified import Draws, certified
@@ -67,6 +68,21 @@ def test_rare_losses_are_known_to_a_hundredth(name):
     for figure in (losses.p_any, losses.incidents, losses.entries):
         assert figure.high - figure.low < 0.01 * figure.value
         assert figure.low <= figure.value <= figure.high
+
+
+@pytest.mark.parametrize("thin", [(), (Thin(2, 50.0, True),)])
+def test_how_often_so_much_is_lost_at_once_has_an_interval_that_holds_where_few_large_incidents_were_drawn(thin):
+    """With entries of few copies most draws are of small incidents, and one in 30,000 of a million entries."""
+    num, ledgers, p = 36, 62_208, 0.0075
+    cluster = Cluster(num, 4, 4, ledgers, 50_000, outages=1.0, p_lost_in_outage=p, thin=thin)
+    at_least = certified(cluster, 0.95, DRAWS).at_least
+    for size in (1e5, 1e6):
+        least = size / 50_000 - 1
+        by_lost = (binom.pmf(k, num, p) * binom.sf(least, ledgers, comb(k, 4) / comb(num, 4)) for k in range(num + 1))
+        exactly = sum(by_lost)
+        assert at_least[size].low <= exactly <= at_least[size].high
+    assert at_least[1e5].high < 1.3 * at_least[1e5].low
+    assert at_least[1e6].high < (1e-5 if thin else 3e-7)
 
 
 def test_a_queue_of_repairs_matters_where_nodes_are_lost_one_by_one():
