@@ -66,7 +66,7 @@ def _design(design: Design, number: int, sure: Doubt | None) -> dict[str, Any]:
         "stored": int(worst.get("stored", 0)),
         "p99": float(worst.get("write_p99_ms", 0.0)),
         "p99_high": float(p99_ms) if math.isfinite(p99_ms) else 1e300,
-        "cost": min(design.cost("messages") or design.cost("steps"), 1e300),
+        "cost": min(design.steps, 1e300),
         "wants": bool(worst.get("wants_nodes", 0) or worst.get("wants_zones", 0)),
         "short": design.falls_short("nodes", "zones", "entries"),
         "powers": sure.allowed[design.settings].powers if sure and design.settings in sure.allowed else {},

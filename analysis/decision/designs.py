@@ -182,6 +182,17 @@ class Design(NamedTuple):
         pairs = zip(self.points, succeeded, strict=True)
         return float(sum(point[measure] / num for point, num in pairs) / len(self.points))
 
+    @property
+    def steps(self) -> float:
+        """The steps of a run that succeeds, as far as they decide a tie: to two digits, since some are counted and some
+        are solved; and on a cluster only in scenarios beside it, as no others are weighed. 0 if there are none.
+        """
+        if not self.is_clustered:
+            return float(f"{self.cost('steps'):.2g}")
+        own = [part for point in self.points for part in point.get("parts", ()) if part["incident"]]
+        alone = [self._replace(points=[part], worst={}).cost("steps") for part in own]
+        return float(f"{sum(alone) / len(own):.2g}") if own else 0.0
+
 
 def designs(rows: pd.DataFrame) -> list[Design]:
     """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, then those first whose

@@ -17,7 +17,7 @@ def choice(found: list[Design], target: float) -> list[Design]:
     reason to save on, unless the copies or failures that are wanted were said.
 
     At a target come first those that store least, then the safest. Those that losses do not tell apart share a rank;
-    what is certain decides between them: copies, unless how many are wanted was said, then speed, then cost. Without
+    what is certain decides between them: copies, unless how many are wanted was said, then speed, then steps. Without
     a target the order is that of the ranks.
     """
     meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
@@ -26,10 +26,9 @@ def choice(found: list[Design], target: float) -> list[Design]:
     kept = [each for each in meets if said or not each.is_clean or not any(map(each.promises_less, clean))]
     if math.isinf(target):
         return kept
-    measure = _measure(found)
 
     def order(design: Design) -> tuple[float, ...]:
-        return design.worst.get("stored", 0), design.rank, *_certain(design, said, measure).values()
+        return design.worst.get("stored", 0), design.rank, *_certain(design, said).values()
 
     return sorted(kept, key=order)
 
@@ -57,7 +56,7 @@ def deciding(first: Design, other: Design, found: list[Design]) -> str:
     if first.worst.get("stored", 0) < other.worst.get("stored", 0):
         return "stores less"
     said = _said([each for each in found if not each.is_changed])
-    mine, its = (_certain(each, said, _measure(found)) for each in (first, other))
+    mine, its = (_certain(each, said) for each in (first, other))
     return next((why for why, value in mine.items() if value < its[why]), "")
 
 
@@ -66,17 +65,13 @@ def _said(found: list[Design]) -> bool:
     return any(design.worst.get(f"wants_{what}", 0) for design in found for what in ("copies", "nodes", "zones"))
 
 
-def _measure(found: list[Design]) -> str:
-    return "messages" if any(point["messages"] for design in found for point in design.points) else "steps"
-
-
-def _certain(design: Design, said: bool, measure: str) -> dict[str, float]:
+def _certain(design: Design, said: bool) -> dict[str, float]:
     """What decides between designs that losses do not tell apart, the least first, by what is said of the first."""
     copies = 0 if said else -design.worst.get("copies", 0)
     return {
         "has more copies when acknowledged": copies,
         "is faster": design.worst.get("write_p99_ms", 0.0),
-        f"takes fewer {measure}": design.cost(measure),
+        "takes fewer steps": design.steps,
     }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import Design, designs
 from quorisk.say import choose
 from tests.analysis.decision.test_verdict import chosen, designs_of
 from tests.plots.tables import frame
@@ -34,6 +34,32 @@ def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart()
     apart = tied(low=2.58, high=2.59, wants_nodes=1, nodes=1)
     assert chosen(apart) == [slow, fast]
     assert not any("tie" in each for each in recommend(apart).sentences)
+
+
+def test_steps_decide_last_and_the_same_of_rows_that_count_messages_and_of_those_that_do_not():
+    """A report counts messages, a recommendation that solves does not: both are to say the same, in the same words."""
+    many, few = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
+    for steps, first, why in (((9.4, 8.6), few, "takes fewer steps"), ((8.99, 8.97), many, "")):
+        for messages in ((0, 0), (3, 7)):
+            given = tied(wants_nodes=1, nodes=1)
+            here = given["point_id"] == "id0"
+            counted = {"steps": np.where(here, *steps) * 1000, "messages": np.where(here, *messages) * 1000}
+            given = given.assign(**counted, completed=1000, horizon=0, write_p99_ms=26.4, write_p99_high_ms=26.4)
+            found = designs(choose.of(given, "data loss"))
+            other = many if first == few else few
+            assert verdict.choice(found, 100.0)[0].settings == first
+            one, two = (next(each for each in found if each.settings == name) for name in (first, other))
+            assert verdict.deciding(one, two, found) == why
+
+
+def test_on_a_cluster_steps_are_those_of_scenarios_beside_it():
+    nothing = dict.fromkeys(("losses", "messages", "stuck", "horizon"), 0)
+    part = nothing | {"runs": 10, "high": 1e-3, "any_loss": 1e-3}
+    replaced = part | {"incident": False, "steps": 5000, "completed": 10}
+    beside = part | {"incident": True, "steps": 123, "completed": 10}
+    for parts, steps in (([replaced], 0.0), ([replaced, beside], 12.0)):
+        point = part | {"parts": parts, "steps": 5123, "completed": 20}
+        assert Design("WQ 3", [point], point).steps == steps
 
 
 def test_losses_that_differ_by_less_than_rates_are_known_to_are_a_tie_even_if_they_are_exact():
