@@ -43,10 +43,15 @@ def _doubt(design: Design, sure: Doubt | None, is_chosen: bool) -> Iterator[tupl
     if sure is None:
         yield "how sure", "not known: nothing is said of how well the rates behind it are known"
         return
-    said = "not known: how its losses depend on the rates was not found"
-    if known := sure.allowed.get(design.settings):
-        ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-        said = f"by what is known of the rates, nine times in ten {ends}"
+    known = sure.allowed.get(design.settings)
+    if design.is_proved:
+        yield "how sure", "proved, whatever the rates"
+        return
+    if known is None:
+        yield "how sure", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
+        return
+    ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
+    said = f"by what is known of the rates, nine times in ten {ends}"
     if is_chosen and len(sure.allowed) > 1:
         share = numbers.share(round(sure.choice.get(design.settings, 0.0), 3))
         said += f"; in {share} of cases it is the design to choose"

@@ -41,7 +41,7 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = N
     if sure:
         in_run = "losses a year" if text.is_yearly(rows) else "P(data loss)"
         unit = "P(any loss in a year)" if found[0].is_clustered else in_run
-        why += told(sure, verdict.chosen(found, target), unit)
+        why += told(sure, verdict.chosen(found, target), unit, verdict.has_targets(found, target))
     sentences = why + sentences
     if without_runs:
         also = ", or of designs that have none in one of the scenarios" if text.is_yearly(rows) else ""
@@ -251,7 +251,8 @@ def _survives(what: str) -> str:
 
 def _without_target(found: Sequence[Design]) -> tuple[str, list[str], list[str]]:
     best, worst = min(found, key=_reach), max(found, key=_reach)
-    headline = "No target was set (run.target), so designs are only ranked."
+    key = "losses_per_year in [targets]" if "parts" in best.worst else "run.target"
+    headline = f"No target was set ({key}), so designs are only ranked."
     unseen = [each for each in found if each.is_clean]
     said = []
     if best.is_clustered:

@@ -56,6 +56,8 @@ class Doubt(NamedTuple):
     learn: Learn | None
     figures: Mapping[str, Figure]
     """By name, those that are not known exactly."""
+    open: Mapping[str, str] = {}
+    """Why it is not known what others of them may lose: a clause."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `json.dumps` takes."""
@@ -63,12 +65,14 @@ class Doubt(NamedTuple):
             "choice": self.choice,
             "loses_less_than": self.less,
             "learn": self.learn._asdict() if self.learn else None,
+            "not_known": dict(self.open),
         }
 
 
 def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs_of: Mapping[str, int]) -> Doubt | None:
     """Returns how sure the choice among designs is; None if nothing is said of how well figures are known.
 
+    Designs of which it is not known how their losses depend on these figures lose at each draw what they lose.
     `designs_of` says by point id which of `known.designs` it is.
     """
     if known is None:
@@ -76,8 +80,9 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
     told = [each for each in found if _id(each) in designs_of and not _has_other_losses(each)]
     mine = {each.settings: known.designs[designs_of[_id(each)]] for each in told}
     solved = {name: each for name, each in mine.items() if each is not None}
+    why = {each.settings: _open(each, known, designs_of) for each in found if each.settings not in solved}
     if not solved:
-        return None
+        return Doubt({}, {}, {}, None, known.of, why)
     kept = [each for each in found if not each.is_changed][:_MOST_DESIGNS]
     choices = [_chosen_at(kept, target, solved, i) for i in range(len(known.draws.levels))]
     often = {name: times / len(choices) for name, times in Counter(choices).most_common()}
@@ -85,7 +90,7 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
         name: {other: float((each.values < its.values).mean()) for other, its in solved.items() if other != name}
         for name, each in solved.items()
     }
-    return Doubt(solved, often, less, _learn(known, np.array(choices), often), known.of)
+    return Doubt(solved, often, less, _learn(known, np.array(choices), often), known.of, why)
 
 
 def tornado(sure: Doubt, settings: str) -> list[dict[str, Any]]:
@@ -107,6 +112,17 @@ def _id(design: Design) -> str:
 def _has_other_losses(design: Design) -> bool:
     """Whether much of what it loses comes beside its cluster, in scenarios whose doubt is not known."""
     return design.is_clustered and design.worst["any_loss"] < (1.0 - _LITTLE) * design.worst["p"]
+
+
+def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
+    """Why it is not known how a design's losses depend on what is not known exactly; empty if they do not."""
+    if _has_other_losses(design):
+        return "much of what it loses comes in scenarios beside its cluster"
+    if design.is_proved:
+        return ""
+    scenario = known.unsolved.get(designs_of.get(_id(design), -1), "")
+    where = f" in {scenario}" if scenario else ""
+    return f"what it loses{where} was counted or bounded, and not solved"
 
 
 def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:
@@ -154,15 +170,20 @@ def _counted(name: str, gain: float, figure: Figure, level: float) -> Learn:
     return Learn(name, gain, at, events, events / figure.often, figure.per)
 
 
-def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
-    """Returns how sure a choice is, in words; `unit` is what designs lose: "losses a year"."""
+def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> list[str]:
+    """Returns how sure a choice is, in words; `unit` is what designs lose: "losses a year". `is_named`: what is said
+    before names the design."""
+    it, of_it = ("It", "") if is_named else (chosen, f" of {chosen}")
+    if chosen and chosen not in found.allowed:  # at all draws its losses are as they are
+        why = found.open.get(chosen)
+        return [f"How far the rates leave {unit}{of_it} open is not known: {why}."] if why else []
     said = []
-    if chosen in found.allowed:
+    if chosen:
         mine = found.allowed[chosen]
         ends = numbers.between(numbers.below(mine.low), numbers.above(mine.high))
         most = max(mine.shares, key=lambda name: mine.shares[name])
         said.append(
-            f"By what is known of the rates, {unit} may be {ends} (90% of what they allow); "
+            f"By what is known of the rates, {unit}{of_it} may be {ends} (90% of what they allow); "
             f"{numbers.share(round(mine.shares[most], 2))} of that doubt is {most}."
         )
     part = found.choice.get(chosen, 0.0)
@@ -170,14 +191,16 @@ def sentences(found: Doubt, chosen: str, unit: str) -> list[str]:
     if chosen and len(found.allowed) > 1:
         instead = f", and {others[0]} in {numbers.share(round(found.choice.get(others[0], 0.0), 3))}" if others else ""
         share = numbers.share(round(part, 3)) if part < 1.0 else "all draws"
-        said.append(f"It is the choice in {share} of what the rates allow{instead}.")
-    if each := found.learn:
-        many = numbers.plain(math.ceil(each.events), 2)
-        where = numbers.plain(each.exposure, 2) + (" trials" if each.per == "trial" else " years of it")
-        if each.per == "unit of time":
-            where = f"{numbers.plain(each.exposure, 2)} units of time"
-        said.append(
-            f"Learn {each.name} next: about {many} events ({where} at the rate assumed) would show on which side of "
-            f"{numbers.plain(each.at, 2)} a {each.per} it is, where the choice changes."
-        )
-    return said
+        said.append(f"{it} is the choice in {share} of what the rates allow{instead}.")
+    return [*said, *([_told(found.learn)] if found.learn else [])]
+
+
+def _told(each: Learn) -> str:
+    many = numbers.plain(math.ceil(each.events), 2)
+    where = numbers.plain(each.exposure, 2) + (" trials" if each.per == "trial" else " years of it")
+    if each.per == "unit of time":
+        where = f"{numbers.plain(each.exposure, 2)} units of time"
+    return (
+        f"Learn {each.name} next: about {many} events ({where} at the rate assumed) would show on which side of "
+        f"{numbers.plain(each.at, 2)} a {each.per} it is, where the choice changes."
+    )

@@ -61,15 +61,18 @@ def known(
     if not draws.names:
         return None
     found: list[Design | None] = []
+    unsolved: dict[int, str] = {}
     ends = dict(zip((point.point_id for point in experiment.points), losses, strict=True))
     for points in by_design(experiment).values():
         for point in points:
             for key, each in unknowns(experiment, point).items():
                 of.setdefault(each.name, _figure(experiment, point, key, each))
-        found.append(_design(experiment, points, [ends[point.point_id] for point in points], draws))
+        design, left = _design(experiment, points, [ends[point.point_id] for point in points], draws)
+        unsolved |= {len(found): left} if left is not None else {}
+        found.append(design)
         if tell:
             tell(len(found))
-    return Allowed(draws, of, found)
+    return Allowed(draws, of, found, unsolved)
 
 
 def _figure(experiment: Experiment, point: GridPoint, key: str, unknown: Unknown) -> Figure:
@@ -89,7 +92,8 @@ def _per_year(experiment: Experiment, point: GridPoint) -> float:
 
 def _design(
     experiment: Experiment, points: Sequence[GridPoint], ends: Sequence[tuple[float, float]], draws: Draws
-) -> Design | None:
+) -> tuple[Design | None, str | None]:
+    """What a design may lose; else the scenario that matters and is not solved, if that is why it is not known."""
     weights = [_per_year(experiment, point) * high for point, (_, high) in zip(points, ends, strict=True)]
     parts = []
     for point, weight, (low, high) in zip(points, weights, ends, strict=True):
@@ -100,9 +104,9 @@ def _design(
         else:
             part = _part(experiment, point, unknown, draws)
         if part is None:
-            return None
+            return None, point.scenario or ""
         parts.append(_a_year(experiment, point, unknown, draws, part))
-    return _summed(experiment, points, parts, draws)
+    return _summed(experiment, points, parts, draws), None
 
 
 def _part(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws) -> _Part | None:

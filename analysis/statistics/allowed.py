@@ -75,4 +75,6 @@ class Allowed(NamedTuple):
     of: dict[str, Figure]
     """The figures by name."""
     designs: list[Design | None]
-    """In the order of `by_design`; None where losses are counted, or are proved to be impossible."""
+    """In the order of `by_design`; None where losses are not solved, or are proved to be impossible."""
+    unsolved: Mapping[int, str] = {}
+    """By place in `designs`, the scenario whose losses are counted or bounded; empty without scenarios."""

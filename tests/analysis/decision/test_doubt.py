@@ -12,6 +12,7 @@ from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.allowed import Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import LogNormal, Z
+from quorisk.plots.summary import summary
 
 OUTAGES = LogNormal(0.5, 3.0)
 NOTHING = {"losses": 1, "messages": 0, "steps": 1, "completed": 1, "horizon": 0, "stuck": 0, "runs": 1, "point_id": ""}
@@ -53,6 +54,9 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     said = " ".join(sentences(sure, "copies 2", "losses a year"))
     assert "It is the choice in 85.2% of what the rates allow, and copies 3 in 14.8%." in said
     assert "Learn scenarios.outage.per_year next: about 6 events" in said
+    without_target = sentences(sure, "copies 2", "losses a year", is_named=False)
+    assert without_target[0].startswith("By what is known of the rates, losses a year of copies 2 may be ")
+    assert without_target[1].startswith("copies 2 is the choice in 85.2%")
 
 
 def test_a_choice_that_no_rate_changes_leaves_nothing_to_learn():
@@ -65,8 +69,30 @@ def test_a_choice_that_no_rate_changes_leaves_nothing_to_learn():
 def test_nothing_is_said_where_nothing_is_known():
     found = [design(0, 1e-3, 2)]
     assert doubt(found, 1.0, None, {"0": 0}) is None
-    counted = known(1.0)._replace(designs=[None])
-    assert doubt(found, 1.0, counted, {"0": 0}) is None
+
+
+def test_of_a_design_whose_losses_are_not_solved_is_said_why_nothing_is_known_and_not_that_it_is_surely_the_choice():
+    """Its losses are the same at all draws, so that it would be the choice in all of them."""
+    found = [design(0, 1e-4, 2), design(1, 1e-3, 3)]
+    counted = known(0.0, 1.0)._replace(unsolved={0: "failover"})
+    for other, choices in ((counted.designs[1], 1), (None, 0)):
+        sure = doubt(found, 1.0, counted._replace(designs=[None, other]), {"0": 0, "1": 1})
+        assert sure is not None
+        assert len(sure.choice) == choices
+        why = "what it loses in failover was counted or bounded, and not solved"
+        assert sentences(sure, "copies 2", "losses a year") == [
+            f"How far the rates leave losses a year open is not known: {why}."
+        ]
+        assert " losses a year of copies 2 open " in sentences(sure, "copies 2", "losses a year", is_named=False)[0]
+        assert dict(summary(found, 1.0, sure))["how sure"] == f"not known: {why}"
+
+
+def test_of_a_design_that_is_proved_to_lose_nothing_rates_leave_nothing_open():
+    found = [design(0, 0.0, 2)]
+    sure = doubt(found, 1.0, known(1.0)._replace(designs=[None]), {"0": 0})
+    assert sure is not None
+    assert sentences(sure, "copies 2", "losses a year") == []
+    assert dict(summary(found, 1.0, sure))["how sure"] == "proved, whatever the rates"
 
 
 @pytest.mark.parametrize(("any_loss", "is_told"), [(0.999e-3, True), (0.9e-3, False)])
@@ -75,4 +101,6 @@ def test_nothing_is_said_of_losses_beside_a_cluster_unless_they_are_few(any_loss
     alone = design(0, 1e-3, 2)
     worst = {**alone.worst, "any_loss": any_loss, "entries_high": 1.0, "incident_p99_high": 1.0}
     sure = doubt([alone._replace(points=[worst], worst=worst)], 1.0, known(1.0), {"0": 0})
-    assert (sure is not None) == is_told
+    assert sure is not None
+    why = "much of what it loses comes in scenarios beside its cluster"
+    assert (set(sure.allowed), dict(sure.open)) == (({"copies 2"}, {}) if is_told else (set(), {"copies 2": why}))
