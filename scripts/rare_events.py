@@ -3,10 +3,13 @@
 python scripts/rare_events.py                      # problems of all protocols; exit code 1 if an answer lies outside
 python scripts/rare_events.py problems kafka       # those of one protocol
 python scripts/rare_events.py coverage             # how often intervals of 1,000 replicates hold the exact answer
+python scripts/rare_events.py cells configs/x.toml # every cell of a file, by Quorisk's own choice of method
 """
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,15 +20,20 @@ from quorisk.analysis.estimate.estimate import estimate, num_cores
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
 
 MEMORY = 1 << 30
+CELL_BYTES = 1 << 27
+"""For the chain of a cell."""
 RUNS = 1_000_000
 REPLICATED, REPLICATES, REPLICATE_RUNS = 6, 1000, 500
 """Problems, how often each of them is repeated, and with how many runs."""
@@ -42,7 +50,7 @@ LOST_BOOKIES: dict[str, Any] = {
 }
 KAFKA: dict[str, Any] = {
     "protocol": "kafka",
-    "model": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
+    "model": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 3},
     "variant": {"truncation": "kip101"},
 }
 COMPACTION: dict[str, Any] = {
@@ -79,24 +87,51 @@ def problems() -> Iterator[dict[str, Any]]:
             yield KRAFT | {"rates": rates}
 
 
+ANSWERS = "exact", "low", "high", "method", "states", "runs", "lost"
+
+
+def answers(experiment: Experiment, exact_bytes: int) -> tuple[bool, list[str]]:
+    """Whether the exact answer to an experiment of one point lies in its interval, or its chain takes more memory than
+    that; and the columns ANSWERS."""
+    found = estimate(experiment, num_cores(), memory_bytes=MEMORY)
+    risk, truth = found.data_loss, None
+    with suppress(ConfigError):
+        truth = exact(experiment, exact_bytes, data_loss_alone=True).data_loss.p
+    ends = ("-" if each is None else f"{each:.5e}" for each in (truth, risk.low, risk.high))
+    states = f"{found.head.states:,}" if found.head else "-"
+    inside = truth is None or risk.low <= truth <= risk.high
+    method = found.method.partition(":")[0] + (" (bounds)" if Estimator.far_apart(risk.low, risk.high) else "")
+    return inside, [*ends, method, states, f"{found.runs:,}", f"{risk.losses:,}"]
+
+
 def compared(protocols: list[str]) -> int:
     """The answers to all problems, against exact ones; 1 if one lies outside its interval."""
-    table, outside = Table("protocol", "figures", "exact", "low", "high", "method", "states", "runs", "lost"), 0
+    table, outside = Table("protocol", "figures", *ANSWERS), 0
     for document in problems():
         if protocols and document["protocol"] not in protocols:
             continue
         run = document.get("run", {}) | {"runs": RUNS, "method": "head"}
-        experiment = config.build(document | {"run": run}, "scripts/rare_events.py")
-        found = estimate(experiment, num_cores(), memory_bytes=MEMORY)
-        truth, risk = exact(experiment, MEMORY, data_loss_alone=True).data_loss.p, found.data_loss
-        outside += not risk.low <= truth <= risk.high
+        inside, columns = answers(config.build(document | {"run": run}, "scripts/rare_events.py"), MEMORY)
+        outside += not inside
         figures = ", ".join(f"{each:g}" for each in [*document.get("faults", {}).values(), *document["rates"].values()])
-        ends = (f"{each:.5e}" for each in (truth, risk.low, risk.high))
-        states = f"{found.head.states:,}" if found.head else "-"
-        counts = states, f"{found.runs:,}", f"{risk.losses:,}"
-        table.add_row(document["protocol"], figures, *ends, found.method.partition(":")[0], *counts)
+        table.add_row(document["protocol"], figures, *columns)
     Console(width=160).print(table)
     print(f"{table.row_count} problems, {outside} outside their intervals")
+    return 1 if outside else 0
+
+
+def cells(files: list[str]) -> int:
+    """The answers to every cell of experiment files, in Markdown, beside exact ones where a chain takes little memory;
+    1 if one lies outside its interval."""
+    outside = 0
+    for experiment in map(config.load, map(Path, files)):
+        columns = [*(name.rpartition(".")[2] for name in experiment.varied), *ANSWERS]
+        print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
+        for point in experiment.points:
+            alone = experiment._replace(points=(point,), run=experiment.run._replace(runs=RUNS))
+            inside, columns = answers(alone, CELL_BYTES)
+            outside += not inside
+            print(f"| {' | '.join([*map(str, point.varied.values()), *columns])} |", flush=True)
     return 1 if outside else 0
 
 
@@ -131,7 +166,7 @@ def coverage(only: list[str]) -> int:
     return 1 if short else 0
 
 
-MODES = {"problems": compared, "coverage": coverage}
+MODES = {"problems": compared, "coverage": coverage, "cells": cells}
 
 if __name__ == "__main__":
     words = sys.argv[1:] or ["problems"]
