@@ -1,4 +1,8 @@
-"""What the steps of scripts/gpu.py came to, as a section of docs/gpus.md."""
+"""What the steps of scripts/gpu.py came to, as a section of docs/gpus.md.
+
+Both stay apart from scripts/validate.py: a machine with a GPU is lent for minutes, and one command that can be
+resumed has to do all that takes one.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
