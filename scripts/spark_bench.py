@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""What Spark costs, and what it gives: measured on this machine, which should have nothing else to do.
+"""What Spark costs: the demo grid through `quorisk run` and by the engine itself, on a machine with nothing else to do.
 
-.venv/bin/python scripts/spark_bench.py overhead     the demo grid through `quorisk run` and by the engine itself
-.venv/bin/python scripts/spark_bench.py engines      a physical sweep and the demo grid, with kernels and without
+.venv/bin/python scripts/spark_bench.py
 """
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -16,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
-DEMO, PHYSICAL = ROOT / "configs" / "demo.toml", ROOT / "configs" / "pulsar.toml"
+DEMO = ROOT / "configs" / "demo.toml"
 QUORISK = (sys.executable, "-c", "from quorisk.command.main import main; main()")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
 
@@ -30,44 +28,13 @@ def overhead(runs: int, repetitions: int) -> None:
         start = time.perf_counter()
         simulating_s = _direct_s(runs)
         by_engine.append(time.perf_counter() - start)
-        whole_s, log = _run(DEMO, "--set", f"run.runs={runs}", "--master", f"local[{_cores()}]")
+        whole_s, log = _run("--set", f"run.runs={runs}", "--master", f"local[{_cores()}]")
         reports.append(whole_s)
         tables.append(whole_s - _between(log, "merged", "finished"))
         print(f"engine {by_engine[-1]:.1f} s, of these simulating {simulating_s:.1f} s; ", end="")
         print(f"quorisk run {tables[-1]:.1f} s, with its report {whole_s:.1f} s", flush=True)
     for name, found in (("table", tables), ("report", reports)):
         print(f"overhead to the {name}: {min(found) / min(by_engine) - 1:.1%} on {_cores()} cores")
-
-
-def engines(runs: int, repetitions: int) -> None:
-    """Prints seconds with the generic engine alone and with kernels, in turn: of the whole command, of its processes'
-    time on processors, and from the plan to the last row.
-
-    The first round of each compiles, and is told apart.
-    """
-    for file in (PHYSICAL, DEMO):
-        found: dict[str, list[tuple[float, ...]]] = {"numba": [], "lanes": []}
-        for number in range(repetitions + 1):
-            for engine, its in found.items():
-                before = _processor_s()
-                options = ("--set", f"run.runs={runs}", "--set", "run.method=count", "--set", f"run.engine={engine}")
-                seconds, log = _run(file, *options, "--master", f"local[{_cores()}]")
-                measured = seconds, _processor_s() - before, _between(log, "to run: ", "computed")
-                which = "first" if number == 0 else "again"
-                print(f"{file.name}, {engine}, {which}: {seconds:.1f} s, ", end="")
-                print(f"{measured[1]:.1f} s of processors, computing {measured[2]:.1f} s", flush=True)
-                if number:
-                    its.append(measured)
-        for i, name in enumerate(("whole command", "processors", "computing")):
-            best = {engine: min(each[i] for each in its) for engine, its in found.items()}
-            print(f"{file.name}, {name}: {best['numba']:.1f} s and {best['lanes']:.1f} s, ", end="")
-            print(f"{best['numba'] / best['lanes']:.2f} times as fast with kernels", flush=True)
-
-
-def _processor_s() -> float:
-    """Seconds on processors of all processes that were waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _direct_s(runs: int) -> float:
@@ -90,12 +57,12 @@ print(time.perf_counter() - start)
     return float(done.stdout)
 
 
-def _run(file: Path, *options: str) -> tuple[float, str]:
+def _run(*options: str) -> tuple[float, str]:
     """Seconds of a `quorisk run`, and its log."""
     with TemporaryDirectory() as folder:
         out = Path(folder, "out")
         start = time.perf_counter()
-        command = [*QUORISK, "run", str(file), "--out", str(out), *options]
+        command = [*QUORISK, "run", str(DEMO), "--out", str(out), *options]
         done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=False)
         seconds, log = time.perf_counter() - start, (out / "quorisk.log").read_text()
     if done.returncode:
@@ -117,11 +84,10 @@ def _cores() -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("overhead", "engines"))
     parser.add_argument("--runs", type=int, default=2_500_000, help="of each point")
     parser.add_argument("--repetitions", type=int, default=3)
     given = parser.parse_args()
-    {"overhead": overhead, "engines": engines}[given.what](given.runs, given.repetitions)
+    overhead(given.runs, given.repetitions)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -237,25 +237,24 @@ def many(
     seed: int,
     runs: int,
     progress: Callable[[int], None],
-    names: Iterable[str] = (),
     some: int | None = None,
 ) -> dict[str, Findings]:
-    """Compares `runs` runs of a model, in random configurations, by all engines or by those of these names; with
-    `some`, by so many of them, drawn for each configuration.
+    """Compares `runs` runs of a model, in random configurations, by all engines; with `some`, by so many of them, drawn
+    for each configuration.
 
     A kernel either keeps records of single runs or sums alone; which, is drawn. `progress` is told how many runs are
     compared.
     """
     chance, left = random.Random(f"{model.name} {seed}"), runs
-    chosen = {name: engine for name, engine in engines().items() if name in names or not names}
-    found = {name: Findings() for name in chosen}
+    every = engines()
+    found = {name: Findings() for name in every}
     while left > 0:
         made = make_some(model, random_point(model, chance), chance.randrange(1 << 31), left)
         if made is None:
             continue
-        for name in chance.sample(list(chosen), some or len(chosen)):
+        for name in chance.sample(list(every), some or len(every)):
             timed = chance.random() < 0.5 or not supports(made.point, False)
-            found[name].look(chosen[name], made, timed)
+            found[name].look(every[name], made, timed)
         left -= made.job.num_runs
         progress(runs - left)
     return found

@@ -1,4 +1,4 @@
-"""Kernels compiled for one configuration against the generic engine, bit by bit; see also scripts/fuzz_engines.py."""
+"""Kernels compiled for one configuration against the generic engine, bit by bit: a few of what `validate.py` draws."""
 
 import random
 
