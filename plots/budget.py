@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from quorisk.analysis.decision.designs import Design, designs, estimate
-from quorisk.plots.canvas import framed, legend_columns
+from quorisk.plots.canvas import beside, framed, legend_columns
 from quorisk.plots.style import MOST_ROWS, quorisk_style
 from quorisk.say import choose, text
 from quorisk.say.colours import INK
@@ -70,7 +70,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
             axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=columns, fontsize=7,
                         bbox_transform=axes.transAxes + below)  # fmt: skip
         grid[0, 0].set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
-        _amounts(grid[0, -1], shown)
+        beside(grid[0, -1], [estimate(each.worst) for each in shown])
     return figure
 
 
@@ -124,15 +124,6 @@ def _told_apart(parts: Mapping[str, Sequence[Part]]) -> tuple[list[str], list[st
 
 def _of(parts: Sequence[Part], names: Sequence[str]) -> float:
     return math.fsum(part.share for part in parts if part.of in names)
-
-
-def _amounts(axes: Axes, shown: Sequence[Design]) -> None:
-    """To the right of each bar, what it is of."""
-    beside = axes.twinx()
-    beside.set_ylim(axes.get_ylim())
-    beside.set_yticks(range(len(shown)), [estimate(each.worst) for each in shown], fontsize=7.5)
-    beside.tick_params(length=0)
-    beside.grid(visible=False)
 
 
 def caption(rows: pd.DataFrame) -> str:

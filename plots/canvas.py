@@ -113,6 +113,15 @@ def log_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def beside(axes: Axes, labels: Sequence[str]) -> None:
+    """Writes a label for each row to the right of the axes, where these have their ticks."""
+    twin = axes.twinx()
+    twin.set_ylim(axes.get_ylim())
+    twin.set_yticks(axes.get_yticks(), labels, fontsize=7.5)
+    twin.tick_params(length=0)
+    twin.grid(visible=False)
+
+
 def columns_of(num_panels: int, most: int) -> int:
     """Returns how many panels go side by side so that rows are as full as can be, `most` at most."""
     rows = math.ceil(num_panels / most)

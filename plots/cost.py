@@ -1,7 +1,6 @@
 """Figure: what safety costs: messages and steps for each run that succeeds, against the probability of a loss."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,8 @@ MESSAGES, STEPS = "messages", "steps"
 UPPER_BOUND = "upper bound"
 """Group id of the marks of configurations without losses."""
 _OTHERS = Style("#8a949e", ".")
+_SIZE = 6
+"""Of marks, in points."""
 _MOST_SETTINGS, _MOST_OTHERS = 3, 40
 _ARROW = 0.6
 """An upper bound's arrow goes down to this part of it."""
@@ -57,7 +58,7 @@ def cost_figure(frame: pd.DataFrame, invariant: str = text.ANY_LOSS) -> Figure |
             axes.set_title(text.settings(setting, text.independent(rows, list(setting))))
         for axes in grid[:, 0]:
             axes.set_ylabel("probability in a run")
-        marks = [Line2D([], [], linestyle="none", **_mark(look)) for look in looks.values()]
+        marks = [Line2D([], [], **look.marks(_SIZE)) for look in looks.values()]
         canvas.legend(marks, labels, loc="outside lower left", ncols=columns, fontsize=8)
     return figure
 
@@ -129,7 +130,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, measure: str, keys: Sequence[str], lo
 
 
 def _marks(axes: Axes, rows: pd.DataFrame, measure: str, look: Style, label: str = "") -> None:
-    drawn: dict[str, Any] = {"capsize": 2, "elinewidth": 0.8, "linestyle": "none", **_mark(look)}
+    drawn = {"capsize": 2, "elinewidth": 0.8, **look.marks(_SIZE)}
     rows = rows[choose.succeeded(rows) > 0]
     seen, bounds = rows[rows["losses"] > 0], rows[rows["losses"] == 0]
     if len(seen):
@@ -143,11 +144,6 @@ def _marks(axes: Axes, rows: pd.DataFrame, measure: str, look: Style, label: str
             at, high, yerr=(1 - _ARROW) * high, uplims=True, label=label, **drawn | {"fillstyle": "full", "mfc": face}
         )
         bars.lines[0].set_gid(UPPER_BOUND)
-
-
-def _mark(look: Style) -> dict[str, Any]:
-    drawn = {"color": look.colour, "marker": look.marker, "markersize": 6, "fillstyle": look.fill}
-    return drawn | {"markerfacecoloralt": "white"}
 
 
 def caption(rows: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from quorisk.plots.canvas import framed, given_or_current
+from quorisk.plots.canvas import beside, framed, given_or_current
 from quorisk.plots.style import quorisk_style, style_of
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
@@ -72,7 +72,7 @@ def forest(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None 
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     _scale(axes, rows)
-    _numbers(axes, rows)
+    beside(axes, [_number(row) for row in rows.to_dict("records")])
     axes.set_title(f"Probability that a run {text.event(rows['invariant'].iloc[0])}")
     axes.set_xlabel("variant minus baseline")
     return axes
@@ -101,16 +101,8 @@ def _scale(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axvspan(-(10.0**lowest), 10.0**lowest, color=FAINT, alpha=0.35, linewidth=0, zorder=0)
 
 
-def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
-    """The difference and its interval in figures, to the right of each row."""
-    twin = axes.twinx()
-    twin.set_ylim(axes.get_ylim())
-    twin.set_yticks(axes.get_yticks(), [_number(row) for row in rows.to_dict("records")], fontsize=7.5)
-    twin.tick_params(length=0)
-    twin.grid(visible=False)
-
-
 def _number(row: dict[str, float]) -> str:
+    """The difference and its interval in figures."""
     low, high = row["difference_low"], row["difference_high"]
     if not _is_known(row):
         return f"{'none seen: ' if row['paired'] else ''}{numbers.bound(max(high, -low))}"

@@ -110,10 +110,7 @@ def _mark(
     worst = design.worst
     if (most := worst.get("allowed_high", 0.0)) > 0.0:
         axes.vlines(x, worst["allowed_low"], most, colors=look.colour, alpha=0.25, linewidth=5.0, gid=ALLOWED)
-    drawn: dict[str, Any] = {
-        "color": look.colour, "marker": look.marker, "markersize": size, "fillstyle": look.fill,
-        "markerfacecoloralt": "white", "linestyle": "none", "label": label,
-    }  # fmt: skip
+    drawn = look.marks(size) | {"label": label}
     bars: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9}
     if design.is_proved:
         axes.plot(x, floor, gid=PROVED, **drawn)

@@ -154,11 +154,11 @@ def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame,
     joined, zeros = series["p"].where(seen & positive), series["high"][~seen]
     zeros = zeros.where(zeros > 0)  # what cannot be has no place on this axis
     axes.plot(x, joined, color=look.colour, linestyle=look.dashes, linewidth=1.3)
-    axes.errorbar(x[seen], series["p"][seen], yerr=_bars(series[seen]), **_BARS, **_marks(look))
+    axes.errorbar(x[seen], series["p"][seen], yerr=_bars(series[seen]), **_BARS, **look.marks(_SIZE))
     hollow = look._replace(fill="none")
-    bounds = axes.errorbar(x[~seen], zeros, yerr=(1 - _ARROW) * zeros, uplims=True, **_BARS, **_marks(hollow))
+    bounds = axes.errorbar(x[~seen], zeros, yerr=(1 - _ARROW) * zeros, uplims=True, **_BARS, **hollow.marks(_SIZE))
     bounds.lines[0].set_gid(UPPER_BOUND)
-    axes.plot([], [], label=label, **_marks(look) | {"linestyle": look.dashes})
+    axes.plot([], [], label=label, **look.marks(_SIZE) | {"linestyle": look.dashes})
     axes.set(xscale="log", yscale="log")
 
 
@@ -168,17 +168,8 @@ def _bars(rows: pd.DataFrame) -> np.ndarray:
 
 
 _BARS: Mapping[str, Any] = {"capsize": 2, "elinewidth": 1}
-
-
-def _marks(look: Style) -> dict[str, Any]:
-    return {
-        "color": look.colour,
-        "marker": look.marker,
-        "markersize": 5,
-        "fillstyle": look.fill,
-        "markerfacecoloralt": "white",
-        "linestyle": "none",
-    }
+_SIZE = 5
+"""Of marks, in points."""
 
 
 def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
@@ -187,9 +178,9 @@ def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
     y = pd.Series(range(len(rows)), rows.index)
     seen = rows["losses"] > 0
     zeros = rows["high"][~seen]
-    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_BARS, **_marks(style_of(0)))
+    axes.errorbar(rows["p"][seen], y[seen], xerr=_bars(rows[seen]), **_BARS, **style_of(0).marks(_SIZE))
     hollow = style_of(0)._replace(fill="none")
-    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, **_BARS, **_marks(hollow))
+    bounds = axes.errorbar(zeros, y[~seen], xerr=(1 - _ARROW) * zeros, xuplims=True, **_BARS, **hollow.marks(_SIZE))
     bounds.lines[0].set_gid(UPPER_BOUND)
     axes.set_yticks(y, choose.labels(rows, keys))
     axes.set_xlim(_limits(rows))  # first: Matplotlib warns of a logarithmic axis without a number on it

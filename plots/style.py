@@ -61,6 +61,13 @@ class Style(NamedTuple):
     fill: Any = "full"
     """How far marks are filled; hollow ones, "none", are kept for what was not seen."""
 
+    def marks(self, size: float) -> dict[str, Any]:
+        """Returns what Matplotlib is told of marks of this size, without a line through them."""
+        return {
+            "color": self.colour, "marker": self.marker, "markersize": size, "fillstyle": self.fill,
+            "markerfacecoloralt": "white", "linestyle": "none",
+        }  # fmt: skip
+
 
 def style_of(index: int, variation: int = 0) -> Style:
     """Returns the style of series number `index`, of its variation number `variation`: where colours, or dashes and

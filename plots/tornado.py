@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quorisk.plots.canvas import framed, given_or_current, log_ticks, width_beside
+from quorisk.plots.canvas import beside, framed, given_or_current, log_ticks, width_beside
 from quorisk.plots.style import MOST_ROWS, quorisk_style, style_of
 from quorisk.say import numbers
 from quorisk.say.colours import INK
@@ -52,13 +52,7 @@ def tornado(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("times as many losses")
     log_ticks(axes.xaxis)
-    beside = axes.twinx()
-    beside.set_ylim(axes.get_ylim())
-    beside.set_yticks(
-        y, [numbers.signed(each, lambda value: f"{value:.3g}") for each in shown["elasticity"]], fontsize=7.5
-    )
-    beside.tick_params(length=0)
-    beside.grid(visible=False)
+    beside(axes, [numbers.signed(each, lambda value: f"{value:.3g}") for each in shown["elasticity"]])
     return axes
 
 
