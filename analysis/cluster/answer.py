@@ -265,16 +265,10 @@ def _in_bytes(found: Answer) -> dict[str, Any]:
         return {}
     losses, entry = found.losses, found.entry_bytes
     a_petabyte = entry * PETABYTE / found.stored_bytes
-
-    def scaled(times: float) -> dict[str, Any]:
-        figure = losses.entries
-        ends = {"value": figure.value * times, "low": figure.low * times, "high": figure.high * times}
-        return ends | {"method": figure.method}
-
     sizes = {name: Size(*(entry * end for end in size)) for name, size in losses.in_entries.items()}
     return {
         "stored_bytes": found.stored_bytes,
-        "expected_bytes_per_year": scaled(entry),
-        "expected_bytes_per_petabyte_year": scaled(a_petabyte),
+        "expected_bytes_per_year": losses.entries.times(entry)._asdict(),
+        "expected_bytes_per_petabyte_year": losses.entries.times(a_petabyte)._asdict(),
         "incident_bytes": _sizes(sizes),
     }

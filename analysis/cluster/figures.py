@@ -22,6 +22,10 @@ class Figure(NamedTuple):
     high: float
     method: str
 
+    def times(self, factor: float) -> "Figure":
+        """Returns it multiplied."""
+        return Figure(factor * self.value, factor * self.low, factor * self.high, self.method)
+
 
 class Size(NamedTuple):
     """A quantile of how much an incident loses, or how often one loses so much, a year."""

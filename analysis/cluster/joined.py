@@ -6,9 +6,9 @@ are replaced by them. Those in which a client takes over from another are incide
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, by_years_alone, cluster_of, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
@@ -33,7 +33,7 @@ COARSE = 0.1
 NO_SCENARIO = "cluster"
 """What a frame without scenarios calls its only one, which its cluster replaces."""
 
-
+T = TypeVar("T")
 Key = tuple[tuple[str, Any], ...]
 """A design, as `GridPoint.design`."""
 
@@ -73,6 +73,11 @@ def p_any_of(placed: Placed, effort: Effort) -> Figure:
     return any_loss(cluster_of(placed), effort.confidence, Draws(effort.seed, effort.threads, None, effort.precision))
 
 
+def _told(found: Mapping[Key, Placed], tell: Callable[..., T], effort: Effort) -> dict[Key, T]:
+    """What `tell` says of each design on its cluster, with this effort, side by side."""
+    return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
+
+
 @lru_cache(maxsize=4096)
 def _answer(placed: Placed, effort: Effort) -> Answer:
     return answer(placed, effort)
@@ -91,8 +96,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
     effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
-    answers = side_by_side(partial(answer_of, effort=effort), found.values(), effort.threads)
-    told = {design: _columns(each) for design, each in zip(found, answers, strict=True)}
+    told = {design: _columns(each) for design, each in _told(found, answer_of, effort).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     frame = frame.assign(**{name: [row[name] for row in rows] for name in rows[0]})
     if not experiment.scenarios:
@@ -111,12 +115,10 @@ def with_p_any(
         return frame
     effort, worst = quick_effort(experiment, precision), worst_clusters(experiment, precision)
     found = {design_of[point_id]: worst[design_of[point_id]] for point_id in frame["point_id"]}
-    rough = partial(p_any_of, effort=effort._replace(precision=COARSE))
-    told = dict(zip(found, side_by_side(rough, found.values(), effort.threads), strict=True))
+    told = _told(found, p_any_of, effort._replace(precision=COARSE))
     left = {design: found[design] for design, p_any in told.items() if p_any.low <= target}
     if len(left) > 1 or any(told[design].high > COARSE * target for design in left):
-        closely = side_by_side(partial(p_any_of, effort=effort), left.values(), effort.threads)
-        told |= dict(zip(left, closely, strict=True))
+        told |= _told(left, p_any_of, effort)
     figures = [told[design_of[point_id]] for point_id in frame["point_id"]]
     return frame.assign(**{f"any_loss{end}": [each[i] for each in figures] for i, end in enumerate(ENDS)})
 
@@ -129,16 +131,14 @@ def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.
         return frame
     design_of, effort = {point.point_id: point.design for point in experiment.points}, quick_effort(experiment)
     found = worst_clusters(experiment)
-    at_random = [
-        each._replace(cluster=each.cluster._replace(placement=RANDOM, scatter_width=0)) for each in found.values()
-    ]
-    answers = side_by_side(lambda placed: answer_of(placed, effort), at_random, effort.threads)
-    told = {
-        design: (placed.cluster.placement, its.losses.p_any.value)
-        for (design, placed), its in zip(found.items(), answers, strict=True)
+    at_random = {
+        design: each._replace(cluster=each.cluster._replace(placement=RANDOM, scatter_width=0))
+        for design, each in found.items()
     }
-    placements, values = zip(*(told[design_of[point_id]] for point_id in frame["point_id"]), strict=True)
-    return frame.assign(placement=placements, at_random=values)
+    told = _told(at_random, answer_of, effort)
+    designs_there = [design_of[point_id] for point_id in frame["point_id"]]
+    placements = [found[design].cluster.placement for design in designs_there]
+    return frame.assign(placement=placements, at_random=[told[each].losses.p_any.value for each in designs_there])
 
 
 def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, float]:
@@ -148,15 +148,13 @@ def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, f
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
-    effort = quick_effort(experiment)
-    answers = side_by_side(partial(answer_of, effort=effort), clusters.values(), effort.threads)
-    any_loss = {design: each.losses.p_any.value for design, each in zip(clusters, answers, strict=True)}
+    answers = _told(clusters, answer_of, quick_effort(experiment))
     widths: dict[str, float] = {}
     for design, points in by_design(experiment).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
         per_year = {each.point_id: experiment.scenarios[str(each.scenario)].per_year for each in weighed}
         losses = math.fsum(often * found.get(name, 0.0) for name, often in per_year.items())
-        losses += any_loss.get(design, 0.0)
+        losses += answers[design].losses.p_any.value if design in answers else 0.0
         if losses:
             widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
     return widths

@@ -32,7 +32,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
         Figure(tally.mean(ANY), low, high, METHOD),
         Figure(ten, ten_low, ten_high, METHOD),
         incidents,
-        _scaled(_mean(tally, sums, ENTRIES, confidence, high), cluster.entries),
+        _mean(tally, sums, ENTRIES, confidence, high).times(cluster.entries),
         in_entries,
         in_ledgers,
         {cause: Cause(each, each.value / total) for cause, each in zip(CAUSES, by_cause, strict=True)},
@@ -49,7 +49,3 @@ def _mean(tally: Tally, sums: list[float], what: int, confidence: float, unseen:
     variance = max(0.0, sums[what + 1] / tally.years - mean * mean)
     off = float(ndtri((1.0 + confidence) / 2.0)) * math.sqrt(variance / tally.years)
     return Figure(mean, max(0.0, mean - off), mean + off, METHOD)
-
-
-def _scaled(figure: Figure, times: float) -> Figure:
-    return Figure(figure.value * times, figure.low * times, figure.high * times, figure.method)

@@ -69,7 +69,7 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
     if not rate:
         return losses
     outages, old = losses.by_cause[OUTAGES].incidents, losses.incidents
-    both, rest = _times(outages, p), _times(outages, 1.0 - p)
+    both, rest = outages.times(p), outages.times(1.0 - p)
     total = Figure(
         old.value + rate - both.value,
         max(rate, old.low + rate - both.high),
@@ -93,10 +93,6 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
         sizes=sizes,
         independent=independent,
     )
-
-
-def _times(figure: Figure, part: float) -> Figure:
-    return Figure(part * figure.value, part * figure.low, part * figure.high, figure.method)
 
 
 def _sizes(losses: Losses, tails: Tails, both: float) -> Sizes:
