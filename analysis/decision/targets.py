@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.keys import check_known, integer, number, show
+from quorisk.analysis.experiment.keys import Kind, check_known, integer, number, show
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import several
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MOST = 1e15
 _KEYS = ("losses_per_year", "p_any_loss_per_year", "incident_entries_p99", "write_p99", "copies", "survives")
 _ZONES = ("zone", "rack")
+_WRITE = Kind(float, units.TIME, lambda v: float(units.read_time(v) * 1000) if isinstance(v, str) else None)
+"""Read as milliseconds."""
 
 
 class Targets(NamedTuple):
@@ -54,7 +56,7 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
     survives = _survives(table["survives"]) if "survives" in table else {}
     return Targets(
         losses_per_year,
-        _milliseconds(table.get("write_p99")),
+        _WRITE.of("targets.write_p99", table["write_p99"]) if "write_p99" in table else math.inf,
         copies,
         p_any_loss_per_year=p_any,
         incident_entries_p99=p99,
@@ -85,17 +87,6 @@ def check(experiment: "Experiment") -> None:
         raise _not_survived(several(targets.nodes, targets.node), own)
     if math.isfinite(targets.write_p99_ms) and "latency" not in experiment.tables:
         raise ConfigError("targets.write_p99: needs [latency]")
-
-
-def _milliseconds(given: object) -> float:
-    if given is None:
-        return math.inf
-    if not isinstance(given, str):
-        raise ConfigError(f"targets.write_p99 = {show(given)}: {units.TIME}")
-    try:
-        return float(units.read_time(given) * 1000)
-    except ConfigError as error:
-        raise ConfigError(f"targets.write_p99 = {show(given)}: {error}") from None
 
 
 def _survives(given: object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import itertools
 import math
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -202,8 +202,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     combinations = partial(_combinations, values, read, found, keys)
     placed = tuple(_placed(model.name, combinations(), time_unit == "s")) if has_cluster else ()
     if one:
-        _check_one_design([varied for varied, _ in _without_clusters(combinations())])
-    points = tuple(_points(model, _without_clusters(combinations()), time_unit))
+        _check_one_design(_told_apart(combinations(), _of_runs))
+    points = tuple(_points(model, _told_apart(combinations(), _of_runs), time_unit))
     scenarios.check_whole(point.varied for point in points)
     experiment = Experiment(
         path=path,
@@ -241,6 +241,14 @@ def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
 
 def _of_cluster(name: str) -> bool:
     return name.startswith(f"{cluster.TABLE}.")
+
+
+def _of_runs(name: str) -> bool:
+    return not _of_cluster(name)
+
+
+def _of_design(name: str) -> bool:
+    return name != SCENARIO
 
 
 def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> None:
@@ -292,22 +300,18 @@ def _combinations(
 
 def _placed(protocol: str, combinations: Iterable[Combination], is_physical: bool) -> Iterable[cluster.Placed]:
     """Each design once, whatever its scenarios are. Raises ConfigError if one does not go on its cluster."""
-    seen = set()
-    for varied, here in combinations:
-        design = {name: value for name, value in varied.items() if name != SCENARIO}
-        if (identity := tuple(design.items())) not in seen:
-            seen.add(identity)
-            try:
-                yield cluster.place(protocol, here, design, is_physical)
-            except ConfigError as error:
-                raise ConfigError(f"{error}{_hint(design)}") from None
+    for design, here in _told_apart(combinations, _of_design):
+        try:
+            yield cluster.place(protocol, here, design, is_physical)
+        except ConfigError as error:
+            raise ConfigError(f"{error}{_hint(design)}") from None
 
 
-def _without_clusters(combinations: Iterable[Combination]) -> Iterable[Combination]:
-    """Those that differ in what runs depend on."""
+def _told_apart(combinations: Iterable[Combination], by: Callable[[str], bool]) -> Iterable[Combination]:
+    """Those that differ in certain keys, with their values of these alone."""
     seen = set()
     for varied, here in combinations:
-        mine = {name: value for name, value in varied.items() if not _of_cluster(name)}
+        mine = {name: value for name, value in varied.items() if by(name)}
         if (identity := tuple(mine.items())) not in seen:
             seen.add(identity)
             yield mine, here
@@ -340,10 +344,10 @@ def _shared(point: Point, known: dict[Any, Mapping[str, Any]]) -> Point:
     return point._replace(values=values, rates=rates, other_losses=others)
 
 
-def _check_one_design(varied: Sequence[Mapping[str, Any]]) -> None:
-    designs = {tuple((key, value) for key, value in each.items() if key != SCENARIO) for each in varied}
+def _check_one_design(combinations: Iterable[Combination]) -> None:
+    designs = [design for design, _ in _told_apart(combinations, _of_design)]
     if len(designs) > 1:
-        raise ConfigError(one_wanted([dict(design) for design in designs]))
+        raise ConfigError(one_wanted(designs))
 
 
 def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:

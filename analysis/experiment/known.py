@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, RATE, Key, count, number, quantity, show
+from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, Key, count, number, quantity, show
 from quorisk.analysis.statistics.known import Beta, Gamma, Known, LogitNormal, LogNormal, between
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S, digits, say_time
@@ -135,12 +135,12 @@ def _check_value(key: Key, given: Mapping[str, Any], value: float, known: Known)
         )
 
 
-def say(known: Known, figure: str = RATE, physical: bool = True) -> str:
-    """Returns what is known, for people: "3 in 200 years", "a factor of 2 either way"; `physical`: times are in s."""
+def say(known: Known) -> str:
+    """Returns what is known of a rate a second or a probability, for people: "3 in 200 years", "a factor of 2 either
+    way"."""
     match known:
         case Gamma(events, exposure):
-            time = say_time(exposure * (YEAR_S if figure == PER_YEAR else 1))
-            return f"{events:,} in {time if physical else f'{digits(exposure)} units of model time'}"
+            return f"{events:,} in {say_time(exposure)}"
         case Beta(events, trials):
             return f"{events:,} of {trials:,}"
         case LogNormal(_, factor, _):

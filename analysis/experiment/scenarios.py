@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment.characters import check_words
-from quorisk.analysis.experiment.keys import PER_YEAR, Key, find, number, show, show_key
+from quorisk.analysis.experiment.keys import PER_YEAR, SWITCH, TEXT, TEXTS, Key, find, number, show, show_key
 from quorisk.analysis.experiment.known import Stated, stated
 from quorisk.kernels.errors import ConfigError
 
@@ -86,16 +86,10 @@ def _read_own(name: str, inner: str, value: object) -> Stated:
     if inner == "per_year":
         return stated(Key(name, _PER_YEAR, None, False, figure=PER_YEAR), value)
     if inner == "about":
-        if not isinstance(value, str):
-            raise ConfigError(f"{name} = {show(value)}: a string")
-        return Stated(check_words(name, value), None)
+        return Stated(check_words(name, TEXT.of(name, value)), None)
     if inner == "incident":
-        if not isinstance(value, bool):
-            raise ConfigError(f"{name} = {show(value)}: true or false")
-        return Stated(value, None)
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise ConfigError(f"{name} = {show(value)}: a list of strings")
-    return Stated(tuple(check_words(name, each) for each in value), None)
+        return Stated(SWITCH.of(name, value), None)
+    return Stated(tuple(check_words(name, each) for each in TEXTS.of(name, value)), None)
 
 
 def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key]) -> dict[str, Scenario]:

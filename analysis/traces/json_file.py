@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from quorisk.analysis.experiment.config import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values, later_defaults
-from quorisk.analysis.experiment.keys import MAX_RUNS, Kind, choice, integer, show
+from quorisk.analysis.experiment.keys import MAX_RUNS, TEXT, Kind, choice, integer, show
 from quorisk.analysis.traces import trace as traces
 from quorisk.analysis.traces.trace import Trace, replay
 from quorisk.kernels import paths
@@ -16,22 +16,21 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 
 MOST_STEPS = 10**6
-_TEXT = Kind(str, "a text", lambda v: v if isinstance(v, str) else None)
 _TABLE = Kind(dict, "an object", lambda v: v if isinstance(v, dict) else None)
 _STEPS = Kind(
     list, f"a list, of {MOST_STEPS} at most", lambda v: v if isinstance(v, list) and len(v) <= MOST_STEPS else None
 )
-_STEP = {"action": _TEXT, "instance": integer(0, 2**16 - 1), "lost": integer(0, 2**63 - 1)}
+_STEP = {"action": TEXT, "instance": integer(0, 2**16 - 1), "lost": integer(0, 2**63 - 1)}
 _TRACE = {
-    "protocol": _TEXT,
+    "protocol": TEXT,
     "version": integer(0, 2**63 - 1),
-    "point_id": _TEXT,
+    "point_id": TEXT,
     "parameters": _TABLE,
-    "invariant": _TEXT,
+    "invariant": TEXT,
     "kind": choice(get_args(traces.Kind)),
     "seed": integer(0, 2**64 - 1),
     "run": integer(0, MAX_RUNS - 1),
-    "ended": _TEXT,
+    "ended": TEXT,
     "choice": integer(0, 2**63 - 1),
     "steps": _STEPS,
 }

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from quorisk.analysis.experiment.config import ConfigError
-from quorisk.analysis.experiment.keys import PER_YEAR
 from quorisk.analysis.experiment.known import say
 from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal
 from tests.analysis.experiment.files import BOOKKEEPER
@@ -187,8 +186,6 @@ def test_figures_of_a_profile_are_refused_as_the_profiles(read):
 
 def test_what_is_known_in_words():
     assert say(Gamma(3, 200.0 * YEAR_S)) == "3 in 200 years"
-    assert say(Gamma(3, 200.0), PER_YEAR) == "3 in 200 years"
-    assert say(Gamma(3, 200.0), physical=False) == "3 in 200 units of model time"
     assert say(Beta(3, 4000)) == "3 of 4,000"
     assert say(LogNormal(1.0, 2.0)) == "a factor of 2 either way"
     assert say(LogNormal(1.0, 1.0)) == "known exactly"
