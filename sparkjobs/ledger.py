@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate.method import counts, is_rare, most_transitions
-from quorisk.analysis.estimate.rare import MOST_TRANSITIONS, contradiction
+from quorisk.analysis.estimate.rare import MOST_TRANSITIONS
 from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.results import heads, schema
@@ -177,12 +177,10 @@ class Ledger:
 
     def _hold_against(self, here: _Point, head: Mapping[str, Any]) -> None:
         """Raises ModelError where a point's pilot contradicts its head, and the runs from its exits."""
-        name, pilot, tail = self._run.precision_of, here.counted.sums, here.tail.sums
-        known = heads.part(head, name)
-        of_exits = tail.losses, tail.num_runs, tail.hidden
-        if pilot.num_runs and not known.agrees(pilot.losses, pilot.num_runs, pilot.hidden, of_exits):
-            low = known.inside
-            raise contradiction(self._protocol, name, pilot.losses, pilot.num_runs, low, min(1.0, low + known.leaves))
+        name, known = self._run.precision_of, heads.part(head, self._run.precision_of)
+        pilot, tail = ((runs.sums.losses, runs.sums.num_runs, runs.sums.hidden) for runs in (here.counted, here.tail))
+        if pilot[1]:
+            known.hold_against(self._protocol, name, pilot, tail)
 
     def stops(self) -> list[Stop]:
         """Returns where each point stopped, or how far it has come."""

@@ -251,9 +251,7 @@ def _hold_against(model: Model, run: RunSettings, parts: Mapping[str, rare.Part]
         asked = run._replace(precision_of=name)
         losses, hidden = judged(pilot.outcomes, pilot.broken, asked)
         after, unknown = judged(tail.outcomes, tail.broken, asked)
-        if not part.agrees(losses, pilot.runs, hidden, (after, tail.runs, unknown)):
-            low = part.inside
-            raise rare.contradiction(model.name, name, losses, pilot.runs, low, min(1.0, low + part.leaves))
+        part.hold_against(model.name, name, (losses, pilot.runs, hidden), (after, tail.runs, unknown))
 
 
 def answer(

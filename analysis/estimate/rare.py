@@ -134,6 +134,17 @@ class Part(NamedTuple):
         least, most = known.interval(sure, *tail)
         return low <= most and least <= high
 
+    def hold_against(self, protocol: str, name: str, pilot: tuple[int, int, int], tail: tuple[int, int, int]) -> None:
+        """Raises ModelError where the pilot's runs cannot be, if a head and the runs from its exits are right: of both
+        the numbers that broke `name`, that were made, and that may hide it."""
+        if self.agrees(*pilot, tail):
+            return
+        what = "lost data" if name == DATA_LOSS else f"broke {name}"
+        above = min(1.0, self.inside + self.leaves)
+        solved = f"{self.inside:.3g}" if self.inside == above else f"{self.inside:.3g} to {above:.3g}"
+        why = f"{pilot[0]:,} of {pilot[1]:,} runs {what}, and by the solved paths the probability is {solved}"
+        raise ModelError(declared.unfit(protocol, "forget, alike or widths", why))
+
     def num_runs(self, estimator: Estimator, runs: int, enough: float) -> int:
         """Returns how many runs from the exits make the interval as narrow as `enough` if none of them is lost.
 
@@ -176,14 +187,6 @@ def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
         given = (solved.beyond, exits) if invariant.data_loss else (leaves, None)
         found[invariant.name] = _part(inside, *given)
     return found
-
-
-def contradiction(protocol: str, name: str, losses: int, runs: int, low: float, high: float) -> ModelError:
-    """Returns what to raise where runs contradict a head, by which P(`name` is broken) is from `low` to `high`."""
-    what = "lost data" if name == DATA_LOSS else f"broke {name}"
-    solved = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-    why = f"{losses:,} of {runs:,} runs {what}, and by the solved paths the probability is {solved}"
-    return ModelError(declared.unfit(protocol, "forget, alike or widths", why))
 
 
 def _part(inside: float, leaves: float, exits: Exits | None) -> Part:

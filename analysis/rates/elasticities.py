@@ -85,9 +85,16 @@ class _Vectors(NamedTuple):
 def keys(model: Model, point: Point) -> list[str]:
     """Returns the keys of all elasticities of a point: rates that play a part, the lifetime if there is one, and the
     probabilities with which something is lost."""
-    rates = [f"rates.{action.name}" for action in model.actions if may_happen(model, action, point.values)]
-    of = [key_of(name) for name in loss_names(model) if name != MESSAGE_LOSS or loses_messages(model)]
-    return [*rates, *([LIFETIME] if point.lifetime < math.inf else []), *of]
+    return list(filter(None, places(model, point)))
+
+
+def places(model: Model, point: Point) -> list[str]:
+    """Returns the keys of a point's rates, the lifetime and the probabilities, whether or not they play a part: empty
+    texts stand for those that do not."""
+    rates = [f"rates.{action.name}" if may_happen(model, action, point.values) else "" for action in model.actions]
+    lifetime = LIFETIME if point.lifetime < math.inf else ""
+    of = [key_of(name) if name != MESSAGE_LOSS or loses_messages(model) else "" for name in loss_names(model)]
+    return [*rates, lifetime, *of]
 
 
 def key_of(name: str) -> str:

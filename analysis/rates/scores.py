@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from quorisk.analysis.rates.elasticities import LIFETIME, Elasticity, faults_of, key_of
+from quorisk.analysis.rates.elasticities import Elasticity, faults_of, places
 from quorisk.kernels import paths
 from quorisk.kernels.engines import points, registry
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.points import Point, may_happen, rates_in_force
+from quorisk.kernels.engines.points import Point, rates_in_force
 from quorisk.kernels.engines.rerun import rerun
-from quorisk.kernels.model import LOST, MESSAGE_LOSS, UNFINISHED, Model, loses_messages
+from quorisk.kernels.model import LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.paths import Path
 from quorisk.kernels.rule import groups, loss_names, losses
@@ -84,7 +84,7 @@ def count(
         *seen,
         elasticities={
             key: Elasticity(value, value - reach, value + reach)
-            for key, value, reach in zip(_keys(model, point), means.tolist(), reaches.tolist(), strict=True)
+            for key, value, reach in zip(places(model, point), means.tolist(), reaches.tolist(), strict=True)
             if key
         },
         actions={action.name: often[i] for i, action in enumerate(model.actions) if often[i]},
@@ -104,16 +104,8 @@ def _losing(model: Model, point: Point, seed: int, runs: range) -> tuple[list[in
     return losing, hidden
 
 
-def _keys(model: Model, point: Point) -> list[str]:
-    """By place in the scores of a run; empty where there is nothing to tell."""
-    rates = [f"rates.{action.name}" if may_happen(model, action, point.values) else "" for action in model.actions]
-    lifetime = LIFETIME if point.lifetime < math.inf else ""
-    of = [key_of(name) if name != MESSAGE_LOSS or loses_messages(model) else "" for name in loss_names(model)]
-    return [*rates, lifetime, *of]
-
-
 def _scored(model: Model, point: Point, path: Path) -> tuple[list[float], list[int], int]:
-    """The scores of a run, in the order of `_keys`, how often each action happened, and the messages that were lost."""
+    """The scores of a run (`elasticities.places`), how often each action happened, and the messages that were lost."""
     params, rates = model.make_params(point.values), list(rates_in_force(model, point).values())
     p_lost = [point.p_lost(name) for name in loss_names(model)]
     scores, of_losses = np.zeros(len(rates) + 1), [0.0] * len(p_lost)
