@@ -48,9 +48,9 @@ from quorisk.sparkjobs.sweep import work_of
 experiment = config.load(Path({str(DEMO)!r}))
 work, engine = work_of(experiment), choose("numba")
 jobs = [Job(point, 0, {runs}) for point in range(len(experiment.points))]
-engine.simulate(experiment.model, work.points, [Job(0, 0, 1)], work.seed)
+engine.simulate(experiment.model, work.points, [Job(0, 0, 1)], work.run.seed)
 start = time.perf_counter()
-engine.simulate(experiment.model, work.points, jobs, work.seed, {_cores()})
+engine.simulate(experiment.model, work.points, jobs, work.run.seed, {_cores()})
 print(time.perf_counter() - start)
 """
     done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)

@@ -211,26 +211,26 @@ def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def tasks(out: Path) -> pa.Table:
     """Returns the rows of all jobs that have ended, of `tidy.TASK_SCHEMA`. Raises RunError."""
-    try:
+    with _told_what_to_do(out):
         return sweeps.tasks(out)
-    except ResultError as error:
-        raise RunError(f"{error}; {_instead(out)}") from None
 
 
 def result_rows(out: Path) -> pa.Table:
     """Returns the rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
-    try:
+    with _told_what_to_do(out):
         return sweeps.result_rows(out)
+
+
+@contextmanager
+def _told_what_to_do(out: Path) -> Iterator[None]:
+    """Raises RunError, which says what to do about it, if a file in a folder is damaged."""
+    try:
+        yield
     except ResultError as error:
-        raise RunError(f"{error}; {_instead(out)}") from None
-
-
-def _instead(out: Path) -> str:
-    """What to do about a damaged file in a folder."""
-    with suppress(ConfigError):
-        if _is_merged(out):
-            return "merge again into another folder"
-    return "delete this file, and `quorisk run --resume` repeats the runs that were in it"
+        instead = "delete this file, and `quorisk run --resume` repeats the runs that were in it"
+        with suppress(ConfigError):
+            instead = "merge again into another folder" if _is_merged(out) else instead
+        raise RunError(f"{error}; {instead}") from None
 
 
 def write_table(path: Path, table: pa.Table) -> None:

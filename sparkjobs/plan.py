@@ -42,25 +42,25 @@ _TOGETHER = 1 << 12
 """Points that are timed together: of many more, all tallies would take gigabytes."""
 
 
-def pilot(work: Work, num_runs: int, first_run: int, progress: Callable[[int], None] | None = None) -> np.ndarray:
-    """Returns the seconds that a run takes on one core, by point, from at most a hundredth of its `num_runs` runs.
+def pilot(work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:
+    """Returns the seconds that a run takes on one core, by point, from at most a hundredth of those that are asked for.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it. `progress` is called with the
     number of points that have been timed.
     """
-    model, threads = registry.load(work.protocol), num_cores()
-    simulate = choose(work.engine).simulate
-    simulate(model, work.points, [Job(0, first_run, 1)], work.seed)
-    hundredth = -(-num_runs // 100)
+    model, run, threads = registry.load(work.protocol), work.run, num_cores()
+    simulate = choose(run.engine).simulate
+    simulate(model, work.points, [Job(0, run.first_run, 1)], run.seed)
+    hundredth = -(-run.runs // 100)
     tried = min(hundredth, _FIRST_PILOT)
     while True:
-        jobs = [Job(point, first_run, tried) for point in range(len(work.points.losses))]
+        jobs = [Job(point, run.first_run, tried) for point in range(len(work.points.losses))]
         took_s, steps = math.inf, np.zeros(len(jobs), np.int64)
         for _ in range(_REPETITIONS):  # what else goes on, Spark's start say, may hold up one of them
             start = time.perf_counter()
             for begin in range(0, len(jobs), _TOGETHER):
                 part = slice(begin, begin + _TOGETHER)
-                steps[part] = simulate(model, work.points, jobs[part], work.seed, threads)[:, STEPS]
+                steps[part] = simulate(model, work.points, jobs[part], run.seed, threads)[:, STEPS]
                 if progress:
                     progress(min(begin + _TOGETHER, len(jobs)))
             took_s = min(took_s, time.perf_counter() - start)

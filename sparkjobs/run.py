@@ -39,12 +39,9 @@ class Work(NamedTuple):
     """What the tasks of a sweep share."""
 
     protocol: str
-    engine: str
-    """As an experiment names it: `auto` is for each machine to choose."""
-    seed: int
+    run: RunSettings
+    """Its engine is as an experiment names it: `auto` is for each machine to choose."""
     points: Points
-    run: RunSettings | None = None
-    """What heads are solved by; None if none is."""
     grid: tuple[GridPoint, ...] = ()
     """The points, of which heads are solved."""
     enough: tuple[float, ...] = ()
@@ -100,7 +97,7 @@ def run(
     if time.monotonic() >= deadline:
         return False
     tasks = pieces_of(plan, context.defaultParallelism, kin(work.value.points))
-    return gather(context, tasks, _Runner(work), deadline, take, description)
+    return gather(context, tasks, partial(_of_sweep, work), deadline, take, description)
 
 
 def gather(
@@ -120,7 +117,7 @@ def gather(
     finished: Accumulator[list[Any]] = context.accumulator([], Rows())
 
     def compute() -> bool:
-        context.parallelize(tasks, len(tasks)).foreachPartition(_Worker(do, finished))
+        context.parallelize(tasks, len(tasks)).foreachPartition(partial(_do_all, do, finished))
         return True
 
     return attended(context, compute, lambda: take(_drain(finished)), deadline, description) or False
@@ -178,43 +175,33 @@ def _drain(finished: "Accumulator[list[Any]]") -> list[Any]:
     return taken
 
 
-class _Worker:
+def _do_all(
+    do: Callable[[Any, int], Any], finished: "Accumulator[list[Any]]", partition: Iterable[Sequence[Any]]
+) -> None:
     """What a worker does with a partition, which is a task."""
-
-    def __init__(self, do: Callable[[Any, int], Any], finished: "Accumulator[list[Any]]") -> None:
-        self.do, self.finished = do, finished
-
-    def __call__(self, partition: Iterable[Sequence[Any]]) -> None:
-        attempt = TaskContext.get()
-        for pieces in partition:
-            self.finished.add([self.do(piece, attempt.attemptNumber() if attempt else 0) for piece in pieces])
+    attempt = TaskContext.get()
+    for pieces in partition:
+        finished.add([do(piece, attempt.attemptNumber() if attempt else 0) for piece in pieces])
 
 
-class _Runner:
-    """What a worker does with a piece of a sweep."""
-
-    def __init__(self, work: "Broadcast[Work]") -> None:
-        self.work = work
-
-    def __call__(self, piece: Piece, attempt: int) -> Done:
-        return run_piece(self.work.value, piece, attempt)
+def _of_sweep(work: "Broadcast[Work]", piece: Piece, attempt: int) -> Done:
+    return run_piece(work.value, piece, attempt)
 
 
 def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
     """Runs a piece on one thread."""
-    model, engine = registry.load(work.protocol), choose(work.engine)
+    model, engine = registry.load(work.protocol), choose(work.run.engine)
     sums, head = [0] * num_columns(model), None
     with assigned(engine.NAME):
         compile_once(engine, work)
         if piece.head:
-            assert work.run
             point = work.grid[piece.job.point]
             compile_head(work.protocol, point.point)
             start = time.perf_counter()
             head = run_tail(engine, model, point, work.run, piece.job, piece.head, work.enough[piece.job.point])
         else:
             start = time.perf_counter()
-            sums = run_sums(engine, model, work.points, piece.job, work.seed, later=piece.later)
+            sums = run_sums(engine, model, work.points, piece.job, work.run.seed, later=piece.later)
         wall_s = time.perf_counter() - start
     host, versions = socket.gethostname(), schema.versions(engine.NAME)
     return Done(piece.job, sums, attempt, host, engine.NAME, versions, wall_s, head)
@@ -222,5 +209,5 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
 
 def compile_once(engine: Engine, work: Work) -> None:
     """Compiles what jobs run, unless this process has done so before."""
-    call = partial(engine.simulate, registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.seed)
+    call = partial(engine.simulate, registry.load(work.protocol), work.points, [Job(0, 0, 1)], work.run.seed)
     once(engine.NAME, work.protocol, call)

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -124,7 +124,8 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
         state = State(experiment, out)
         with console.status("compiling the model, if need be, and timing a few runs") as line:
             timed, all_points = "timed a few runs of", counted(len(experiment.points), "point")
-            run_s = _pilot(experiment, work_of(experiment), lambda num: line.update(f"{timed} {num:,} of {all_points}"))
+            tell = lambda num: line.update(f"{timed} {num:,} of {all_points}")  # noqa: E731
+            run_s = pilot(work_of(experiment), tell)
         jobs = share(state.ledger.wanted(), run_s, ROUND_S * num_cores())
         table = plan(jobs, run_s, num_cores())
         folder.write_table(out / folder.PLAN, table)
@@ -141,20 +142,8 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -
 def work_of(experiment: Experiment, enough: tuple[float, ...] = ()) -> Work:
     """Returns what the tasks of an experiment share; `enough` is as in `State`."""
     points = pack(experiment.model, [each.point for each in experiment.points])
-    run = experiment.run
-    return Work(
-        experiment.protocol,
-        run.engine,
-        run.seed,
-        points,
-        run,
-        tuple(experiment.points),
-        enough or (0.0,) * len(experiment.points),
-    )
-
-
-def _pilot(experiment: Experiment, work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:
-    return pilot(work, experiment.run.runs, experiment.run.first_run, progress)
+    enough = enough or (0.0,) * len(experiment.points)
+    return Work(experiment.protocol, experiment.run, points, experiment.points, enough)
 
 
 def _compute(
@@ -168,7 +157,7 @@ def _compute(
 ) -> None:
     """Runs what is wanted until nothing is, or time is up; leaves the merged results in the folder."""
     work = work_of(experiment, state.enough)
-    timing = pool.submit(_pilot, experiment, work)  # Spark starts meanwhile
+    timing = pool.submit(pilot, work)  # Spark starts meanwhile
     pool.submit(import_module, "quorisk.sparkjobs.draw")  # takes its time, too
     with spark as context:
         if context.uiWebUrl:

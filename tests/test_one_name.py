@@ -75,16 +75,15 @@ import sys
 import zipfile
 from importlib.metadata import distribution
 sys.path[:] = [{str(folder)!r}, *(place for place in sys.path if place not in ("", {str(ROOT)!r}))]
+from quorisk.analysis.experiment import config
 from quorisk.sparkjobs import run
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import pack, Point
-from quorisk.kernels.protocols import registry
+from quorisk.kernels.engines.points import pack
 
-model = registry.load("compaction")
-values = dict(messages=2, compactions=1, keys=1, values=1, max_crashes=0, retain_null_key=True, model_producer=True,
-              publish_context_before_horizon=True, persist_cursor_before_delete=True)
-points = pack(model, [Point(values, {{}}, 0.0, 1000, 10.0)])
-done = run.run_piece(run.Work("compaction", "numba", 1, points), run.Piece(Job(0, 0, 100)), 0)
+sizes = dict(messages=2, compactions=1, keys=1, values=1, max_crashes=0)
+given = config.build({{"protocol": "compaction", "model": sizes, "run": {{"engine": "numba"}}}}, "a job")
+points = pack(given.model, [given.points[0].point])
+done = run.run_piece(run.Work("compaction", given.run, points), run.Piece(Job(0, 0, 100)), 0)
 assert all(module.__file__.startswith({str(folder)!r})
            for name, module in sys.modules.items() if name.split(".")[0] == "quorisk"), sys.modules
 about = distribution("quorisk")

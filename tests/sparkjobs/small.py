@@ -26,7 +26,7 @@ def directly(experiment, threads=1):
     """The table that a sweep should give, from one call of the engine."""
     work, num_runs = work_of(experiment), experiment.run.runs
     jobs = [Job(point, experiment.run.first_run, num_runs) for point in range(len(experiment.points))]
-    tallies = simulate(experiment.model, work.points, jobs, work.seed, threads)
+    tallies = simulate(experiment.model, work.points, jobs, work.run.seed, threads)
     rows = [
         schema.row(
             identity(experiment, each),

@@ -33,7 +33,7 @@ def experiment(*overrides):
 def compute(given, jobs):
     """(point, first run, counts) of each job."""
     work, engine = work_of(given), choose("numba")
-    for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.seed), strict=True):
+    for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.run.seed), strict=True):
         tally = read(given.model, sums.tolist())
         counts = judged(tally.outcomes, tally.broken, given.run)
         yield job.point, job.first_run, Counts(job.num_runs, *counts)

@@ -37,9 +37,9 @@ def test_a_plan_covers_every_run_once(ranges, cores):
 def test_points_are_timed_part_by_part_and_told_of(load, monkeypatch):
     """There are four; the second part is what the first one leaves."""
     told: list[int] = []
-    whole = pilot(work_of(load()), RUNS, 0)
+    whole = pilot(work_of(load()))
     monkeypatch.setattr("quorisk.sparkjobs.plan._TOGETHER", 3)
-    run_s = pilot(work_of(load()), RUNS, 0, told.append)
+    run_s = pilot(work_of(load()), told.append)
     assert (run_s > 0).all()
     assert run_s / run_s.sum() == pytest.approx(whole / whole.sum())  # by the same steps of the same runs
     assert told == [3, 4] * (len(told) // 2) != []
