@@ -26,7 +26,6 @@ ROOT = Path(__file__).parent.parent
 PAGE, GALLERY = ROOT / "docs" / "incidents.md", ROOT / "docs" / "gallery" / "incidents"
 FIGURES = GALLERY / "figures.json"
 """What was estimated, so that one incident can be made again without the others."""
-MEMORY = 256 << 20
 NUM_DRAWS, DRAWN_RUNS = 31, 200_000
 INTRODUCTION = """# The museum of lost data
 
@@ -140,7 +139,7 @@ def main(wanted: list[str]) -> None:
     made = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name in track(wanted or incidents.names(), "incidents"):
         experiment = config.load(incidents.FOLDER / f"{name}.toml")
-        found = find.of_incident(experiment, MEMORY)
+        found = find.of_incident(experiment)
         if not found.trace:
             sys.exit(f"{name}: {found.reason}")
         (GALLERY / f"{name}.svg").write_text(picture(found.trace), "utf-8")

@@ -27,13 +27,13 @@ def loaded(name, *overrides):
 def test_an_incident_is_found_as_it_was_and_not_with_what_prevented_it(name):
     experiment = loaded(name)
     incident = experiment.tables["incident"]
-    found = find.of_incident(experiment, MEMORY)
+    found = find.of_incident(experiment, memory_bytes=MEMORY)
     assert found.trace, found.reason
     assert incident.invariant in (found.trace.invariant, "data loss")
     prevented = loaded(name, *incident.fixed_by, RUNS)
     shown = [each for each in incident.shown_with if "runs" not in each]
     prevented = prevented._replace(tables={"incident": incident._replace(shown_with=tuple(shown))})
-    again = find.of_incident(prevented, MEMORY)
+    again = find.of_incident(prevented, memory_bytes=MEMORY)
     if again.trace:  # a search has an outage take disks although that has probability 0 here; runs do not
         wanted = find.wanted_invariants(prevented.model, incident.invariant)
         runs = range(prevented.run.runs)

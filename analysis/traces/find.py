@@ -25,6 +25,8 @@ from quorisk.kernels.states.shortest import shortest
 from quorisk.say.numbers import counted
 
 Tell = Callable[[str], None]
+INCIDENT_BYTES = 256 << 20
+"""In which an incident's shortest trace is searched for; if these do not do, one of random runs is told."""
 _BATCH = 1 << 14
 """Random runs of which the shortest that breaks an invariant is taken."""
 
@@ -84,7 +86,7 @@ def find(
     return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}")
 
 
-def of_incident(experiment: Experiment, memory_bytes: int, tell: Tell | None = None) -> Found:
+def of_incident(experiment: Experiment, tell: Tell | None = None, memory_bytes: int = INCIDENT_BYTES) -> Found:
     """Returns a counterexample to what the incident of an experiment's table [incident] breaks, as `find` does."""
     incident = experiment.tables["incident"]
     shown = experiment.changed(*incident.shown_with)

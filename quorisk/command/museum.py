@@ -6,9 +6,6 @@ import typer
 
 from quorisk.command.app import Json, app, reply
 
-MEMORY = 256 << 20
-"""Bytes in which an incident's shortest trace is searched for; if these do not do, one of random runs is told."""
-
 
 @app.command("incidents")
 def incidents_verb(
@@ -56,7 +53,7 @@ def _tell(experiment: Any, incident: Any) -> None:
 
     typer.echo(f"{incident.title}\n\n{incident.happened}\n\nIn one line: {incident.mechanism}\n")
     with bars.status() as tell:
-        found = find.of_incident(experiment, MEMORY, tell)
+        found = find.of_incident(experiment, tell)
     if found.trace:
         typer.echo(f"How the model does it ({found.reason}):\n")
         typer.echo(formats.words(found.trace, replay(found.trace)))
