@@ -18,8 +18,7 @@ from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import NUM_DRAWS
 from quorisk.analysis.rates.draws import draw_named
-from quorisk.analysis.rates.power_law import log_variance_shares
-from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure
+from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure, log_variance_shares
 from quorisk.analysis.statistics.allowed import Draws as Levels
 from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.cores import side_by_side

@@ -15,9 +15,8 @@ from quorisk.analysis.experiment.config import Experiment, GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
-from quorisk.analysis.rates.power_law import log_variance_shares
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
-from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Draws, Figure, Unknown
+from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Draws, Figure, Unknown, log_variance_shares
 from quorisk.analysis.statistics.known import Known
 from quorisk.analysis.year import by_design
 from quorisk.kernels.states.moves import lost_and_left, reweighted

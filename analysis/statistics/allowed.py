@@ -1,5 +1,6 @@
 """What designs may lose by what is known of the rates: values at common draws, and what they come to."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -66,6 +67,15 @@ class Design(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """Returns what `json.dumps` takes."""
         return {name: value for name, value in self._asdict().items() if name != "values"}
+
+
+def log_variance_shares(known: Mapping[str, Known], powers: Mapping[str, float]) -> dict[str, float]:
+    """Returns by figure the part that it has in the variance of an answer's logarithm, if the answer is a product of
+    powers of figures: (k sigma)^2 over their sum, exact where these are lognormal. The parts add up to 1, or all are 0.
+    """
+    variances = {name: (powers[name] * known[name].log_sigma) ** 2 for name in powers}
+    whole = math.fsum(variances.values())
+    return {name: variance / whole if whole else 0.0 for name, variance in variances.items()}
 
 
 class Allowed(NamedTuple):

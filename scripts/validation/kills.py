@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from scripts import cluster
+from scripts.listening import family
 from scripts.validation.page import ROOT, Check
 from tests.support import SMALL_FILE
 
@@ -58,31 +59,15 @@ def start(file: Path, out: Path, spark: Sequence[str], *options: str) -> "subpro
         return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
 
 
-def children(pid: int) -> list[int]:
-    """A process's children, by Linux's own list."""
-    try:
-        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
 def victim(driver: int, target: str) -> int | None:
     """The process to kill, if there is one yet."""
     if target == "driver":
         return driver
-    javas = [pid for pid in children(driver) if "java" in _name(pid)]
-    if target == "java" or not javas:
-        return javas[0] if javas else None
-    workers = [worker for thread in _threads(javas[0]) for daemon in thread for worker in [daemon, *children(daemon)]]
+    java = next((pid for pid in family(driver)[1:] if "java" in _name(pid)), None)
+    if target == "java" or java is None:
+        return java
+    _, *workers = family(java)
     return workers[-1] if workers else None
-
-
-def _threads(pid: int) -> list[list[int]]:
-    with suppress(OSError):
-        return [
-            [int(w) for w in (task / "children").read_text().split()] for task in Path(f"/proc/{pid}/task").iterdir()
-        ]
-    return []
 
 
 def _name(pid: int) -> str:
@@ -156,8 +141,7 @@ class Cluster:
     def victim(self, target: str, chance: random.Random) -> int | None:
         """The Java of a worker, or of one of its executors, if there is one yet."""
         worker = chance.choice(self.workers).process.pid
-        executors = [child for thread in _threads(worker) for child in thread]
-        return worker if target == "worker" else next(iter(executors), None)
+        return worker if target == "worker" else next(iter(family(worker)[1:]), None)
 
     def mend(self) -> None:
         """Starts a worker in the place of one that was killed."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quorisk.analysis.rates.power_law import log_variance_shares
+from quorisk.analysis.statistics.allowed import log_variance_shares
 from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, Z, between
 
 EVERY = [
