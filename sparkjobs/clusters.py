@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext
 
@@ -30,20 +31,19 @@ from quorisk.analysis.cluster.answer import (
 from quorisk.analysis.cluster.figures import Losses
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.results import provenance, sealed
+from quorisk.analysis.results import provenance, sealed, sweeps
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.years import simulate
 from quorisk.kernels.compiled import once
+from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.sparkjobs import files, folder, session, settings
-from quorisk.sparkjobs.plan import LONGEST_S, SHORTEST_S, TASKS_PER_CORE
+from quorisk.sparkjobs.plan import plan
 from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
 
 ANSWERS, MERGED = "clusters.json", "clusters.parquet"
 """In the folder: what `--json` prints, and a row for each cluster of which years were drawn."""
-COMMIT_S = 1.0
-"""Rows wait so long for others to share a file with."""
 _FIRST_PILOT, _PILOT_S = 16, 0.05
 
 
@@ -133,7 +133,8 @@ def union(sources: Sequence[Path], out: Path) -> tuple[list[Answer], float]:
     with folder.taken(out):
         folder.check_free(out)
         folder.keep(out, experiments[0], folder.merged(sources))
-        _append(out, merged)
+        if merged:
+            folder.append(out / folder.YEARS, merged, rows.SCHEMA)
         worker = Worker(placed, effort)
         answers = _answers(worker, [solved(each, effort) for each in placed], merged)
         _write(out, merged, answers)
@@ -166,7 +167,7 @@ def _check(out: Path, placed: Sequence[Placed], effort: Effort, resume: bool) ->
 def _read(out: Path) -> list[dict[str, Any]]:
     """The rows of a folder. Raises ConfigError."""
     found = []
-    for path in sorted((out / folder.YEARS).glob("*.parquet")):
+    for path in sweeps.numbered(out / folder.YEARS):
         try:
             found += sealed.read(path, rows.SCHEMA).to_pylist()
             for row in found:
@@ -175,13 +176,6 @@ def _read(out: Path) -> list[dict[str, Any]]:
             said = str(error).removeprefix(f"{path}: ")
             raise ConfigError(f"{path}: {said}; delete this file, and `resume` draws its years again") from None
     return found
-
-
-def _append(out: Path, new: Sequence[Mapping[str, Any]]) -> None:
-    """Adds a file with these rows, all of it or nothing."""
-    if new:
-        number = 1 + max((int(path.stem) for path in (out / folder.YEARS).glob("*.parquet")), default=0)
-        folder.write_table(out / folder.YEARS / f"{number:06}.parquet", pa.Table.from_pylist(list(new), rows.SCHEMA))
 
 
 def _strata(context: SparkContext, worker: Worker, progress: Callable[[int], None] | None) -> list[Losses | None]:
@@ -209,24 +203,15 @@ def _years(
 ) -> list[Mapping[str, Any]]:
     """Draws what years are missing of some designs; returns their rows, which are on disk then."""
     new: list[Mapping[str, Any]] = []
-    waiting: list[Mapping[str, Any]] = []
-    committed = time.monotonic()
-
-    def commit() -> None:
-        nonlocal committed
-        _append(out, waiting)
-        waiting.clear()
-        committed = time.monotonic()
+    waiting = folder.Waiting(out / folder.YEARS, rows.SCHEMA)
 
     def take(done: list[Done]) -> None:
         for each in done:
             assert each.row
             new.append(each.row)
-            waiting.append(each.row)
+            waiting.add(each.row)
             if progress:
                 progress(each.piece.num_years)
-        if time.monotonic() - committed > COMMIT_S:
-            commit()
 
     wanted = [piece for design in open_designs for piece in _missing(design, worker, there)]
     if progress:
@@ -236,7 +221,7 @@ def _years(
         try:
             gather(context, tasks, worker.do, math.inf, take, f"years of {len(open_designs)} designs")
         finally:
-            commit()
+            waiting.commit()
     return new
 
 
@@ -253,17 +238,12 @@ def _missing(design: int, worker: Worker, there: Sequence[Mapping[str, Any]]) ->
 
 
 def _cut(wanted: Sequence[Piece], worker: Worker, cores: int) -> list[Piece]:
-    """Cuts years into tasks of about equal cost, as those of runs are."""
-    year_s = {piece.design: _year_s(cluster_of(worker.placed[piece.design]), worker.effort) for piece in wanted}
-    total_s = sum(piece.num_years * year_s[piece.design] for piece in wanted)
-    task_s = min(max(total_s / (TASKS_PER_CORE * cores), SHORTEST_S), LONGEST_S)
-    tasks = []
-    for piece in wanted:
-        num = max(1, int(task_s / year_s[piece.design]))
-        for first in range(piece.first_year, piece.first_year + piece.num_years, num):
-            left = piece.first_year + piece.num_years - first
-            tasks.append(Piece(piece.design, first, min(num, left)))
-    return tasks
+    """Cuts years into pieces of about equal cost, as runs are."""
+    year_s = np.zeros(len(worker.placed))
+    for design in {piece.design for piece in wanted}:
+        year_s[design] = _year_s(cluster_of(worker.placed[design]), worker.effort)
+    cut = plan([Job(*piece) for piece in wanted], year_s, cores)
+    return [Piece(*each) for each in zip(*(cut[name].to_pylist() for name in Job._fields), strict=True)]
 
 
 def _year_s(cluster: Cluster, effort: Effort) -> float:

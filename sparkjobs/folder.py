@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,8 @@ BREAK_EVEN = "break_even.json"
 YEARS = "years"
 """Years of clusters (`sparkjobs.clusters`), which share no folder with a sweep."""
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
+COMMIT_S, COMMIT_PART = 1.0, 1e-3
+"""Rows wait a second for others to share a file with, or that part of the time since the start if it is more."""
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
 
@@ -128,7 +131,7 @@ def _check_no_years(out: Path) -> None:
 
 def has_results(out: Path) -> bool:
     """Returns whether a sweep has left results in the folder."""
-    return (out / RESULTS).exists() or bool(sweeps.task_files(out))
+    return (out / RESULTS).exists() or bool(sweeps.numbered(out / TASKS))
 
 
 def check_writable(out: Path) -> None:
@@ -203,10 +206,34 @@ def _show(described: Mapping[str, Any], key: str) -> str:
     return show(given) if key in described else "none"
 
 
-def append(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds a file with these rows to the tasks, all of it or nothing. Raises RunError."""
-    number = 1 + max((int(path.stem) for path in sweeps.task_files(out)), default=0)
-    write_table(out / TASKS / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema=sweeps.TASK_SCHEMA))
+def append(place: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema = sweeps.TASK_SCHEMA) -> None:
+    """Adds a file with these rows to a folder of such, TASKS or YEARS, all of it or nothing. Raises RunError."""
+    number = 1 + max((int(path.stem) for path in sweeps.numbered(place)), default=0)
+    write_table(place / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema))
+
+
+class Waiting:
+    """Rows that wait a moment for others to share a file with."""
+
+    def __init__(self, place: Path, schema: pa.Schema = sweeps.TASK_SCHEMA) -> None:
+        """Files are written as by `append`."""
+        self._place, self._schema = place, schema
+        self._rows: list[Mapping[str, Any]] = []
+        self._started = self._committed = time.monotonic()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Keeps a row, on disk before long. Raises RunError."""
+        self._rows.append(row)
+        now = time.monotonic()
+        if now - self._committed > max(COMMIT_S, COMMIT_PART * (now - self._started)):
+            self.commit()
+
+    def commit(self) -> None:
+        """Writes to disk what is not there yet. Raises RunError."""
+        if self._rows:
+            append(self._place, self._rows, self._schema)
+            self._rows = []
+        self._committed = time.monotonic()
 
 
 def tasks(out: Path) -> pa.Table:

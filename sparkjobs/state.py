@@ -1,7 +1,6 @@
 """Where a sweep stands: what is on disk, what waits to be written, and what is wanted."""
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,6 @@ HEADS_PART = 0.25
 """Of a budget, what the heads of all points may take together if each needs one."""
 OUT_OF_TIME = "time"
 """In the column `stopped` of results: the time was spent before the runs were done."""
-COMMIT_S, COMMIT_PART = 1.0, 1e-3
-"""Rows wait a second for others to share a file with, or that part of the time since the start if it is more."""
 
 
 class State:
@@ -43,8 +40,8 @@ class State:
         """By point, the width of an interval of any data loss that leaves nothing to learn, or 0."""
         self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest, self.enough)
         self._experiment, self._out = experiment, out
-        self._waiting: list[dict[str, Any]] = []
-        self._started = self._committed = time.monotonic()
+        self._waiting = folder.Waiting(out / folder.TASKS)
+        self.commit = self._waiting.commit
         index = {each.point_id: point for point, each in enumerate(experiment.points)}
         told = folder.tasks(out).select(
             ["point_id", "seed", "first_run", "num_runs", *OUTCOMES, "steps", "invariants", "head"]
@@ -89,18 +86,8 @@ class State:
                 each.head,
             )
             row |= {"versions": each.versions, "attempt": each.attempt, "host": each.host}
-            self._waiting.append(row)
+            self._waiting.add(row)
             self._note(point, row)
-        now = time.monotonic()
-        if now - self._committed > max(COMMIT_S, COMMIT_PART * (now - self._started)):
-            self.commit()
-
-    def commit(self) -> None:
-        """Writes to disk what is not there yet. Raises RunError."""
-        if self._waiting:
-            folder.append(self._out, self._waiting)
-            self._waiting = []
-        self._committed = time.monotonic()
 
     def ends(self) -> list[Stop]:
         """Returns for each point how many runs count, and why there are no more."""

@@ -50,7 +50,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         folder.check_free(out)  # another process may have left results until just now
         table = _merged(rows, out, pool)
         folder.keep(out, experiments[0], folder.merged(sources))
-        folder.append(out, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
+        folder.append(out / folder.TASKS, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
         with console.status("drawing"):
             texts = "\n".join(f"# {source}\n{provenance.text(source)}" for source in sources)

@@ -26,15 +26,15 @@ TASK_SCHEMA = (
 def tasks(folder: Path) -> pa.Table:
     """Returns the rows of all jobs of a sweep that have ended, of TASK_SCHEMA. Raises ResultError."""
     tables = [TASK_SCHEMA.empty_table()]
-    for path in task_files(folder):
+    for path in numbered(folder / TASKS):
         tables.append(sealed.read(path, TASK_SCHEMA))
         schema.check(tables[-1], path)
     return pa.concat_tables(tables)
 
 
-def task_files(folder: Path) -> list[Path]:
-    """Returns the files of a sweep's folder that `tasks` reads, in their order."""
-    return sorted(path for path in (folder / TASKS).glob("*.parquet") if path.stem.isdecimal())
+def numbered(folder: Path) -> list[Path]:
+    """Returns the tables of a folder whose names are numbers, as TASKS has them, in their order."""
+    return sorted(path for path in folder.glob("*.parquet") if path.stem.isdecimal())
 
 
 def result_rows(folder: Path) -> pa.Table:

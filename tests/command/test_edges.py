@@ -262,8 +262,8 @@ def test_seconds_come_back_with_results(tmp_path):
     rows = schema.read(tmp_path / "results.parquet").to_pylist()
     assert frames.load(tmp_path).frame["wall_s"].isna().all()
     (tmp_path / "tasks").mkdir()
-    folder.append(tmp_path, [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
-    folder.append(tmp_path, [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
+    folder.append(tmp_path / "tasks", [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
+    folder.append(tmp_path / "tasks", [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
     seconds = frames.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
     assert seconds.to_dict() == {1: 3.5, 2: 2.0}
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from quorisk.analysis.cluster import answer
+from quorisk.analysis.cluster import answer, rows
 from quorisk.analysis.experiment import config
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs import clusters, folder
+from quorisk.sparkjobs import clusters, folder, plan
 
 FILE = """
 protocol = "bookkeeper"
@@ -43,7 +43,7 @@ method = "head"
 @pytest.fixture
 def load(tmp_path, spark, monkeypatch):
     """Loads the file, with overrides; its tasks are so short that there are many."""
-    monkeypatch.setattr(clusters, "SHORTEST_S", 1e-9)
+    monkeypatch.setattr(plan, "SHORTEST_S", 1e-9)
     path = tmp_path / "clusters.toml"
     path.write_text(FILE)
     return lambda *overrides: config.load(path, overrides)
@@ -81,7 +81,7 @@ def test_what_was_interrupted_goes_on_and_what_is_of_others_is_refused(load, tmp
     assert len(there) > 10
     for path in (*(out / folder.YEARS).iterdir(), out / clusters.ANSWERS):
         path.unlink()
-    clusters._append(out, there[1::3])
+    folder.append(out / folder.YEARS, there[1::3], rows.SCHEMA)
     with pytest.raises(ConfigError, match="`resume` keeps them"):
         clusters.clusters(experiment, out)
     for changed in (load("write_quorum=2", "ack_quorum=2", "run.seed=4"), load("write_quorum=3", "ack_quorum=3")):

@@ -73,7 +73,7 @@ def leave(tmp_path, monkeypatch):
         rows = [row | {"stopped": ["runs"], "attempt": 0, "host": ""} for row in rows]
         out.mkdir()
         files.write(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
-        folder.append(out, rows)
+        folder.append(out / folder.TASKS, rows)
         folder.write_results(out, pa.Table.from_pylist(rows, schema=schema.SCHEMA))
         return out
 

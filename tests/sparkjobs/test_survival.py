@@ -66,14 +66,14 @@ def time_is_up_after_the_first_rows(monkeypatch):
     taken: list[dict[str, object]] = []
     append = folder.append
 
-    def note(out, rows):
+    def note(place, rows, schema):
         taken.extend(row for row in rows if row["first_run"] == 0)
-        append(out, rows)
+        append(place, rows, schema)
 
     clock = SimpleNamespace(monotonic=lambda: math.inf if taken else 0.0)
     monkeypatch.setattr("quorisk.sparkjobs.run.time", clock)
     monkeypatch.setattr("quorisk.sparkjobs.run.POLL_S", 0.01)
-    monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", 0.0)
+    monkeypatch.setattr("quorisk.sparkjobs.folder.COMMIT_S", 0.0)
     monkeypatch.setattr(folder, "append", note)
     yield
     assert taken
@@ -91,7 +91,7 @@ def test_a_full_disk_is_told_in_a_line_and_loses_nothing(experiment, whole, cons
             written.append(file)
         write_table(table, file, **options)
 
-    monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", 0.0)
+    monkeypatch.setattr("quorisk.sparkjobs.folder.COMMIT_S", 0.0)
     monkeypatch.setattr(pq, "write_table", fails_the_second_time)
     why = "cannot be written: No space left on device; `resume` continues from there"
     with pytest.raises(RunError, match=rf"^[^\n]*000002.parquet: {why}$"):

@@ -142,7 +142,7 @@ def test_overrides_are_part_of_what_is_kept(spark, no_figures, load, console, tm
 
 def test_resuming_runs_what_is_missing(spark, no_figures, load, console, tmp_path, monkeypatch):
     experiment, out = load(), tmp_path / "out"
-    monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
+    monkeypatch.setattr("quorisk.sparkjobs.folder.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).unlink()
@@ -231,7 +231,7 @@ def test_a_truncated_file_is_named_and_nothing_is_counted_twice(
     spark, no_figures, load, console, tmp_path, monkeypatch
 ):
     experiment, out = load(), tmp_path / "out"
-    monkeypatch.setattr("quorisk.sparkjobs.state.COMMIT_S", math.inf)  # all rows in one file
+    monkeypatch.setattr("quorisk.sparkjobs.folder.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).write_bytes(whole[:-100])  # made again from the tasks
