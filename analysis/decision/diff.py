@@ -80,11 +80,11 @@ def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) ->
         raise ConfigError(f"{before}, {after}: they have no configuration in common")
     num = len(common)
     surer = simultaneous(confidence, 2 * num)
-    first, second = (_by(keys, _rows(path, invariant, surer)) for path in (before, after))
+    frames = [_rows(path, invariant, surer) for path in (before, after)]
+    first, second = (_by(keys, frame) for frame in frames)
     changes = [_change(dict(zip(keys, key, strict=True)), first[key], second[key]) for key in common]
     physical = all(TIME_UNIT in frame for frame in frames)
-    years = _years([_rows(path, invariant, surer) for path in (before, after)], keys)
-    return Diff(changes, settings, len(first) - num, len(second) - num, confidence, physical, years)
+    return Diff(changes, settings, len(first) - num, len(second) - num, confidence, physical, _years(frames, keys))
 
 
 def _years(frames: Sequence["pd.DataFrame"], keys: list[str]) -> list[Change]:
