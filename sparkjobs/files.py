@@ -69,6 +69,18 @@ class LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
             self.stream.close()
 
 
+@contextmanager
+def logging_to(path: Path, log: logging.Logger) -> Iterator[LogHandler]:
+    """Adds what a log is told in the body to a file. Raises OSError as `LogHandler`."""
+    handler = LogHandler(path)
+    log.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
 def sweep_up(folder: Path) -> None:
     """Removes what killed processes left half-written. The caller has the folder to itself."""
     for part in folder.glob(f"*{_PART}"):

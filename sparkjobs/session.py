@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError, RunError
-from quorisk.sparkjobs.files import LogHandler, appending
+from quorisk.sparkjobs.files import appending, logging_to
 from quorisk.sparkjobs.private import private_folder
 from quorisk.sparkjobs.settings import configuration, is_loopback
 
@@ -50,7 +50,7 @@ def spark(
     active = SparkContext._active_spark_context
     with ExitStack() as stack:
         folder = stack.enter_context(private_folder())
-        stack.enter_context(_logging_to(log))
+        stack.enter_context(logging_to(log, logging.getLogger()))  # py4j tells of every connection that ends
         if active:
             context = active
         else:
@@ -80,18 +80,6 @@ def _end(java: JavaGateway, context: SparkContext | None = None) -> None:
     except subprocess.TimeoutExpired:
         java.proc.kill()
         java.proc.wait()
-
-
-@contextmanager
-def _logging_to(log: Path) -> Iterator[None]:
-    """Has Python's side of Spark log to a file: py4j tells of every connection that ends, with a traceback."""
-    handler = LogHandler(log)
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
-        handler.close()
 
 
 def _failure(context: SparkContext, error: Exception, log: Path) -> ConfigError | RunError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from quorisk.sparkjobs.files import LogHandler
+from quorisk.sparkjobs.files import logging_to
 from quorisk.sparkjobs.run import Done
 
 LOG = logging.getLogger("quorisk")
@@ -16,17 +16,12 @@ LOG = logging.getLogger("quorisk")
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
     """Appends what LOG is told in the body to a file, as lines with the time. A disk that is full stops no run."""
-    handler = LogHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    handler.handleError = lambda record: None  # type: ignore[method-assign]
     LOG.setLevel(logging.INFO)
     LOG.propagate = False
-    LOG.addHandler(handler)
-    try:
+    with logging_to(path, LOG) as handler:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.handleError = lambda record: None  # type: ignore[method-assign]
         yield
-    finally:
-        LOG.removeHandler(handler)
-        handler.close()
 
 
 class Watch:

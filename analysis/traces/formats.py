@@ -177,15 +177,8 @@ def tla(value: Any) -> str:
 def mermaid(trace: Trace, replayed: Replayed) -> str:
     """Mermaid's sequenceDiagram."""
     arrows = {ARRIVED: "->>", LOST: "--x", UNDELIVERED: "--)"}
-    drawn = diagram(trace, replayed)
-    lines = ["sequenceDiagram", f"    title {_mermaid_text(drawn.title)}"]
-    lines += [f"    participant {name}" for name in drawn.participants]
-    for row in drawn.rows:
-        if isinstance(row, Arrow):
-            lines.append(f"    {row.sender}{arrows[row.fate]}{row.receiver}: {_mermaid_text(_label(row))}")
-        else:
-            lines.append(f"    Note over {','.join(row.over)}: {_mermaid_text(row.text)}")
-    return "\n".join(lines) + "\n"
+    lines = _lines(diagram(trace, replayed), arrows, "Note", _mermaid_text)
+    return "sequenceDiagram\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def _mermaid_text(text: str) -> str:
@@ -196,15 +189,19 @@ def _mermaid_text(text: str) -> str:
 def sequencediagram(trace: Trace, replayed: Replayed) -> str:
     """Source for sequencediagram.org, as in the README of the BookKeeper specification."""
     arrows = {ARRIVED: "->", LOST: "--x", UNDELIVERED: "-->>"}
-    drawn = diagram(trace, replayed)
-    lines = [f"title {drawn.title}", *(f"participant {name}" for name in drawn.participants)]
+    lines = _lines(diagram(trace, replayed), arrows, "note", lambda text: text.replace("\n", "\\n"))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(drawn: Diagram, arrows: Mapping[str, str], note: str, written: Callable[[str], str]) -> Iterator[str]:
+    """A diagram in a language that calls boxes `note`; `written` is how it writes a text."""
+    yield f"title {written(drawn.title)}"
+    yield from (f"participant {name}" for name in drawn.participants)
     for row in drawn.rows:
         if isinstance(row, Arrow):
-            lines.append(f"{row.sender}{arrows[row.fate]}{row.receiver}: {_label(row)}")
+            yield f"{row.sender}{arrows[row.fate]}{row.receiver}: {written(_label(row))}"
         else:
-            text = row.text.replace("\n", "\\n")
-            lines.append(f"note over {','.join(row.over)}: {text}")
-    return "\n".join(lines) + "\n"
+            yield f"{note} over {','.join(row.over)}: {written(row.text)}"
 
 
 def _label(arrow: Arrow) -> str:
