@@ -6,6 +6,8 @@ a probability of 1e-300 is known to as many digits as one of 0.5. Strongly conne
 order; inside one, states are eliminated as Grassmann, Taksar and Heyman do (1985), which takes 1 - p[i, i] as the
 sum of the odds of leaving i. With single states as components (most protocols only ever move on) that is one pass over
 the transitions. The relative error is some 1e-16 for every addition on the way, which add up to well below 1e-12.
+
+Compiled code goes through numbers one by one: Numba takes seconds to compile the same in operations on whole arrays.
 """
 
 from typing import NamedTuple
@@ -158,7 +160,10 @@ def _visits(
 @kept
 @njit(nogil=True, error_model="numpy")
 def _loops(first: np.ndarray, target: np.ndarray, state: int) -> bool:
-    return (target[first[state] : first[state + 1]] == state).any()
+    loops = False
+    for t in range(first[state], first[state + 1]):
+        loops |= target[t] == state
+    return loops
 
 
 @kept
@@ -175,16 +180,28 @@ def _stay(
     """Visits of the states of one component, in place of the odds of coming to it there."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
-    entering = result[part]
+    entering = _those_of(result, part)
     leaving = _eliminate(inside, out)
     for k in range(size - 1, 0, -1):
-        entering[:k] += entering[k] / leaving[k] * inside[k, :k]
+        share = entering[k] / leaving[k]
+        for i in range(k):
+            entering[i] += share * inside[k, i]
     for k in range(size):
         coming = entering[k]
         for i in range(k):
             if inside[i, k] > 0.0:
                 coming += result[part[i]] * inside[i, k]
         result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _those_of(values: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Of all values by state, those of some states."""
+    found = np.empty(len(part))
+    for i in range(len(part)):
+        found[i] = values[part[i]]
+    return found
 
 
 @kept
@@ -216,11 +233,15 @@ def _eliminate(inside: np.ndarray, out: np.ndarray) -> np.ndarray:
     size = len(out)
     leaving = np.empty(size)
     for k in range(size - 1, -1, -1):
-        leaving[k] = out[k] + inside[k, :k].sum()
+        before = 0.0
+        for j in range(k):
+            before += inside[k, j]
+        leaving[k] = out[k] + before
         for i in range(k):
             if inside[i, k] > 0.0:
                 share = inside[i, k] / leaving[k]
-                inside[i, :k] += share * inside[k, :k]
+                for j in range(k):
+                    inside[i, j] += share * inside[k, j]
                 out[i] += share * out[k]
     return leaving
 
@@ -268,7 +289,7 @@ def _stay_until(
     """Odds that runs from the states of one component come to the goal, in place of the odds that they leave for it."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
-    found = result[part]
+    found = _those_of(result, part)
     leaving = _eliminate(inside, out)
     for k in range(size - 1, 0, -1):
         for i in range(k):
@@ -293,11 +314,9 @@ def _arrivals(
     mass: np.ndarray,
     found: np.ndarray,
 ) -> float:
-    after = np.zeros_like(mass)
+    after = np.zeros(len(mass))
     rest = 1.0
     for jump in range(len(found)):
-        rest = 0.0
-        after[:] = 0.0
         for here in range(len(mass)):
             if stops[here] or mass[here] == 0.0:
                 continue
@@ -308,8 +327,11 @@ def _arrivals(
                     found[jump] += flow if goal[target[t]] else 0.0
                 else:
                     after[target[t]] += flow
-        mass[:] = after
-        rest = mass.sum()
+        rest = 0.0
+        for here in range(len(mass)):
+            mass[here] = after[here]
+            after[here] = 0.0
+            rest += mass[here]
         if rest == 0.0:
             break
     return rest
