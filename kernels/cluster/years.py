@@ -8,7 +8,7 @@ it does not matter which years are added up where.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -113,6 +113,7 @@ def simulate(
     `progress` is called with the number of years that have ended since its last call. Raises RunError if nodes are lost
     faster than a queue repairs them.
     """
+    cluster = _in_floats(cluster)
     law, kinds = law_of(cluster), kinds_of(units(cluster))
     warm_up = warm_up_of(cluster)
     repair = Repair(cluster.detection_delay, cluster.repair_time, cluster.repair_queue)
@@ -141,6 +142,14 @@ def simulate(
             if progress:
                 progress(part.years)
     return total
+
+
+def _in_floats(cluster: Cluster) -> Cluster:
+    """A cluster whose whole numbers are those that count something: files say 10 as well as 10.0, and Numba would
+    compile once for each."""
+    kinds, given = get_type_hints(Cluster), cluster._asdict()
+    floats: dict[str, Any] = {name: float(value) for name, value in given.items() if kinds[name] is float}
+    return cluster._replace(**floats)
 
 
 def warm_up_of(cluster: Cluster) -> float:

@@ -7,7 +7,7 @@ import pytest
 
 from quorisk.kernels.cluster.placement import catalogue
 from quorisk.kernels.cluster.setting import CAUSES, Cluster, Thin
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, simulate
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _compiled, simulate
 from tests.references.cluster import literal
 
 HOUR = 1.0 / 8766.0
@@ -56,6 +56,15 @@ def test_years_do_not_depend_on_who_adds_them_up(name):
     assert (whole.weight == parts.weight).all()
     assert (whole.largest == parts.largest).all()
     assert simulate(cluster, 0, 10_000, 8).sums != whole.sums
+
+
+def test_years_are_compiled_once_however_a_file_writes_its_numbers():
+    tallies = [
+        simulate(SMALL._replace(node_loss=number(2), ledgers=number(20), entries_per_ledger=number(10)), 0, 100, 3)
+        for number in (int, float)
+    ]
+    assert tallies[0].sums == tallies[1].sums
+    assert len(_compiled().signatures) == 1
 
 
 def test_causes_add_up():
