@@ -23,7 +23,7 @@ def constant(kind: Any, value: Any) -> ir.Constant:
     element = kind.element if isinstance(kind, ir.VectorType) else kind
     if isinstance(element, ir.IntType):
         value = int(value) & ((1 << element.width) - 1)
-    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+    return ir.Constant(kind, value)
 
 
 def splat(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
