@@ -9,9 +9,10 @@ makes one LeaderAndIsr request with each leader epoch, so the requests are table
 the latest of them.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from quorisk.kernels.ops import popcount
+from quorisk.kernels.protocols.fields import blank, widths
 from quorisk.kernels.protocols.rows import (
     EVERY_ROW,
     LOW_BITS,
@@ -27,49 +28,40 @@ from quorisk.kernels.protocols.rows import (
 MAX_REPLICAS, MAX_RECORDS, MAX_EPOCHS = 6, 6, 6
 
 
+# What there is in a state, and its bits (see `fields`)
+Replicas = Annotated[int, MAX_REPLICAS]
+Records = Annotated[int, MAX_RECORDS]
+ByReplica = Annotated[int, WIDTH * MAX_REPLICAS]
+ByEpoch = Annotated[int, WIDTH * MAX_EPOCHS]
+ByOffset = Annotated[int, WIDTH * MAX_RECORDS]
+Counter = Annotated[int, 3]
+
+
 class State(NamedTuple):
     """Every variable of the spec, and the records that were committed."""
 
-    logs: int  # replicaLog: bit 6r + i: the log of replica r holds record i
-    unflushed: int  # bit 6r + i: it does, but not on disk
-    below_hw: int  # replicaState[r].hw: bit 6r + i: record i is below the high watermark in that log
-    epochs: int  # bit 6e + i: record i was written in leader epoch e; only records that some log holds
-    offsets: int  # bit 6o + i: record i is at offset o; only records that some log holds
-    next_record: int  # nextRecordId
-    committed: int  # records that were below the high watermark of a replica while it presumed to lead; see `params`
-    next_epoch: int  # nextLeaderEpoch
-    quorum_isr: int  # quorumState.isr; its leader and epoch are those of the latest request
-    seen: int  # replicaState[r].leaderEpoch: bit 6r + e: e is at most that epoch; none if Nil
-    deposed: int  # bit r: replica r was to lead in that epoch, and has restarted since: its leader is None
-    leads: int  # leaderAndIsrRequests: bit 6r + e: the leader named with epoch e is r
-    isrs: int  # replicaState[r].isr: bit 6r + q
-    request_isrs: int  # leaderAndIsrRequests: bit 6e + q: the ISR named with epoch e
-    unclean_restarts: int  # so far
-    outages: int  # power outages of the cluster so far
-    zone_outages: int  # and of a zone
+    logs: ByReplica  # replicaLog: bit 6r + i: the log of replica r holds record i
+    unflushed: ByReplica  # bit 6r + i: it does, but not on disk
+    below_hw: ByReplica  # replicaState[r].hw: bit 6r + i: record i is below the high watermark in that log
+    epochs: ByEpoch  # bit 6e + i: record i was written in leader epoch e; only records that some log holds
+    offsets: ByOffset  # bit 6o + i: record i is at offset o; only records that some log holds
+    next_record: Counter  # nextRecordId
+    committed: (
+        Records  # records that were below the high watermark of a replica while it presumed to lead; see `params`
+    )
+    next_epoch: Counter  # nextLeaderEpoch
+    quorum_isr: Replicas  # quorumState.isr; its leader and epoch are those of the latest request
+    seen: ByReplica  # replicaState[r].leaderEpoch: bit 6r + e: e is at most that epoch; none if Nil
+    deposed: Replicas  # bit r: replica r was to lead in that epoch, and has restarted since: its leader is None
+    leads: ByReplica  # leaderAndIsrRequests: bit 6r + e: the leader named with epoch e is r
+    isrs: ByReplica  # replicaState[r].isr: bit 6r + q
+    request_isrs: ByEpoch  # leaderAndIsrRequests: bit 6e + q: the ISR named with epoch e
+    unclean_restarts: Counter  # so far
+    outages: Counter  # power outages of the cluster so far
+    zone_outages: Counter  # and of a zone
 
 
-WIDTHS = State(
-    logs=WIDTH * MAX_REPLICAS,
-    unflushed=WIDTH * MAX_REPLICAS,
-    below_hw=WIDTH * MAX_REPLICAS,
-    epochs=WIDTH * MAX_EPOCHS,
-    offsets=WIDTH * MAX_RECORDS,
-    next_record=3,
-    committed=MAX_RECORDS,
-    next_epoch=3,
-    quorum_isr=MAX_REPLICAS,
-    seen=WIDTH * MAX_REPLICAS,
-    deposed=MAX_REPLICAS,
-    leads=WIDTH * MAX_REPLICAS,
-    isrs=WIDTH * (MAX_REPLICAS - 1) + MAX_REPLICAS,
-    request_isrs=WIDTH * (MAX_EPOCHS - 1) + MAX_REPLICAS,
-    unclean_restarts=3,
-    outages=3,
-    zone_outages=3,
-)
-
-INITIAL = State(**dict.fromkeys(State._fields, 0))
+WIDTHS, INITIAL = widths(State), blank(State)
 
 
 def current(state):

@@ -1,26 +1,15 @@
 """Init: an established partition."""
 
-from typing import Any
-
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.kraft.layout import (
     EVERY_BROKER,
     MAX_BROKERS,
-    WIDTHS,
+    NOTHING,
     Local,
     Partition,
-    State,
     Wide,
 )
 from quorisk.kernels.protocols.rows import WIDTH, spread
-
-
-def _zeros(like: Any) -> Any:
-    return type(like)(*map(_zeros, like)) if isinstance(like, tuple) else 0
-
-
-NOTHING: State = _zeros(WIDTHS)
-"""Every field 0."""
 
 
 def first_wide(rows_of_first, virtual_row, has_virtual):

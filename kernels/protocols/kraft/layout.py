@@ -14,10 +14,11 @@ state makes it small; the literal interpreter of the tests, which relies on none
 - An incarnation id names one start of one broker, and so one registration exchange.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from quorisk.kernels.ops import lowest_bit, popcount, where
-from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union
+from quorisk.kernels.protocols.fields import blank, widths
+from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union, with_row
 
 MAX_BROKERS, MAX_VALUES = 6, 4
 MAX_RECORDS = 20
@@ -51,11 +52,21 @@ OK, UNKNOWN_EPOCH, FENCED_EPOCH, NOT_LEADER = range(4)
 """Errors of a fetch response."""
 
 
+# What there is in a state, and its bits (see `fields`)
+Brokers = Annotated[int, MAX_BROKERS]
+Rows = Annotated[int, WIDTH * MAX_BROKERS]  # one for each broker
+ByStart = Annotated[int, WIDTH * MAX_STARTS]
+ByValue = Annotated[int, WIDTH * MAX_VALUES]
+Values = Annotated[int, MAX_VALUES]
+Epoch = Annotated[int, 4]
+Counter = Annotated[int, 3]
+
+
 class Wide(NamedTuple):
     """A row for each partition epoch; that of epoch p is row p - 1."""
 
-    low: int  # epochs 1 to 10
-    high: int  # epochs 11 to 20
+    low: Annotated[int, WIDTH * LOW_ROWS]  # epochs 1 to 10
+    high: Annotated[int, WIDTH * (MAX_RECORDS - LOW_ROWS)]  # epochs 11 to 20
 
 
 class ByBroker(NamedTuple):
@@ -70,17 +81,17 @@ class ByBroker(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """con_partition_metadata; sets of brokers but for the epochs."""
+    """con_partition_metadata."""
 
-    replicas: int
-    isr: int
-    elr: int
-    last_known_elr: int
-    leader: int  # empty = NoLeader
-    leader_epoch: int
-    partition_epoch: int
-    adding: int
-    removing: int
+    replicas: Brokers
+    isr: Brokers
+    elr: Brokers
+    last_known_elr: Brokers
+    leader: Brokers  # empty = NoLeader
+    leader_epoch: Epoch
+    partition_epoch: Annotated[int, 5]
+    adding: Brokers
+    removing: Brokers
 
 
 class MetadataLog(NamedTuple):
@@ -101,12 +112,12 @@ class MetadataLog(NamedTuple):
 class Local(NamedTuple):
     """partition_metadata: a row for each broker."""
 
-    replicas: int
-    isrs: int
-    maximal_isrs: int
-    leaders: int
-    leader_epochs: int
-    partition_epochs: int
+    replicas: Rows
+    isrs: Rows
+    maximal_isrs: Rows
+    leaders: Rows
+    leader_epochs: Rows
+    partition_epochs: Rows
 
 
 class AlterEpochs(NamedTuple):
@@ -129,134 +140,68 @@ class Alters(NamedTuple):
 
     kinds: Wide  # REQUESTED, ACCEPTED, INELIGIBLE or FENCED; 0: there is none
     isrs: Wide  # isr
-    epochs: AlterEpochs  # isr_and_epochs; at the leader its broker_epoch
+    epochs: Annotated[AlterEpochs, EPOCHS_A_WORD * EPOCHS_BITS]  # isr_and_epochs; at the leader its broker_epoch
 
 
 class State(NamedTuple):
     """Every variable of the spec; "row b": a row for each broker."""
 
-    unfenced: int  # con_unfenced
-    reg_epochs: int  # row b: con_broker_reg[b].broker_epoch
-    reg_incarnations: int  # row b: con_broker_reg[b].incarnation_id
+    unfenced: Brokers  # con_unfenced
+    reg_epochs: Rows  # row b: con_broker_reg[b].broker_epoch
+    reg_incarnations: Rows  # row b: con_broker_reg[b].incarnation_id
     con: Partition  # con_partition_metadata
     log: MetadataLog  # con_metadata_log
-    running: int  # brokers that are RUNNING
-    starting: int  # brokers that are STARTING
-    dirty: int  # brokers that are OFFLINE_DIRTY; the rest is OFFLINE_CLEAN
-    broker_epochs: int  # row b: broker_state[b].broker_epoch
-    incarnations: int  # row b: broker_state[b].incarnation_id
-    fetchers: int  # row b: the broker whose fetcher of b has the partition
-    delayed: int  # brokers whose fetcher that is has `delayed`
+    running: Brokers  # brokers that are RUNNING
+    starting: Brokers  # brokers that are STARTING
+    dirty: Brokers  # brokers that are OFFLINE_DIRTY; the rest is OFFLINE_CLEAN
+    broker_epochs: Rows  # row b: broker_state[b].broker_epoch
+    incarnations: Rows  # row b: broker_state[b].incarnation_id
+    fetchers: Rows  # row b: the broker whose fetcher of b has the partition
+    delayed: Brokers  # brokers whose fetcher that is has `delayed`
     replicated: Wide  # broker_metadata_log: bit b of a row: broker b has that record
-    leaders: int  # partition_status is Leader
-    followers: int  # partition_status is Follower
+    leaders: Brokers  # partition_status is Leader
+    followers: Brokers  # partition_status is Follower
     local: Local  # partition_metadata
-    logs: int  # row b: the values in partition_data[b].log
-    unflushed: int  # row b: those of them that are not on disk
-    hwms: int  # row b: partition_data[b].hwm
-    lesos: int  # row b: partition_leso[b]; 0 = Nil
-    peers: (
-        ByBroker  # partition_replica_state[b]: bit 6(o - 1) + p: leo of p is at least o; 4 bits of 30 + 4p: its epoch
-    )
-    pending: int  # brokers whose partition_pending_ap has a request: that of their partition epoch
-    register_requests: int  # row k: the broker of RegisterBrokerRequest of start k
-    register_responses: int  # row k: the broker of RegisterBrokerResponse of start k
-    register_epochs: int  # row k: their broker_epoch
-    register_records: int  # row k: the partition epoch of their metadata_offset
+    logs: Rows  # row b: the values in partition_data[b].log
+    unflushed: Rows  # row b: those of them that are not on disk
+    hwms: Rows  # row b: partition_data[b].hwm
+    lesos: Rows  # row b: partition_leso[b]; 0 = Nil
+    # partition_replica_state[b]: bit 6(o - 1) + p: leo of p is at least o; 4 bits of 30 + 4p: its epoch
+    peers: Annotated[ByBroker, REACHED_BITS + 4 * MAX_BROKERS]
+    pending: Brokers  # brokers whose partition_pending_ap has a request: that of their partition epoch
+    register_requests: ByStart  # row k: the broker of RegisterBrokerRequest of start k
+    register_responses: ByStart  # row k: the broker of RegisterBrokerResponse of start k
+    register_epochs: ByStart  # row k: their broker_epoch
+    register_records: ByStart  # row k: the partition epoch of their metadata_offset
     alters: Alters  # AlterPartitionRequest and AlterPartitionResponse
-    fetch_requests: int  # row b: destinations of FetchRequests of b
-    fetch_responses: int  # row b: sources of FetchResponses to b
-    fetch_heads: ByBroker  # 12 bits a peer (`place_of`): leader_epoch (4), fetch_offset (3), hwm (3), error (2)
-    fetch_bodies: ByBroker  # 11 bits a peer: record, a set of values (4), diverging_epoch: offset (3) and epoch (4); or
-    # of a request: last_fetched_epoch in the place of the latter
-    starts: int  # aux_ctrs.incarn_ctr, less what it starts from
-    registrations: int  # aux_broker_epoch, less what it starts from
-    clean_shutdowns: int  # aux_ctrs.no_data_loss_shutdown_ctr
-    lossy_shutdowns: int  # aux_ctrs.data_loss_shutdown_ctr
-    fencings: int  # aux_ctrs.fence_broker_ctr
-    isr_shrinks: int  # aux_ctrs.leader_shrink_isr_ctr
-    reassignments: int  # aux_ctrs.reassignment_ctr
-    outages: int  # power outages of the cluster so far
-    zone_outages: int  # and of a zone
-    tail_losses: int  # of single brokers
-    flos: int  # row b: aux_flo[b]; 0 = IntMax
-    sent: int  # inv_sent, a set of values
-    pos_acked: int  # inv_pos_acked, a set of values
-    neg_acked: int  # inv_neg_acked, a set of values
-    true_hwm: int  # inv_true_hwm
-    consumed: int  # inv_consumed, a set of values
-    offsets: int  # row o - 1: the values at offset o
-    value_epochs: int  # row v: the epoch of value v
+    fetch_requests: Rows  # row b: destinations of FetchRequests of b
+    fetch_responses: Rows  # row b: sources of FetchResponses to b
+    # 12 bits a peer (`place_of`): leader_epoch (4), fetch_offset (3), hwm (3), error (2)
+    fetch_heads: Annotated[ByBroker, HEAD_BITS * PEERS]
+    # 11 bits a peer: record, a set of values (4), diverging_epoch: offset (3) and epoch (4); or of a request:
+    # last_fetched_epoch in the place of the latter
+    fetch_bodies: Annotated[ByBroker, BODY_BITS * PEERS]
+    starts: Epoch  # aux_ctrs.incarn_ctr, less what it starts from
+    registrations: Epoch  # aux_broker_epoch, less what it starts from
+    clean_shutdowns: Counter  # aux_ctrs.no_data_loss_shutdown_ctr
+    lossy_shutdowns: Counter  # aux_ctrs.data_loss_shutdown_ctr
+    fencings: Counter  # aux_ctrs.fence_broker_ctr
+    isr_shrinks: Counter  # aux_ctrs.leader_shrink_isr_ctr
+    reassignments: Counter  # aux_ctrs.reassignment_ctr
+    outages: Counter  # power outages of the cluster so far
+    zone_outages: Counter  # and of a zone
+    tail_losses: Counter  # of single brokers
+    flos: Rows  # row b: aux_flo[b]; 0 = IntMax
+    sent: Values  # inv_sent, a set of values
+    pos_acked: Values  # inv_pos_acked, a set of values
+    neg_acked: Values  # inv_neg_acked, a set of values
+    true_hwm: Annotated[int, 3]  # inv_true_hwm
+    consumed: Values  # inv_consumed, a set of values
+    offsets: ByValue  # row o - 1: the values at offset o
+    value_epochs: ByValue  # row v: the epoch of value v
 
 
-_WIDE = Wide(WIDTH * LOW_ROWS, WIDTH * (MAX_RECORDS - LOW_ROWS))
-_BY_BROKER = WIDTH * MAX_BROKERS
-_BY_START, _BY_VALUE = WIDTH * MAX_STARTS, WIDTH * MAX_VALUES
-_EPOCH, _COUNTER = 4, 3
-WIDTHS = State(
-    unfenced=MAX_BROKERS,
-    reg_epochs=_BY_BROKER,
-    reg_incarnations=_BY_BROKER,
-    con=Partition(
-        replicas=MAX_BROKERS,
-        isr=MAX_BROKERS,
-        elr=MAX_BROKERS,
-        last_known_elr=MAX_BROKERS,
-        leader=MAX_BROKERS,
-        leader_epoch=_EPOCH,
-        partition_epoch=5,
-        adding=MAX_BROKERS,
-        removing=MAX_BROKERS,
-    ),
-    log=MetadataLog(*(_WIDE,) * len(MetadataLog._fields)),
-    running=MAX_BROKERS,
-    starting=MAX_BROKERS,
-    dirty=MAX_BROKERS,
-    broker_epochs=_BY_BROKER,
-    incarnations=_BY_BROKER,
-    fetchers=_BY_BROKER,
-    delayed=MAX_BROKERS,
-    replicated=_WIDE,
-    leaders=MAX_BROKERS,
-    followers=MAX_BROKERS,
-    local=Local(*(_BY_BROKER,) * len(Local._fields)),
-    logs=_BY_BROKER,
-    unflushed=_BY_BROKER,
-    hwms=_BY_BROKER,
-    lesos=_BY_BROKER,
-    peers=ByBroker(*(REACHED_BITS + _EPOCH * MAX_BROKERS,) * MAX_BROKERS),
-    pending=MAX_BROKERS,
-    register_requests=_BY_START,
-    register_responses=_BY_START,
-    register_epochs=_BY_START,
-    register_records=_BY_START,
-    alters=Alters(
-        kinds=_WIDE, isrs=_WIDE, epochs=AlterEpochs(*(EPOCHS_BITS * EPOCHS_A_WORD,) * len(AlterEpochs._fields))
-    ),
-    fetch_requests=_BY_BROKER,
-    fetch_responses=_BY_BROKER,
-    fetch_heads=ByBroker(*(HEAD_BITS * PEERS,) * MAX_BROKERS),
-    fetch_bodies=ByBroker(*(BODY_BITS * PEERS,) * MAX_BROKERS),
-    starts=_EPOCH,
-    registrations=_EPOCH,
-    clean_shutdowns=_COUNTER,
-    lossy_shutdowns=_COUNTER,
-    fencings=_COUNTER,
-    isr_shrinks=_COUNTER,
-    reassignments=_COUNTER,
-    outages=_COUNTER,
-    zone_outages=_COUNTER,
-    tail_losses=_COUNTER,
-    flos=_BY_BROKER,
-    sent=MAX_VALUES,
-    pos_acked=MAX_VALUES,
-    neg_acked=MAX_VALUES,
-    true_hwm=3,
-    consumed=MAX_VALUES,
-    offsets=_BY_VALUE,
-    value_epochs=_BY_VALUE,
-)
-"""Bits of every field."""
+WIDTHS, NOTHING = widths(State), blank(State)
 
 
 # ---- rows by partition epoch
@@ -337,6 +282,24 @@ def with_alter_epochs(epochs, i, value):
     j = i // EPOCHS_A_WORD
     changed = (alter_epochs(epochs, i) ^ value) << (EPOCHS_BITS * (i - EPOCHS_A_WORD * j))
     return AlterEpochs(*(word ^ where(j == n, changed, 0) for n, word in enumerate(epochs)))
+
+
+# ---- parts of the state
+
+
+def with_local(local, b, replicas, isr, leader, leader_epoch, partition_epoch):
+    """What broker b knows of the partition replaced; its maximal ISR is its ISR."""
+    known = replicas, isr, isr, leader, leader_epoch, partition_epoch
+    return Local(*(with_row(rows, b, value) for rows, value in zip(local, known, strict=True)))
+
+
+def with_alter(alters, i, kind, isr, epochs):
+    """The AlterPartition exchange of row i replaced."""
+    return Alters(
+        with_wide_row(alters.kinds, i, kind),
+        with_wide_row(alters.isrs, i, isr),
+        with_alter_epochs(alters.epochs, i, epochs),
+    )
 
 
 # ---- logs

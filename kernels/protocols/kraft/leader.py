@@ -16,8 +16,8 @@ from quorisk.kernels.protocols.kraft.layout import (
     REQUESTED,
     leader_epoch_of,
     wide_row,
-    with_alter_epochs,
-    with_wide_row,
+    with_alter,
+    with_local,
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import maybe_update_hwm_on_partition_change
@@ -74,13 +74,8 @@ def request_isr(state, params, b, proposed):
     epochs = 0
     for p in range(MAX_BROKERS):
         epochs |= where((named >> p) & 1, known & (15 << (4 * p)), 0)
-    alters = state.alters
     return state._replace(
-        alters=alters._replace(
-            kinds=with_wide_row(alters.kinds, i, REQUESTED),
-            isrs=with_wide_row(alters.isrs, i, proposed),
-            epochs=with_alter_epochs(alters.epochs, i, epochs),
-        ),
+        alters=with_alter(state.alters, i, REQUESTED, proposed, epochs),
         local=local._replace(maximal_isrs=with_row(local.maximal_isrs, b, proposed | isr)),
         pending=state.pending | broker,
     )
@@ -153,25 +148,14 @@ def receive_alter_partition_response_enabled(state, params):
 @action(receive_alter_partition_response_enabled)
 def receive_alter_partition_response(state, params, b, lost):
     """Each answer to a leader's request about the ISR arrives."""
-    local, alters = state.local, state.alters
-    i = row(local.partition_epochs, b) - 1
-    accepted = wide_row(alters.kinds, i) == ACCEPTED
+    log = state.log
+    i = row(state.local.partition_epochs, b) - 1
+    accepted = wide_row(state.alters.kinds, i) == ACCEPTED
     j = where(accepted, i + 1, i)  # an error rolls back to the record that the leader had
-    isr = wide_row(state.log.isrs, j)
+    replicas, isr, leader = wide_row(log.replicas, j), wide_row(log.isrs, j), wide_row(log.leaders, j)
     state = maybe_update_hwm_on_partition_change(state, params, b, word_of(state.peers, b), isr)
     return state._replace(
-        local=local._replace(
-            replicas=with_row(local.replicas, b, wide_row(state.log.replicas, j)),
-            isrs=with_row(local.isrs, b, isr),
-            maximal_isrs=with_row(local.maximal_isrs, b, isr),
-            leaders=with_row(local.leaders, b, wide_row(state.log.leaders, j)),
-            leader_epochs=with_row(local.leader_epochs, b, leader_epoch_of(state.log, j)),
-            partition_epochs=with_row(local.partition_epochs, b, j + 1),
-        ),
+        local=with_local(state.local, b, replicas, isr, leader, leader_epoch_of(log, j), j + 1),
         pending=state.pending & ~(1 << b),
-        alters=alters._replace(
-            kinds=with_wide_row(alters.kinds, i, 0),
-            isrs=with_wide_row(alters.isrs, i, 0),
-            epochs=with_alter_epochs(alters.epochs, i, 0),
-        ),
+        alters=with_alter(state.alters, i, 0, 0, 0),
     )

@@ -18,6 +18,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     forget,
     leo_of,
     rows_before,
+    with_local,
     without_peers,
     without_words,
 )
@@ -64,7 +65,6 @@ def receive_broker_reg_response(state, params, instance, lost):
     k = instance // WIDTH
     b = instance - WIDTH * k
     broker = 1 << b
-    local = state.local
     # __CatchUpBarOne: all records before the last one at the time of registration
     caught_up = rows_before(row(state.register_records, k) - 1)
     column = broker * EVERY_LOW
@@ -79,14 +79,7 @@ def receive_broker_reg_response(state, params, instance, lost):
             (state.replicated.low & ~column) | (caught_up.low & column),
             (state.replicated.high & ~column) | (caught_up.high & column),
         ),
-        local=local._replace(
-            replicas=with_row(local.replicas, b, 0),
-            isrs=with_row(local.isrs, b, 0),
-            maximal_isrs=with_row(local.maximal_isrs, b, 0),
-            leaders=with_row(local.leaders, b, 0),
-            leader_epochs=with_row(local.leader_epochs, b, 0),
-            partition_epochs=with_row(local.partition_epochs, b, 0),
-        ),
+        local=with_local(state.local, b, 0, 0, 0, 0, 0),
     )
 
 

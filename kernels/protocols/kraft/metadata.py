@@ -17,6 +17,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     leo_of,
     rows_before,
     wide_row,
+    with_local,
     with_word,
     word_of,
 )
@@ -29,8 +30,9 @@ def hosts(state):
     return gathered(nonempty(state.local.replicas))
 
 
-def newer_epochs(state, brokers):
-    """IsLeaderEpochBump: bit b of the rows of all records with a later leader epoch than broker b has heard of."""
+def newer_epochs(state, brokers, word):
+    """IsLeaderEpochBump: bit b of the rows of all records with a later leader epoch than broker b has heard of, in the
+    low word (0) or the high one (1)."""
     low, high = 0, 0
     for b in range(MAX_BROKERS):
         seen = rows_before(row(state.local.partition_epochs, b))
@@ -39,17 +41,7 @@ def newer_epochs(state, brokers):
         # minus the lowest bit of a word: that bit and all above it
         low |= -(next_low & -next_low) & column
         high |= where(next_low != 0, column, -(next_high & -next_high) & column)
-    return low, high
-
-
-def newer_epochs_low(state, brokers):
-    low, _ = newer_epochs(state, brokers)
-    return low
-
-
-def newer_epochs_high(state, brokers):
-    _, high = newer_epochs(state, brokers)
-    return high
+    return (low, high)[word]
 
 
 def receive_metadata_update_enabled(state, params):
@@ -58,8 +50,8 @@ def receive_metadata_update_enabled(state, params):
     low, high = written.low & ~state.replicated.low & up, written.high & ~state.replicated.high & up
     leaders, local = state.leaders * EVERY_LOW, hosts(state)
     waiting = local & ~state.leaders
-    low_bumps = when(low & (waiting * EVERY_LOW) != 0, newer_epochs_low, state, waiting)
-    high_bumps = when(high & (waiting * EVERY_LOW) != 0, newer_epochs_high, state, waiting)
+    low_bumps = when(low & (waiting * EVERY_LOW) != 0, newer_epochs, state, waiting, 0)
+    high_bumps = when(high & (waiting * EVERY_LOW) != 0, newer_epochs, state, waiting, 1)
     new_low = state.log.replicas.low & ~(local * EVERY_LOW)
     new_high = state.log.replicas.high & ~(local * EVERY_LOW)
     return low & (leaders | low_bumps | new_low), high & (leaders | high_bumps | new_high)
@@ -99,16 +91,8 @@ def partition_change(state, params, i, b):
     renounced = renounce(state, b, where(deletes, 0, where(follows, leader, 0)), epoch, deletes)
     after = where(leads, led, where(remains_follower, state, renounced))
     host = replicas & broker != 0
-    return after._replace(
-        local=old._replace(
-            replicas=with_row(old.replicas, b, where(host, replicas, 0)),
-            isrs=with_row(old.isrs, b, where(host, isr, 0)),
-            maximal_isrs=with_row(old.maximal_isrs, b, where(host, isr, 0)),
-            leaders=with_row(old.leaders, b, where(host, leader, 0)),
-            leader_epochs=with_row(old.leader_epochs, b, where(host, epoch, 0)),
-            partition_epochs=with_row(old.partition_epochs, b, where(host, i + 1, 0)),
-        )
-    )
+    known = (where(host, value, 0) for value in (replicas, isr, leader, epoch, i + 1))
+    return after._replace(local=with_local(old, b, *known))
 
 
 def lead(state, params, b, isr, remains_leader):
