@@ -87,7 +87,7 @@ def arrivals(
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _components(first: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _components(first, target):
     """Tarjan's algorithm with its recursion unrolled; `low` of a state in a component that is done is above all."""
     num_states = len(first) - 1
     number, low = np.zeros(num_states, np.int32), np.empty(num_states, np.int32)
@@ -131,15 +131,7 @@ def _components(first: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.n
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _visits(
-    first: np.ndarray,
-    target: np.ndarray,
-    p: np.ndarray,
-    initial: np.ndarray,
-    stops: np.ndarray,
-    states: np.ndarray,
-    bounds: np.ndarray,
-) -> np.ndarray:
+def _visits(first, target, p, initial, stops, states, bounds):
     result = initial.copy()
     local = np.full(len(initial), -1, np.int32)
     for c in range(len(bounds) - 2, -1, -1):
@@ -159,7 +151,7 @@ def _visits(
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _loops(first: np.ndarray, target: np.ndarray, state: int) -> bool:
+def _loops(first, target, state):
     loops = False
     for t in range(first[state], first[state + 1]):
         loops |= target[t] == state
@@ -168,15 +160,7 @@ def _loops(first: np.ndarray, target: np.ndarray, state: int) -> bool:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _stay(
-    first: np.ndarray,
-    target: np.ndarray,
-    p: np.ndarray,
-    stops: np.ndarray,
-    part: np.ndarray,
-    local: np.ndarray,
-    result: np.ndarray,
-) -> None:
+def _stay(first, target, p, stops, part, local, result):
     """Visits of the states of one component, in place of the odds of coming to it there."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
@@ -196,7 +180,7 @@ def _stay(
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _those_of(values: np.ndarray, part: np.ndarray) -> np.ndarray:
+def _those_of(values, part):
     """Of all values by state, those of some states."""
     found = np.empty(len(part))
     for i in range(len(part)):
@@ -206,9 +190,7 @@ def _those_of(values: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _odds_within(
-    first: np.ndarray, target: np.ndarray, p: np.ndarray, stops: np.ndarray, part: np.ndarray, local: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _odds_within(first, target, p, stops, part, local):
     """Of the states of one component, the odds of the next one, and of leaving it or ending there."""
     size = len(part)
     inside, out = np.zeros((size, size)), np.zeros(size)
@@ -225,7 +207,7 @@ def _odds_within(
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _eliminate(inside: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _eliminate(inside, out):
     """Takes the states of a component away, from the last on: by state, the odds of leaving it for those before it.
 
     Left in `inside` are the odds between a state and those before it when it is taken away.
@@ -248,15 +230,7 @@ def _eliminate(inside: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _hits(
-    first: np.ndarray,
-    target: np.ndarray,
-    p: np.ndarray,
-    goal: np.ndarray,
-    stops: np.ndarray,
-    states: np.ndarray,
-    bounds: np.ndarray,
-) -> np.ndarray:
+def _hits(first, target, p, goal, stops, states, bounds):
     """A component's states all lead to components before it, whose states are done."""
     result = goal.copy()
     local = np.full(len(goal), -1, np.int32)
@@ -277,15 +251,7 @@ def _hits(
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _stay_until(
-    first: np.ndarray,
-    target: np.ndarray,
-    p: np.ndarray,
-    stops: np.ndarray,
-    part: np.ndarray,
-    local: np.ndarray,
-    result: np.ndarray,
-) -> None:
+def _stay_until(first, target, p, stops, part, local, result):
     """Odds that runs from the states of one component come to the goal, in place of the odds that they leave for it."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
@@ -304,16 +270,7 @@ def _stay_until(
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _arrivals(
-    first: np.ndarray,
-    target: np.ndarray,
-    p: np.ndarray,
-    stops: np.ndarray,
-    goal: np.ndarray,
-    leave: np.ndarray,
-    mass: np.ndarray,
-    found: np.ndarray,
-) -> float:
+def _arrivals(first, target, p, stops, goal, leave, mass, found):
     after = np.zeros(len(mass))
     rest = 1.0
     for jump in range(len(found)):

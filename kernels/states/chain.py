@@ -14,23 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import growth
-from quorisk.kernels.states.odds import odds_of, room_for_steps, step_functions
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    NO_ROW,
-    SLICE,
-    TABLE_FULL,
-    WIDER,
-    Store,
-    store_functions,
-)
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.states.odds import odds_of, room_for_steps
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, SLICE, WIDER, Store, why_stop
 
 MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
@@ -71,8 +61,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
     `progress` is called a few times a second. Raises ChainError, as soon as it is likely that there is too little
     memory.
     """
-    start, expand = start_function(model), _expand_function(model)
-    odds, steps = odds_of(model, point), room_for_steps()
+    expand, odds, steps = _expand_function(model), odds_of(model, point), room_for_steps()
     params = odds.params
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, STATE_BYTES)
@@ -81,10 +70,9 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
     # only what is written takes memory
     chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
     latest = np.zeros(len(chain.ends), np.int64)
-    choice, count, status = 0, 0, ENDED
-    while choice < num_initial and status != FULL:
-        status, choice, count = start(params, choice, num_initial, store.kept, count, chain.initial)
-        status = store.make_room(status, count)
+    places, count = store.begin()
+    np.add.at(chain.initial, places, 1.0 / num_initial)
+    status = ENDED if len(places) == num_initial else FULL
     place, transitions, over = 0, 0, False
     by_depth, level_end, in_all = [count], count, math.inf
     while place < count and status != FULL and not over:
@@ -153,44 +141,14 @@ def _cut(chain: Chain, states: int) -> Chain:
 
 
 @cache
-def start_function(model: Model) -> Any:
-    """Compiled `_start`."""
-    return bind(_start, model.name, cached=True, initial=stepper(model).initial, keep=store_functions(model).keep)
-
-
-@cache
 def _expand_function(model: Model) -> Any:
-    return bind(
-        _expand,
-        model.name,
-        cached=True,
-        guards=stepper(model).guards,
-        broken=stepper(model).broken,
-        outcome=stepper(model).outcome,
-        data_loss=data_loss_mask(model),
-        **store_functions(model)._asdict(),
-        **step_functions(model)._asdict(),
-    )
+    return compiled_for(model, _expand)
 
 
-# Templates, with the names that are bound above
+# A template, with names that are bound by `compiled_for`
 
-approach = broken = data_loss = enabled = follow = guards = initial = keep = listed = num_words = LATE
-outcome = seek = settle = state = weigh = words = LATE
-
-
-def _start(params, choice, num_initial, kept, count, initial_p):
-    """Keeps the initial states from number `choice` on. Returns why it stopped, the next one, the number of states."""
-    while choice < num_initial:
-        if count + MOST_SUCCESSORS > len(kept.rows):
-            return FULL, choice, count
-        found = keep(initial(params, choice), kept, count)
-        if found == NO_ROW:
-            return WIDER, choice, count
-        initial_p[found] += 1.0 / num_initial
-        count += found == count
-        choice += 1
-    return ENDED, choice, count
+approach = broken = data_loss = enabled = follow = guards = listed = num_words = outcome = LATE
+seek = settle = state = weigh = words = LATE
 
 
 def _expand(odds, steps, kept, latest, place, last, count, chain):
@@ -203,10 +161,11 @@ def _expand(odds, steps, kept, latest, place, last, count, chain):
     end_rate = odds.rates[-1]
     end = chain.first[place]
     while place < last:
-        if count + MOST_SUCCESSORS > min(len(kept.rows), len(chain.ends)) or end + MOST_SUCCESSORS > len(chain.target):
+        if count + MOST_SUCCESSORS > len(chain.ends) or end + MOST_SUCCESSORS > len(chain.target):
             return FULL, place, count
-        if 2 * (count + MOST_SUCCESSORS) > len(kept.table):
-            return TABLE_FULL, place, count
+        why = why_stop(kept, count)
+        if why != ENDED:
+            return why, place, count
         before = state(kept, place)
         chain.broken[place] = broken(before, odds.params)
         guards(before, odds.params, masks)

@@ -6,24 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE
 from quorisk.kernels.model import Model
 from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states import margins
+from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.head import Head, Solved
-from quorisk.kernels.states.odds import room_for_steps, step_functions
-from quorisk.kernels.states.representatives import representative_function, room_for
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    NO_ROW,
-    TABLE_FULL,
-    WIDER,
-    Store,
-    store_functions,
-)
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.odds import room_for_steps
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, NO_ROW, WIDER, Store, why_stop
 
 
 class Exits(NamedTuple):
@@ -81,21 +71,10 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
 @cache
 def _leave_function(model: Model) -> Any:
     """Compiled `_leave`."""
-    steps, states = stepper(model), store_functions(model)
-    return bind(
-        _leave,
-        model.name,
-        cached=True,
-        guards=steps.guards,
-        effect_of=steps.effect_of,
-        representative=representative_function(model),
-        num_room=room_for(model),
-        **states._asdict(),
-        **step_functions(model)._asdict(),
-    )
+    return compiled_for(model, _leave)
 
 
-# Templates, with the names that are bound by `_leave_function`
+# A template, with names that are bound by `compiled_for`
 
 approach = cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
 seek = settle = state = weigh = words = write = LATE
@@ -111,10 +90,9 @@ def _leave(odds, steps, kept, arrays, flows, order, i, exits, exit_flows, count)
     mixed = np.empty(MOST_SUCCESSORS, np.uint64)
     while i < len(order):
         place = order[i]
-        if count + MOST_SUCCESSORS > len(exits.rows):
-            return FULL, i, count
-        if 2 * (count + MOST_SUCCESSORS) > len(exits.table):
-            return TABLE_FULL, i, count
+        why = why_stop(exits, count)
+        if why != ENDED:
+            return why, i, count
         before = state(kept, place)
         due = arrays.due[place]
         if due == arrays.cost[place]:

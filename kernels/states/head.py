@@ -20,27 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import absorption, margins
-from quorisk.kernels.states.chain import Chain, start_function
-from quorisk.kernels.states.odds import odds_of, room_for_steps, step_functions
-from quorisk.kernels.states.representatives import representative_function, room_for
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    NO_ROW,
-    SLICE,
-    TABLE_FULL,
-    WIDER,
-    Kept,
-    Store,
-    store_functions,
-)
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.chain import Chain
+from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.states.odds import odds_of, room_for_steps
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, NO_ROW, SLICE, WIDER, Kept, Store, why_stop
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Of the arrays here and of solving them, beside the states themselves."""
@@ -109,17 +97,14 @@ class Head:
         self.margin = margins.known(model, self.odds) if by_margin else None
         if self.margin:
             self.odds = self.margin.ahead(self.odds)
-        params = self.odds.params
-        self._store = Store(model, params, memory_bytes, STATE_BYTES)
+        self._store = Store(model, self.odds.params, memory_bytes, STATE_BYTES)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
-        self._count, self._transitions, self.stopped_by = 0, 0, ""
-        start, choices = start_function(model), model.initial_choices(params)
-        choice, status = 0, ENDED
-        while choice < choices and status != FULL:
-            status, choice, self._count = start(params, choice, choices, self.kept, self._count, self.arrays.initial)
-            status = self._store.make_room(status, self._count)
-        if choice < choices:
+        self._transitions, self.stopped_by = 0, ""
+        choices = model.initial_choices(self.odds.params)
+        places, self._count = self._store.begin()
+        if len(places) < choices:
             raise MemoryError("the initial states do not fit")
+        np.add.at(self.arrays.initial, places, 1.0 / choices)
         self.arrays.cost[: self._count] = self.arrays.due[: self._count] = 0
         self.arrays.leaves[: self._count] = 1.0
         self.arrays.ends[: self._count] = UNFINISHED
@@ -265,9 +250,7 @@ def _empty(states: int, transitions: int) -> Arrays:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _by_source(
-    source: np.ndarray, target: np.ndarray, p: np.ndarray, expires: np.ndarray, leaves: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _by_source(source, target, p, expires, leaves):
     """Transitions ordered by source, and those to the two states after all others."""
     num_states = len(leaves)
     first = np.zeros(num_states + 3, np.int64)
@@ -293,24 +276,10 @@ def _by_source(
 @cache
 def _expand_function(model: Model) -> Any:
     """Compiled `_expand`."""
-    steps = stepper(model)
-    return bind(
-        _expand,
-        model.name,
-        cached=True,
-        guards=steps.guards,
-        effect_of=steps.effect_of,
-        representative=representative_function(model),
-        num_room=room_for(model),
-        broken=steps.broken,
-        outcome=steps.outcome,
-        data_loss=data_loss_mask(model),
-        **store_functions(model)._asdict(),
-        **step_functions(model)._asdict(),
-    )
+    return compiled_for(model, _expand)
 
 
-# Templates, with the names that are bound by `_expand_function`
+# A template, with names that are bound by `compiled_for`
 
 broken = cost = data_loss = effect_of = enabled = guards = keep = listed = num_room = num_words = LATE
 outcome = representative = state = weigh = words = LATE
@@ -325,10 +294,9 @@ def _expand(odds, steps, level, kept, arrays, place, stop, count, end):
         if arrays.due[place] != level:
             place += 1
             continue
-        if count + MOST_SUCCESSORS > min(len(kept.rows), len(arrays.cost)) or end + MOST_SUCCESSORS > len(arrays.p):
-            return FULL, place, count, end
-        if 2 * (count + MOST_SUCCESSORS) > len(kept.table):
-            return TABLE_FULL, place, count, end
+        why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else why_stop(kept, count)
+        if why != ENDED:
+            return why, place, count, end
         before = state(kept, place)
         guards(before, odds.params, masks)
         total, top = enabled(masks, odds)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels import declared
-from quorisk.kernels.compiled import LATE, bind, refusal
+from quorisk.kernels.compiled import LATE, refusal
 from quorisk.kernels.model import Model
-from quorisk.kernels.states.odds import Odds, step_functions
-from quorisk.kernels.states.store import Kept, store_functions
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.states.odds import Odds
+from quorisk.kernels.states.store import Kept
 
 
 class Known(NamedTuple):
@@ -61,31 +61,17 @@ def bounds(model: Model, margin: Known, odds: Odds, kept: Kept, arrays: Any, flo
 @cache
 def chances_function(model: Model) -> Any:
     """Compiled `_chances`."""
-    given = {"needed": stepper(model).needed, "state": store_functions(model).state}
-    return bind(_chances, model.name, cached=True, **given)
+    return compiled_for(model, _chances)
 
 
 @cache
 def _bounds_function(model: Model) -> Any:
     """Compiled `_bounds`."""
-    odds, steps = step_functions(model), stepper(model)
     too_many = declared.unfit(model.name, "margin", "more instances of its fault are enabled than it says")
-    return bind(
-        _bounds,
-        model.name,
-        cached=True,
-        cost=odds.cost,
-        enabled=odds.enabled,
-        guards=steps.guards,
-        needed=steps.needed,
-        num_of=odds.num_of,
-        num_words=odds.num_words,
-        refuse=refusal(too_many),
-        state=store_functions(model).state,
-    )
+    return compiled_for(model, _bounds, refuse=refusal(too_many))
 
 
-# Templates, with the names that are bound above
+# Templates, with names that are bound by `compiled_for`
 
 cost = enabled = guards = needed = num_of = num_words = refuse = state = LATE
 

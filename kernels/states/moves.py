@@ -13,18 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import Components
 from quorisk.kernels.states.chain import Chain
+from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.head import Head
-from quorisk.kernels.states.odds import Odds, odds_of, room_for_steps, step_functions
-from quorisk.kernels.states.representatives import representative_function, room_for
-from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, store_functions
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.odds import Odds, odds_of, room_for_steps
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS
 
 MOVE_BYTES = 32
 """Memory for a move, its share of what solving takes included."""
@@ -118,22 +117,10 @@ def _columns(room: int) -> Sequence[np.ndarray]:
 @cache
 def _list_function(model: Model) -> Any:
     """Compiled `_list_moves`."""
-    steps = stepper(model)
-    return bind(
-        _list_moves,
-        model.name,
-        cached=True,
-        guards=steps.guards,
-        effect_of=steps.effect_of,
-        representative=representative_function(model),
-        num_room=room_for(model),
-        keep=store_functions(model).keep,
-        state=store_functions(model).state,
-        **step_functions(model)._asdict(),
-    )
+    return compiled_for(model, _list_moves)
 
 
-# Templates, with the names that are bound by `_list_function`
+# A template, with names that are bound by `compiled_for`
 
 cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
 state = weigh = words = LATE

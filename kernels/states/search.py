@@ -9,22 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind
+from quorisk.kernels.compiled import LATE
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit
-from quorisk.kernels.states.odds import room_for_steps, step_functions
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    NO_ROW,
-    SLICE,
-    TABLE_FULL,
-    WIDER,
-    Store,
-    store_functions,
-)
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.states.odds import room_for_steps
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, SLICE, WIDER, Store, why_stop
 
 _MANY = 64
 """Successors from which on they are settled."""
@@ -95,7 +85,7 @@ def visit(
 
     With nothing wanted it goes on. Raises SearchError.
     """
-    start, expand, note = _functions(model)
+    expand, note = _functions(model)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, 8 if wanted else 0)
     if lacking := store.lacks(num_initial):
@@ -104,10 +94,9 @@ def visit(
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
     steps = room_for_steps()
-    choice, count, status = 0, 0, ENDED
-    while choice < num_initial and status != FULL:
-        status, choice, count = start(params, choice, num_initial, store.kept, parents, count)
-        status = store.make_room(status, count)
+    places, count = store.begin()
+    status = ENDED if len(places) == num_initial else FULL
+    parents[:count] = -1
     note(params, store.kept, 0, count, 1, breaking)
     depth, first = 1, 0
     while first < count and status != FULL and not breaking[0, list(wanted)].any():
@@ -126,25 +115,13 @@ def visit(
 
 
 @cache
-def _functions(model: Model) -> tuple[Any, Any, Any]:
-    steps, states = stepper(model), store_functions(model)
-    start = bind(_start, model.name, cached=True, initial=steps.initial, keep=states.keep)
-    expand = bind(
-        _expand,
-        model.name,
-        cached=True,
-        guards=steps.guards,
-        num_actions=len(model.actions),
-        **states._asdict(),
-        **step_functions(model)._asdict(),
-    )
-    given = {"broken": steps.broken, "state": states.state, "num_invariants": len(model.invariants)}
-    return start, expand, bind(_note, model.name, cached=True, **given)
+def _functions(model: Model) -> tuple[Any, Any]:
+    return compiled_for(model, _expand), compiled_for(model, _note)
 
 
-# Templates, with the names that are bound by `_functions`
+# Templates, with names that are bound by `compiled_for`
 
-approach = broken = follow = guards = initial = keep = listed = num_actions = num_invariants = num_words = LATE
+approach = broken = follow = guards = listed = num_actions = num_invariants = num_words = LATE
 seek = settle = state = words = LATE
 
 
@@ -163,22 +140,6 @@ def _note(params, kept, first, last, depth, breaking):
                         breaking[3, i] = place
 
 
-def _start(params, choice, num_initial, kept, parents, count):
-    """Keeps the initial states from number `choice` on. Returns why it stopped, the next one, the number of states."""
-    while choice < num_initial:
-        if count + MOST_SUCCESSORS > len(kept.rows):
-            return FULL, choice, count
-        found = keep(initial(params, choice), kept, count)
-        if found == NO_ROW:
-            return WIDER, choice, count
-        if found == count:
-            if len(parents) > 0:
-                parents[count] = -1
-            count += 1
-        choice += 1
-    return ENDED, choice, count
-
-
 def _expand(params, steps, kept, parents, place, last, count, counts):
     """Adds the successors of states `place` to last - 1. Returns why it stopped, the next state, and their number.
 
@@ -191,14 +152,11 @@ def _expand(params, steps, kept, parents, place, last, count, counts):
         num, begun = 0, place
         taken[:] = 0
         while place < last and num < _MANY:
-            if count + num + MOST_SUCCESSORS > len(kept.rows):
+            why = why_stop(kept, count + num)
+            if why != ENDED:
                 if num > 0:
                     break
-                return FULL, place, count
-            if 2 * (count + num + MOST_SUCCESSORS) > len(kept.table):
-                if num > 0:
-                    break
-                return TABLE_FULL, place, count
+                return why, place, count
             guards(state(kept, place), params, masks)
             for i in range(listed(kept.here, params, masks, steps)):
                 action = words.action[steps.word[i]]

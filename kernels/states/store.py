@@ -72,6 +72,8 @@ class StoreFunctions(NamedTuple):
     """`approach(kept, mixed)`: see `_approach`."""
     settle: Any
     """`settle(kept, at, mixed, count)`: the number of the state whose row was written at `at`; see `_settle`."""
+    begin: Any
+    """`begin(params, kept, places, choice, count)`: keeps initial states; see `_begin`."""
 
 
 @cache
@@ -80,14 +82,16 @@ def store_functions(model: Model) -> StoreFunctions:
     like = model.initial(smallest_params(model), 0)
     pack, unpack = packing(model.widths, model.name)
     write = bind(_write, model.name, pack=pack)
+    keep = bind(_keep, model.name, write=write)
     return StoreFunctions(
-        keep=bind(_keep, model.name, write=write),
+        keep=keep,
         write=write,
         state=bind(_state, model.name, unpack=unpack, like=like),
         follow=bind(_follow, model.name, change=stepper(model).change),
         seek=bind(_seek, model.name),
         approach=bind(_approach, model.name),
         settle=bind(_settle, model.name),
+        begin=bind(_begin, model.name, cached=True, initial=stepper(model).initial, keep=keep),
     )
 
 
@@ -96,7 +100,7 @@ class Store:
 
     def __init__(self, model: Model, params: Any, memory_bytes: int, other_bytes: int = 0) -> None:
         """`other_bytes` a state go to others' arrays; the first initial state says what a row starts from."""
-        self._widths = model.widths
+        self._model, self._params = model, params
         self._other_bytes = other_bytes + TABLE_BYTES
         self._flat = np.empty(memory_bytes // 8, np.uint64)  # only what is written takes memory
         table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
@@ -125,7 +129,18 @@ class Store:
         """The state of that number, for plain Python."""
         wide = np.empty_like(self.kept.wide)
         spread(self.kept.rows[place], self.kept.layout, wide)
-        return unpacked(wide, self._widths)
+        return unpacked(wide, self._model.widths)
+
+    def begin(self) -> tuple[np.ndarray, int]:
+        """Keeps the initial states: returns the number of each, in order, of as many as memory allows, and how many
+        states that are."""
+        places = np.empty(self._model.initial_choices(self._params), np.int64)
+        choice, count, status = 0, 0, ENDED
+        begin = store_functions(self._model).begin
+        while choice < len(places) and status != FULL:
+            status, choice, count = begin(self._params, self.kept, places, choice, count)
+            status = self.make_room(status, count)
+        return places[:choice], count
 
     def make_room(self, status: int, count: int) -> int:
         """Does what compiled code stopped for, `count` states kept: ENDED, or FULL if memory does not allow it."""
@@ -155,9 +170,32 @@ def _first_row(model: Model, params: Any) -> np.ndarray:
         raise ModelError(declared.unfit(model.name, "widths", f"the initial state: {error}")) from None
 
 
+@jitable
+def why_stop(kept, count):
+    """Why compiled code has to stop before it keeps the successors of one more state; ENDED if it need not."""
+    if count + MOST_SUCCESSORS > len(kept.rows):
+        return FULL
+    return TABLE_FULL if 2 * (count + MOST_SUCCESSORS) > len(kept.table) else ENDED
+
+
 # Templates, with the names that are bound by `store_functions`
 
-change = like = pack = unpack = write = LATE
+change = initial = keep = like = pack = unpack = write = LATE
+
+
+def _begin(params, kept, places, choice, count):
+    """Keeps the initial states from number `choice` on. Returns why it stopped, the next one, the number of states."""
+    while choice < len(places):
+        why = why_stop(kept, count)
+        if why != ENDED:
+            return why, choice, count
+        found = keep(initial(params, choice), kept, count)
+        if found == NO_ROW:
+            return WIDER, choice, count
+        places[choice] = found
+        count += found == count
+        choice += 1
+    return ENDED, choice, count
 
 
 def _keep(state, kept, count):

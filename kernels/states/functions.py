@@ -1,0 +1,30 @@
+"""What the templates of this package may ask for of a model, compiled, under the names that they have for it."""
+
+from functools import cache
+from typing import Any
+
+from quorisk.kernels.compiled import bind
+from quorisk.kernels.model import Model, data_loss_mask
+from quorisk.kernels.states.odds import step_functions
+from quorisk.kernels.states.representatives import representative_function, room_for
+from quorisk.kernels.states.store import store_functions
+from quorisk.kernels.stepper import stepper
+
+
+def compiled_for(model: Model, template: Any, **others: Any) -> Any:
+    """A template for Python to call, with all of that, and `others`, as globals; its code is kept on disk."""
+    return bind(template, model.name, cached=True, **_functions(model), **others)
+
+
+@cache
+def _functions(model: Model) -> dict[str, Any]:
+    return {
+        **stepper(model)._asdict(),
+        **store_functions(model)._asdict(),
+        **step_functions(model)._asdict(),
+        "representative": representative_function(model),
+        "num_room": room_for(model),
+        "data_loss": data_loss_mask(model),
+        "num_actions": len(model.actions),
+        "num_invariants": len(model.invariants),
+    }
