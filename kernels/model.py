@@ -117,6 +117,11 @@ class Parameter(NamedTuple):
         return values[self.follows] if self.follows else self.default_value
 
 
+def switch(name: str, doc: str, table: str = "variant", **more: Any) -> Parameter:
+    """A parameter that is on or off."""
+    return Parameter(name, table, None, doc, **more)
+
+
 class Condition(NamedTuple):
     """A relation between parameters that the model needs: `ack_quorum <= write_quorum`."""
 

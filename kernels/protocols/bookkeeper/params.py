@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from quorisk.kernels.model import Condition, Parameter, Probability
+from quorisk.kernels.model import Condition, Parameter, Probability, switch
 from quorisk.kernels.protocols.bookkeeper import beginning
 from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_AMNESIAS,
@@ -92,70 +92,43 @@ PARAMETERS = (
         later=True,
     ),
     Parameter(
-        "semantics",
-        "variant",
-        ("intended", "literal"),
-        "what the protocol does, or the spec's text to the letter",
+        "semantics", "variant", ("intended", "literal"), "what the protocol does, or the spec's text to the letter"
     ),
-    Parameter("fence_recovery_reads", "variant", None, "recovery reads fence the bookie (off: defect 1)"),
-    Parameter("recovery_lac_floor", "variant", None, "recovery starts at the current fragment (off: defect 2)"),
-    Parameter(
-        "recovery_reads_initial_ensemble",
-        "variant",
-        None,
-        "recovery reads go to the ensemble found at its start",
-    ),
-    Parameter(
-        "defer_recovery_ensemble_change",
-        "variant",
-        None,
-        "recovery writes ensemble changes only when it closes",
-    ),
-    Parameter("fence_unknown_ledger", "variant", None, "a bookie fences ledgers that it stores no entry of"),
-    Parameter("strict_negative_reads", "variant", None, "an entry is missing only if a quorum coverage says so"),
-    Parameter("close_checks_version", "variant", None, "closing compares the metadata version"),
-    Parameter(
+    switch("fence_recovery_reads", "recovery reads fence the bookie (off: defect 1)"),
+    switch("recovery_lac_floor", "recovery starts at the current fragment (off: defect 2)"),
+    switch("recovery_reads_initial_ensemble", "recovery reads go to the ensemble found at its start"),
+    switch("defer_recovery_ensemble_change", "recovery writes ensemble changes only when it closes"),
+    switch("fence_unknown_ledger", "a bookie fences ledgers that it stores no entry of"),
+    switch("strict_negative_reads", "an entry is missing only if a quorum coverage says so"),
+    switch("close_checks_version", "closing compares the metadata version"),
+    switch(
         "callbacks_after_unset",
-        "variant",
-        None,
         "after an ensemble change, no entry is acknowledged before all have forgotten replaced bookies (off: defect 3)",
     ),
-    Parameter(
-        "fence_on_unclean_shutdown", "variant", None, "a bookie that restarts without its data fences the ledger"
-    ),
-    Parameter(
+    switch("fence_on_unclean_shutdown", "a bookie that restarts without its data fences the ledger"),
+    switch(
         "limbo_on_unclean_shutdown",
-        "variant",
-        None,
         "a bookie that restarted without its data answers reads of what it lacks with Unknown, not NoSuchEntry",
     ),
-    Parameter("rack_aware_placement", "variant", None, "an ensemble spans two racks at least, if one can be had"),
-    Parameter(
+    switch("rack_aware_placement", "an ensemble spans two racks at least, if one can be had"),
+    switch(
         "journal_write",
-        "variant",
-        None,
         "journalWriteData: a bookie confirms an entry once it is in the journal (off: once it is in its memory)",
         later=True,
     ),
-    Parameter(
+    switch(
         "journal_sync",
-        "variant",
-        None,
         "journalSyncData: what is in the journal is on disk before it is confirmed (off: from the next "
         "`bookie_flushes` on)",
         later=True,
     ),
-    Parameter(
+    switch(
         "damaged_reads_unknown",
-        "variant",
-        None,
         "a bookie that has lost some entries answers reads of these with Unknown, not NoSuchEntry",
         later=True,
     ),
-    Parameter(
+    switch(
         "limbo_answers_fencing",
-        "variant",
-        None,
         "what a bookie in limbo answers to a fencing request counts towards quorum coverage (off: as in BookKeeper)",
         later=True,
     ),
@@ -167,18 +140,15 @@ PARAMETERS = (
         "times that a bookie may restart without its data",
         formerly="max_amnesias",
     ),
-    Parameter("writer_crash", "faults", None, "the writer may crash"),
-    Parameter(
-        "auto_recovery", "faults", None, "the auditor has fragments of lost bookies copied to others", repair=True
-    ),
-    Parameter(
+    switch("writer_crash", "the writer may crash", table="faults"),
+    switch("auto_recovery", "the auditor has fragments of lost bookies copied to others", table="faults", repair=True),
+    switch(
         "replacement",
-        "faults",
-        None,
         "lost bookies that no fragment needs any more are replaced by empty ones",
+        table="faults",
         repair=True,
     ),
-    Parameter("lost_together", "faults", None, "two or three bookies may be lost at the same moment"),
+    switch("lost_together", "two or three bookies may be lost at the same moment", table="faults"),
     Parameter("max_outages", "faults", (0, MAX_OUTAGES), "times that the whole cluster may lose power", later=True),
     Parameter("max_rack_outages", "faults", (0, MAX_OUTAGES), "times that a rack may lose power", later=True),
     Parameter(
@@ -196,19 +166,17 @@ PARAMETERS = (
         formerly="max_partial_amnesias",
         later=True,
     ),
-    Parameter(
+    switch(
         "repair_open_ledgers",
-        "faults",
-        None,
         "with auto_recovery, the auditor has earlier fragments of an open ledger repaired, too",
+        table="faults",
         repair=True,
         later=True,
     ),
-    Parameter(
+    switch(
         "fence_open_ledgers",
-        "faults",
-        None,
         "the auditor has an open ledger recovered if its current ensemble lacks a bookie",
+        table="faults",
         repair=True,
         later=True,
     ),

@@ -2,14 +2,8 @@
 
 from typing import NamedTuple
 
-from quorisk.kernels.model import Parameter
-from quorisk.kernels.protocols.compaction.layout import (
-    MAX_COMPACTIONS,
-    MAX_CRASHES,
-    MAX_KEYS,
-    MAX_MESSAGES,
-    MAX_VALUES,
-)
+from quorisk.kernels.model import Parameter, switch
+from quorisk.kernels.protocols.compaction.layout import MAX_COMPACTIONS, MAX_CRASHES, MAX_KEYS, MAX_MESSAGES, MAX_VALUES
 
 
 class Params(NamedTuple):
@@ -33,23 +27,17 @@ PARAMETERS = (
     Parameter("keys", "model", (1, MAX_KEYS), "keys of messages, besides the null key"),
     Parameter("values", "model", (1, MAX_VALUES), "values of messages, besides the null value"),
     Parameter("max_crashes", "model", (0, MAX_CRASHES), "broker crashes"),
-    Parameter("retain_null_key", "variant", None, "compaction keeps messages that have no key"),
-    Parameter(
+    switch("retain_null_key", "compaction keeps messages that have no key"),
+    switch(
         "model_producer",
-        "variant",
-        None,
         "messages are sent as the run goes (off: all are there at the start, every sequence of them equally likely)",
     ),
-    Parameter(
+    switch(
         "publish_context_before_horizon",
-        "variant",
-        None,
         "readers get the new ledger before the new horizon (off: horizon first, then ledger)",
     ),
-    Parameter(
+    switch(
         "persist_cursor_before_delete",
-        "variant",
-        None,
         "the cursor is persisted before the old ledger is deleted (off: delete first, then persist)",
     ),
 )

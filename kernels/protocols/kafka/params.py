@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from quorisk.kernels.model import Condition, Parameter
+from quorisk.kernels.model import Condition, Parameter, switch
 from quorisk.kernels.protocols.kafka.layout import MAX_EPOCHS, MAX_RECORDS, MAX_REPLICAS
 from quorisk.kernels.protocols.rows import rows_of_zones
 from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
@@ -47,12 +47,11 @@ PARAMETERS = (
     Parameter("log_size", "model", (1, MAX_RECORDS), "records that a log has room for"),
     Parameter("max_records", "model", (1, MAX_RECORDS), "records that producers may write"),
     Parameter("max_leader_epoch", "model", (0, MAX_EPOCHS - 1), "last leader epoch that the controller may hand out"),
-    Parameter(
+    switch(
         "track_committed",
-        "model",
-        None,
         "remember which records were committed, for CommittedRecordsSurvive (off: the spec's own state space; only "
         "records that a presumed leader exposes at the moment count as committed, so some losses go unseen)",
+        table="model",
         history=True,
     ),
     Parameter(
@@ -61,35 +60,22 @@ PARAMETERS = (
         ("kip320", "kip320_first_try", "kip279", "kip101", "high_watermark"),
         "the protocol's version, named after how a follower finds where to truncate its log",
     ),
-    Parameter(
-        "fenced_fetch",
-        "variant",
-        None,
-        "kip320: followers fetch from a leader of their own epoch only (off: follower_replicate)",
-    ),
-    Parameter(
+    switch("fenced_fetch", "kip320: followers fetch from a leader of their own epoch only (off: follower_replicate)"),
+    switch(
         "fenced_high_watermark",
-        "variant",
-        None,
         "kip320: only followers in the leader's epoch advance its high watermark (off: leader_inc_high_watermark)",
     ),
-    Parameter(
+    switch(
         "fenced_isr_shrink",
-        "variant",
-        None,
         "kip320: a follower in another epoch than the leader counts as lagging (off: leader_shrink_isr)",
     ),
-    Parameter(
+    switch(
         "fenced_isr_expand",
-        "variant",
-        None,
         "kip320: only followers in the leader's epoch join the ISR, and only once its high watermark has reached that "
         "epoch (off: leader_expand_isr)",
     ),
-    Parameter(
+    switch(
         "truncate_same_epoch_only",
-        "variant",
-        None,
         "kip320: a replica truncates only by a leader that is in the epoch of its request "
         "(off: become_follower_truncate_kip279)",
     ),
@@ -100,10 +86,8 @@ PARAMETERS = (
         "kip101: a follower told to truncate beyond its log's end cannot follow, as the spec's TruncateTo has it, or "
         "follows and keeps its log, as brokers do",
     ),
-    Parameter(
+    switch(
         "flush_every_message",
-        "variant",
-        None,
         "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
         "otherwise: it is in the page cache until `replica_flushes`)",
         called=LOG_FLUSH_INTERVAL_MESSAGES,
@@ -144,21 +128,14 @@ def make_params(values) -> Params:
         return PLAIN if dropped else fences.get(truncation, PLAIN)
 
     unfenced_truncation = truncation == "kip320" and not values["truncate_same_epoch_only"]
-    return Params(
-        replicas=values["replicas"],
-        log_size=values["log_size"],
-        max_records=values["max_records"],
-        epochs=values["max_leader_epoch"] + 1,
-        expand_isr=fencing("fenced_isr_expand"),
-        shrink_isr=fencing("fenced_isr_shrink"),
-        inc_high_watermark=fencing("fenced_high_watermark"),
-        fetch=fencing("fenced_fetch"),
-        become_follower=TO_MATCH if unfenced_truncation else _BECOME_FOLLOWER[truncation],
-        keep_short_logs=int(values["truncation_beyond_end"] == "no_op"),
-        track_committed=int(values["track_committed"]),
-        flush_every_message=int(values["flush_every_message"]),
-        max_unclean_restarts=values["max_unclean_restarts"],
-        max_outages=values["max_outages"],
-        max_zone_outages=values["max_zone_outages"],
-        zones=rows_of_zones(values["replicas"], values["zones"]),
-    )
+    derived = {
+        "epochs": values["max_leader_epoch"] + 1,
+        "expand_isr": fencing("fenced_isr_expand"),
+        "shrink_isr": fencing("fenced_isr_shrink"),
+        "inc_high_watermark": fencing("fenced_high_watermark"),
+        "fetch": fencing("fenced_fetch"),
+        "become_follower": TO_MATCH if unfenced_truncation else _BECOME_FOLLOWER[truncation],
+        "keep_short_logs": values["truncation_beyond_end"] == "no_op",
+        "zones": rows_of_zones(values["replicas"], values["zones"]),
+    }
+    return Params(**{name: int((values | derived)[name]) for name in Params._fields})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from quorisk.kernels.model import Condition, Parameter, Probability
+from quorisk.kernels.model import Condition, Parameter, Probability, switch
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
 from quorisk.kernels.protocols.rows import rows_of_zones
 from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
@@ -44,12 +44,7 @@ class Params(NamedTuple):
 
 
 PARAMETERS = (
-    Parameter(
-        "brokers",
-        "model",
-        (1, MAX_BROKERS),
-        "brokers; those beyond the replicas join by reassignment",
-    ),
+    Parameter("brokers", "model", (1, MAX_BROKERS), "brokers; those beyond the replicas join by reassignment"),
     Parameter(
         "replication_factor",
         "model",
@@ -107,74 +102,49 @@ PARAMETERS = (
         called=("eligible.leader.replicas.version",),
         spelled=((1, "kip966"), (0, "v3_5")),
     ),
-    Parameter(
+    switch(
         "avoid_last_replica_standing",
-        "variant",
-        None,
         "v3_5: the only member of the ISR never loses its log, which no cluster can promise",
         default=False,
     ),
-    Parameter(
+    switch(
         "exclude_unclean_brokers",
-        "variant",
-        None,
         "kip966: a broker that comes back from an unclean shutdown leaves ISR and ELR (off: it is taken for clean)",
     ),
-    Parameter(
+    switch(
         "check_broker_epochs",
-        "variant",
-        None,
         "the controller refuses an AlterPartition request whose broker epochs are not the registered ones (off: a "
         "broker that restarted since it caught up may join the ISR)",
     ),
-    Parameter(
+    switch(
         "maximal_isr",
-        "variant",
-        None,
         "the high watermark waits for the replicas that a leader is about to add as well (off: for its ISR alone)",
     ),
-    Parameter(
+    switch(
         "min_isr_to_commit",
-        "variant",
-        None,
         "the high watermark moves only while the ISR has min_isr members, as from Kafka 3.7 on (off: whatever its "
         "size, as in v3_5's specification)",
     ),
-    Parameter(
-        "fence_fetches",
-        "variant",
-        None,
-        "a leader answers only fetches of its own leader epoch (off: of any epoch)",
-    ),
-    Parameter(
+    switch("fence_fetches", "a leader answers only fetches of its own leader epoch (off: of any epoch)"),
+    switch(
         "truncate_on_divergence",
-        "variant",
-        None,
         "a follower whose log diverges from the leader's truncates it first (off: it goes on fetching at its own end)",
     ),
-    Parameter(
+    switch(
         "catch_up_to_high_watermark",
-        "variant",
-        None,
         "a follower joins the ISR only if it has reached the leader's high watermark (off: if it has fetched at all)",
     ),
-    Parameter(
+    switch(
         "catch_up_to_epoch_start",
-        "variant",
-        None,
         "a follower joins the ISR only if it has reached the end that the log had when the leader took over",
     ),
-    Parameter(
+    switch(
         "last_known_leader",
-        "variant",
-        None,
         "kip966: once nobody is left in ISR and ELR, the last leader leads again when it is back, whatever it lost, as "
         "in Kafka (off: nobody leads; the specification has no such election)",
     ),
-    Parameter(
+    switch(
         "unclean_leader_election",
-        "variant",
-        None,
         "any replica that is up may lead if nobody else can; beyond the specs",
         default=False,
         called=("unclean.leader.election.enable",),
@@ -187,10 +157,8 @@ PARAMETERS = (
         "beyond the specs",
         spelled=((-1, "all"),),
     ),
-    Parameter(
+    switch(
         "flush_every_message",
-        "variant",
-        None,
         "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
         "otherwise: it is in the page cache until `broker_flushes`, and gone if the machine stops before)",
         called=LOG_FLUSH_INTERVAL_MESSAGES,
