@@ -320,12 +320,8 @@ def _orders(num):
 
 
 @cache
-def compiled_fate() -> Any:
-    """`fate`, compiled, for Python."""
+def compiled(template: Any) -> Any:
+    """A function of this folder, compiled for Python to call."""
     from quorisk.kernels.compiled import bind
 
-    return bind(_fate, "cluster", cached=True)
-
-
-def _fate(law, kinds, down, old, num, outage, found):
-    return fate(law, kinds, down, old, num, outage, found)
+    return bind(template, "cluster", cached=True)

@@ -9,15 +9,14 @@ on them.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from math import isnan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from quorisk.kernels.cluster.bounds import ENTRIES
 from quorisk.kernels.cluster.draws import begin, below, exponential, new_stream, others, uniform
-from quorisk.kernels.cluster.fate import Down, kinds_of, room_for
+from quorisk.kernels.cluster.fate import Down, compiled, kinds_of, room_for
 from quorisk.kernels.cluster.groups import Places, Room, begin_with_a_group, ways
 from quorisk.kernels.cluster.history import Repair, at, forget, no_history, nodes_up, seen_late
 from quorisk.kernels.cluster.placement import catalogue, law_of
@@ -120,7 +119,7 @@ def draw(
         down = Down(np.zeros(cluster.nodes, np.int64), np.zeros(cluster.nodes))
         room = _room(cluster, table.past.shape[1] + 1 + MOST_OLD, most_taken)
         history = no_history(table.past.shape[1] + 1 + MOST_OLD, most_taken)
-        _compiled()(first, num, *given, room, history, nodes_up(cluster.nodes), down, room_for(law, kinds), *parts)
+        compiled(_draws)(first, num, *given, room, history, nodes_up(cluster.nodes), down, room_for(law, kinds), *parts)
         return num, *parts
 
     with ThreadPoolExecutor(threads) as pool:
@@ -168,13 +167,6 @@ def _room(cluster: Cluster, ticks: int, taken: int) -> Room:
     room = Room(new_stream(), *(np.zeros(length, np.int64) for length in lengths))
     room.forced[:] = -1
     return room
-
-
-@cache
-def _compiled() -> Any:
-    from quorisk.kernels.compiled import bind
-
-    return bind(_draws, "cluster", cached=True)
 
 
 def _draws(

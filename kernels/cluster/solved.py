@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
-from quorisk.kernels.cluster.fate import Down, compiled_fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, OUTAGES, RANDOM, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
 
@@ -50,7 +50,7 @@ class Solver:
 
     def _lost_with(self, nodes: list[int], outage: bool) -> float:
         down = Down(np.array(nodes, np.int64), np.ones(len(nodes)))
-        _, log_none, entries = compiled_fate()(self._law, self._kinds, down, 0, len(nodes), outage, self._found)
+        _, log_none, entries = compiled(fate)(self._law, self._kinds, down, 0, len(nodes), outage, self._found)
         return float(-np.expm1(log_none) if self._what == INCIDENTS else entries)
 
     def _patterns(self, now: Tick) -> Iterator[tuple[float, list[int]]]:

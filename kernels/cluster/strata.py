@@ -12,7 +12,8 @@ Wahrscheinlichkeitstheorie 9 (1967) 36-58.
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import comb, exp, expm1, factorial, isnan, prod
 from typing import NamedTuple
 
@@ -92,10 +93,16 @@ def strata(cluster: Cluster, what: str) -> Strata:
     moments = moments_of([(each.lost, each.mean) for each in before])
     now, left_out = _without_rarest(every, moments, bounds)
     left_out += missing * bounds.capped(bounds.linear(moments, Tick(OUTAGES, ANYWHERE, cluster.nodes, 1.0)))
-    potential = Potential(now, bounds, moments)
+
+    @cache
+    def potential(lost: int) -> float:
+        """The most that all ticks may lose a year after some that took so many nodes, whatever else came before."""
+        sets = [sum(comb(lost, i) * moments[j - i] for i in range(j + 1)) for j in range(len(moments))]
+        return sum(tick.rate * bounds.capped(bounds.linear(sets, tick)) for tick in now)
+
     past = _past(cluster, now)
     kept = {each[:3] for each in past}
-    left_out += sum(each.mean * potential.after(each.lost) for each in before if each[:3] not in kept)
+    left_out += sum(each.mean * potential(each.lost) for each in before if each[:3] not in kept)
     rows, rest = _enumerate(now, past, potential, Stratifier(now, past, bounds, Solver(cluster, what)))
     waits = _still_waits(cluster, past) * sum(row.weight * row.bound for row in rows)
     return Strata(tuple(now), tuple(past), tuple(rows), left_out + rest, waits)
@@ -148,25 +155,8 @@ def _without_rarest(every: list[Tick], moments: Sequence[float], bounds: Bounds)
     return [tick for i, tick in enumerate(every) if i not in dropped], left_out
 
 
-class Potential:
-    """The most that all ticks may lose a year, on average over whatever else came before them."""
-
-    def __init__(self, now: Sequence[Tick], bounds: Bounds, moments: Sequence[float]) -> None:
-        self._now, self._bounds, self._moments = now, bounds, moments
-        self._known: dict[int, float] = {}
-
-    def after(self, lost: int) -> float:
-        """Returns that after ticks that took so many nodes."""
-        if lost not in self._known:
-            m = self._moments
-            sets = [sum(comb(lost, i) * m[j - i] for i in range(j + 1)) for j in range(len(m))]
-            bounds = self._bounds
-            self._known[lost] = sum(tick.rate * bounds.capped(bounds.linear(sets, tick)) for tick in self._now)
-        return self._known[lost]
-
-
 def _enumerate(
-    now: list[Tick], past: list[Past], potential: Potential, stratifier: "Stratifier"
+    now: list[Tick], past: list[Past], potential: Callable[[int], float], stratifier: "Stratifier"
 ) -> tuple[list[Row], float]:
     """The rows of histories, the most promising first, and the most that all others may add a year.
 
@@ -175,7 +165,7 @@ def _enumerate(
     """
 
     def promise(history: tuple[int, ...]) -> float:
-        return stratifier.chance(history) * potential.after(sum(past[i].lost for i in history))
+        return stratifier.chance(history) * potential(sum(past[i].lost for i in history))
 
     rows: list[Row] = []
     heap: list[tuple[float, tuple[int, ...]]] = [(-promise(()), ())]

@@ -7,13 +7,12 @@ it does not matter which years are added up where.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
 from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponential, new_stream, others, uniform
-from quorisk.kernels.cluster.fate import Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
 from quorisk.kernels.cluster.placement import law_of
 from quorisk.kernels.cluster.setting import CAUSES, OUTAGES, RACK_OUTAGES, SINGLES, THIN, Cluster, units
@@ -129,7 +128,7 @@ def simulate(
         losses = _room_for_losses(cluster, warm_up)
         streams = Streams(new_stream(), new_stream())
         room = losses, streams, nodes, down, room_for(law, kinds)
-        if not _compiled()(first, num, *given, *room, sums, weight, largest):
+        if not compiled(_years)(first, num, *given, *room, sums, weight, largest):
             raise RunError(
                 f"nodes are lost more often in one year than the {len(losses.time):,} times there is room for"
             )
@@ -192,13 +191,6 @@ def _room_for_losses(cluster: Cluster, warm_up: float) -> Losses:
     mean = cluster.nodes * cluster.node_loss * steepest * (1.0 + warm_up) if cluster.is_ageing else 0.0
     most = int(mean + 40.0 * mean**0.5) + 100
     return Losses(np.zeros(most), np.zeros(most, np.int64))
-
-
-@cache
-def _compiled() -> Any:
-    from quorisk.kernels.compiled import bind
-
-    return bind(_years, "cluster", cached=True)
 
 
 def _years(

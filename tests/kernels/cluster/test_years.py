@@ -5,9 +5,10 @@ from math import hypot, sqrt
 import numpy as np
 import pytest
 
+from quorisk.kernels.cluster.fate import compiled
 from quorisk.kernels.cluster.placement import catalogue
 from quorisk.kernels.cluster.setting import CAUSES, Cluster, Thin
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _compiled, simulate
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _years, simulate
 from tests.references.cluster import literal
 
 HOUR = 1.0 / 8766.0
@@ -64,7 +65,7 @@ def test_years_are_compiled_once_however_a_file_writes_its_numbers():
         for number in (int, float)
     ]
     assert tallies[0].sums == tallies[1].sums
-    assert len(_compiled().signatures) == 1
+    assert len(compiled(_years).signatures) == 1
 
 
 def test_causes_add_up():
