@@ -111,31 +111,30 @@ def element(context, builder, array_type, array, offset):
 
 
 @intrinsic
-def store_words(typing_context, value, words, first):
-    """Writes the integers of a nested tuple to words[first], words[first + 1], ..."""
+def store_words(typing_context, value, words):
+    """Writes the integers of a nested tuple to words[0], words[1], ..."""
 
     def generate(context, builder, call, args):
         for i, path in enumerate(leaf_paths(value)):
-            place = builder.add(args[2], ir.Constant(args[2].type, i))
-            builder.store(builder.extract_value(args[0], path), element(context, builder, words, args[1], place))
+            place = element(context, builder, words, args[1], machine.constant(machine.I64, i))
+            builder.store(builder.extract_value(args[0], path), place)
         return context.get_dummy_value()
 
-    return types.void(value, words, types.intp), generate
+    return types.void(value, words), generate
 
 
 @intrinsic
-def load_words(typing_context, like, words, first):
+def load_words(typing_context, like, words):
     """A nested tuple of the type of `like`, of the integers that `store_words` wrote."""
 
     def generate(context, builder, call, args):
         result = args[0]
         for i, path in enumerate(leaf_paths(like)):
-            place = builder.add(args[2], ir.Constant(args[2].type, i))
-            word = builder.load(element(context, builder, words, args[1], place))
-            result = builder.insert_value(result, word, path)
+            place = element(context, builder, words, args[1], machine.constant(machine.I64, i))
+            result = builder.insert_value(result, builder.load(place), path)
         return result
 
-    return like(like, words, types.intp), generate
+    return like(like, words), generate
 
 
 def refuse(context: Any, builder: Any, condition: Any, why: str) -> None:

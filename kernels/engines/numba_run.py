@@ -299,7 +299,7 @@ def _draw_ahead(seed, run, step, loss, draws):
 
 def _batch(like, point, weights, accepts, words, limits, time_unit, starts, seed, runs, tally, records):
     """Runs of one point, added up in `tally`; one row each in `records` unless that is empty."""
-    params = load_words(like, point, 0)
+    params = load_words(like, point)
     room = Room(
         masks=np.ones(num_words + 1, np.int64),  # the last one is the end of a lifetime, always possible
         sums=np.empty(num_words + 1, np.int64),

@@ -9,8 +9,7 @@ its end is one more state, to which all others lead with probability 1 / lifetim
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,7 +60,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
     `progress` is called a few times a second. Raises ChainError, as soon as it is likely that there is too little
     memory.
     """
-    expand, odds, steps = _expand_function(model), odds_of(model, point), room_for_steps()
+    expand, odds, steps = compiled_for(model, _expand), odds_of(model, point), room_for_steps()
     params = odds.params
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, STATE_BYTES)
@@ -138,11 +137,6 @@ def _cut(chain: Chain, states: int) -> Chain:
     by_transition = {name: getattr(chain, name)[: chain.first[states]] for name in ("target", "p")}
     by_state = {name: getattr(chain, name)[:states] for name in ("initial", "total_rate", "broken", "ends")}
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
-
-
-@cache
-def _expand_function(model: Model) -> Any:
-    return compiled_for(model, _expand)
 
 
 # A template, with names that are bound by `compiled_for`

@@ -1,13 +1,11 @@
 """Where runs leave a head: the first states outside it, and how often each is come to."""
 
 import math
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from quorisk.kernels.compiled import LATE
-from quorisk.kernels.model import Model
 from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.functions import compiled_for
@@ -50,7 +48,7 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
 
     Runs from there are hurried if the model's margin says that most of them are never lost.
     """
-    leave = _leave_function(head.model)
+    leave = compiled_for(head.model, _leave)
     store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
     order, steps = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)], room_for_steps()
@@ -62,16 +60,10 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
     left_out, flows = math.fsum(solved.bounds[order[i:]]), flows[:count]
     hurry = head.margin if solved.is_far else None
     if hurry:
-        margins.chances_function(head.model)(head.odds.params, hurry.p, store.kept, flows)
+        compiled_for(head.model, margins.chances)(head.odds.params, hurry.p, store.kept, flows)
     order = np.argsort(-flows, kind="stable")
     found = Exits(store.kept.rows[order], store.kept.layout, flows[order], left_out)
     return found._replace(places=hurry.most, p=hurry.p) if hurry else found
-
-
-@cache
-def _leave_function(model: Model) -> Any:
-    """Compiled `_leave`."""
-    return compiled_for(model, _leave)
 
 
 # A template, with names that are bound by `compiled_for`

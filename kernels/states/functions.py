@@ -11,6 +11,7 @@ from quorisk.kernels.states.store import store_functions
 from quorisk.kernels.stepper import stepper
 
 
+@cache
 def compiled_for(model: Model, template: Any, **others: Any) -> Any:
     """A template for Python to call, with all of that, and `others`, as globals; its code is kept on disk."""
     return bind(template, model.name, cached=True, **_functions(model), **others)
@@ -20,8 +21,8 @@ def compiled_for(model: Model, template: Any, **others: Any) -> Any:
 def _functions(model: Model) -> dict[str, Any]:
     return {
         **stepper(model)._asdict(),
-        **store_functions(model)._asdict(),
-        **step_functions(model)._asdict(),
+        **store_functions(model),
+        **step_functions(model),
         "representative": representative_function(model),
         "num_room": room_for(model),
         "data_loss": data_loss_mask(model),

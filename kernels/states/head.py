@@ -14,7 +14,6 @@ out of the head.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +149,7 @@ class Head:
         Stops at `most_transitions` as where memory ends; it goes on from there if called with more.
         `progress(states, transitions)` is called now and then.
         """
-        expand = _expand_function(self.model)
+        expand = compiled_for(self.model, _expand)
         level = self.next_cost
         if self.stopped_by == STOPPED_BY_SIZE and self._transitions <= most_transitions:
             self.stopped_by = ""
@@ -271,12 +270,6 @@ def _by_source(source, target, p, expires, leaves):
                 targets[following[state]], odds[following[state]] = num_states + behind, out
                 following[state] += 1
     return first, targets, odds
-
-
-@cache
-def _expand_function(model: Model) -> Any:
-    """Compiled `_expand`."""
-    return compiled_for(model, _expand)
 
 
 # A template, with names that are bound by `compiled_for`

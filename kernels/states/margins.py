@@ -7,7 +7,6 @@ the probability of a loss from there.
 """
 
 import math
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,21 +53,11 @@ def bounds(model: Model, margin: Known, odds: Odds, kept: Kept, arrays: Any, flo
     Raises ModelError where a state contradicts the margin.
     """
     found = np.zeros(len(flows))
-    _bounds_function(model)(odds, *margin, kept, arrays.cost, arrays.due, arrays.leaves, flows, found)
-    return found
-
-
-@cache
-def chances_function(model: Model) -> Any:
-    """Compiled `_chances`."""
-    return compiled_for(model, _chances)
-
-
-@cache
-def _bounds_function(model: Model) -> Any:
-    """Compiled `_bounds`."""
     too_many = declared.unfit(model.name, "margin", "more instances of its fault are enabled than it says")
-    return compiled_for(model, _bounds, refuse=refusal(too_many))
+    compiled_for(model, _bounds, refuse=refusal(too_many))(
+        odds, *margin, kept, arrays.cost, arrays.due, arrays.leaves, flows, found
+    )
+    return found
 
 
 # Templates, with names that are bound by `compiled_for`
@@ -76,7 +65,7 @@ def _bounds_function(model: Model) -> Any:
 cost = enabled = guards = needed = num_of = num_words = refuse = state = LATE
 
 
-def _chances(params, p, kept, flows):
+def chances(params, p, kept, flows):
     """Multiplies flows to states by the probability that as many faults as are needed there come, at most."""
     for place in range(len(flows)):
         flows[place] *= p ** needed(state(kept, place), params)

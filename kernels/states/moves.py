@@ -8,8 +8,7 @@ f[k, n, m], and a state's odds add up to 1 again: products and quotients of posi
 """
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,7 +64,7 @@ class Moves(NamedTuple):
 def moves_of(head: Head, num_states: int) -> Moves:
     """The steps of a head, of whose states `num_states` are all."""
     model, odds, steps = head.model, head.odds, room_for_steps()
-    list_moves = _list_function(model)
+    list_moves = compiled_for(model, _list_moves)
     first, columns = np.zeros(num_states + 3, np.int64), _columns(2 * head.transitions + 2 * MOST_SUCCESSORS)
     place, end, status = 0, 0, ENDED
     while place < num_states:
@@ -112,12 +111,6 @@ def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
 
 def _columns(room: int) -> Sequence[np.ndarray]:
     return [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
-
-
-@cache
-def _list_function(model: Model) -> Any:
-    """Compiled `_list_moves`."""
-    return compiled_for(model, _list_moves)
 
 
 # A template, with names that are bound by `compiled_for`

@@ -66,24 +66,6 @@ class Words(NamedTuple):
     """The word after the last one of its action."""
 
 
-class StepFunctions(NamedTuple):
-    """A model's compiled functions. `masks` are the words of instances that are enabled."""
-
-    num_words: int
-    words: Words
-    listed: Any
-    """`listed(here, params, masks, steps)`: writes all steps from the state of a wide row but for their `p`, however
-    likely; returns how many there are."""
-    enabled: Any
-    """`enabled(masks, odds)`: W, 0 if nothing has a rate, and the highest decade."""
-    weigh: Any
-    """`weigh(masks, odds, total, steps, num)`: writes the probabilities of so many steps; `total` is W."""
-    num_of: Any
-    """`num_of(masks, action)`: the instances of an action that are enabled."""
-    cost: Any
-    """`cost(odds, top, action, lost)`: of a step; `top` is the highest decade enabled."""
-
-
 def odds_of(model: Model, point: Point) -> Odds:
     """The odds of a point's steps."""
     rates = np.array([*(float(point.rates.get(action.name, 1.0)) for action in model.actions), 1.0 / point.lifetime])
@@ -108,8 +90,9 @@ def room_for_steps() -> Steps:
 
 
 @cache
-def step_functions(model: Model) -> StepFunctions:
-    """The functions that list and weigh the steps of a model."""
+def step_functions(model: Model) -> dict[str, Any]:
+    """The functions that list and weigh the steps of a model: those of these names below, and what they are told of its
+    words. `masks` are the words of instances that are enabled."""
     action, first = np.array(instance_words(model), np.int64).T
     shared = np.array([model.actions[place].shared for place in action], np.int64)
     words = Words(
@@ -122,14 +105,13 @@ def step_functions(model: Model) -> StepFunctions:
     )
     given: dict[str, Any] = {"num_words": len(action), "words": words}
     too_many = f"protocol = {model.name!r}: a state has more than {MOST_SUCCESSORS:,} steps"
-    return StepFunctions(
-        **given,
-        listed=bind(_listed, model.name, sends_of=stepper(model).sends_of, refuse=refusal(too_many), **given),
-        enabled=bind(_enabled, model.name, **given),
-        weigh=bind(_weigh, model.name, words=words),
-        num_of=bind(_num_of, model.name, **given),
-        cost=bind(_cost, model.name),
-    )
+    return given | {
+        "listed": bind(_listed, model.name, sends_of=stepper(model).sends_of, refuse=refusal(too_many), **given),
+        "enabled": bind(_enabled, model.name, **given),
+        "weigh": bind(_weigh, model.name, words=words),
+        "num_of": bind(_num_of, model.name, **given),
+        "cost": bind(_cost, model.name),
+    }
 
 
 # Templates, with the names that are bound by `step_functions`
@@ -138,6 +120,7 @@ num_words = refuse = sends_of = words = LATE
 
 
 def _listed(here, params, masks, steps):
+    """Writes all steps from the state of a wide row but for their `p`, however likely; returns how many there are."""
     num = 0
     for word in range(num_words):
         mask = masks[word]
@@ -160,6 +143,7 @@ def _listed(here, params, masks, steps):
 
 
 def _enabled(masks, odds):
+    """W, 0 if nothing has a rate, and the highest decade."""
     total, top = 0.0, -np.inf
     for word in range(num_words):
         if masks[word] != 0:
@@ -172,6 +156,7 @@ def _enabled(masks, odds):
 
 
 def _weigh(masks, odds, total, steps, num):
+    """Writes the probabilities of so many steps; `total` is W."""
     for i in range(num):
         word = steps.word[i]
         action = words.action[word]
@@ -182,6 +167,7 @@ def _weigh(masks, odds, total, steps, num):
 
 
 def _num_of(masks, action):
+    """The instances of an action that are enabled."""
     num = 0
     for word in range(num_words):
         num += popcount(masks[word]) if words.action[word] == action else 0
@@ -189,6 +175,7 @@ def _num_of(masks, action):
 
 
 def _cost(odds, top, action, lost):
+    """Of a step; `top` is the highest decade enabled."""
     decade = odds.decades[action]
     below = np.int64(np.floor(top - decade + 0.5)) if decade > -np.inf and decade <= top else 0
     return below + odds.loss_cost[action] * popcount(lost)

@@ -126,11 +126,11 @@ def _representative(state, params, number, room):
         hashes[place], order[place] = found, thing
     if stays:
         return state
-    store_words(state, room, 0)
+    store_words(state, room)
     for i in range(len(about)):
         before, after = room[about[i]], 0
         if before != 0:  # most are 0, and moving bits takes long
             for place in range(most):
                 after |= (before >> bits[i] * order[place] & first[i]) << bits[i] * place
             room[about[i]] = after
-    return load_words(like, room, 0)
+    return load_words(like, room)

@@ -4,7 +4,6 @@ States are kept, each once, in the order of their discovery (`kernels.states.sto
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,7 +84,7 @@ def visit(
 
     With nothing wanted it goes on. Raises SearchError.
     """
-    expand, note = _functions(model)
+    expand, note = compiled_for(model, _expand), compiled_for(model, _note)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, 8 if wanted else 0)
     if lacking := store.lacks(num_initial):
@@ -112,11 +111,6 @@ def visit(
         depth += 1 if count > last else 0
     found = breaking[0, list(wanted)].any()
     return Visited(bool(status != FULL and not found), store, parents, count, depth, counts, breaking)
-
-
-@cache
-def _functions(model: Model) -> tuple[Any, Any]:
-    return compiled_for(model, _expand), compiled_for(model, _note)
 
 
 # Templates, with names that are bound by `compiled_for`

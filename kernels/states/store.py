@@ -14,17 +14,7 @@ from quorisk.kernels.compiled import LATE, bind, packing, prefetch
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.ops import jitable
-from quorisk.kernels.packing import (
-    Layout,
-    hash_words,
-    narrow,
-    narrowest,
-    respread,
-    spread,
-    unpacked,
-    wide_row,
-    widened,
-)
+from quorisk.kernels.packing import Layout, hash_words, narrow, narrowest, respread, spread, unpacked, wide_row, widened
 from quorisk.kernels.stepper import stepper
 
 MOST_SUCCESSORS = 1 << 14
@@ -55,44 +45,23 @@ class Kept(NamedTuple):
     pieces: np.ndarray  # uint64, `layout.by_source()`
 
 
-class StoreFunctions(NamedTuple):
-    """A model's compiled functions on kept states."""
-
-    keep: Any
-    """`keep(state, kept, count)`: its number, which is `count` if it is new, or NO_ROW; see `_keep`."""
-    write: Any
-    """`write(state, kept, at)`: writes its row, for `seek` and `settle`; see `_write`."""
-    state: Any
-    """`state(kept, place)`: the state of that number."""
-    follow: Any
-    """`follow(place, params, action, instance, lost, kept, at)`: writes the next state's row; see `_follow`."""
-    seek: Any
-    """`seek(kept, at)`: the hash of a row that was written, which `settle` asks for; see `_seek`."""
-    approach: Any
-    """`approach(kept, mixed)`: see `_approach`."""
-    settle: Any
-    """`settle(kept, at, mixed, count)`: the number of the state whose row was written at `at`; see `_settle`."""
-    begin: Any
-    """`begin(params, kept, places, choice, count)`: keeps initial states; see `_begin`."""
-
-
 @cache
-def store_functions(model: Model) -> StoreFunctions:
-    """The functions that keep the states of a model."""
+def store_functions(model: Model) -> dict[str, Any]:
+    """The functions that keep the states of a model: those of these names below."""
     like = model.initial(smallest_params(model), 0)
     pack, unpack = packing(model.widths, model.name)
     write = bind(_write, model.name, pack=pack)
     keep = bind(_keep, model.name, write=write)
-    return StoreFunctions(
-        keep=keep,
-        write=write,
-        state=bind(_state, model.name, unpack=unpack, like=like),
-        follow=bind(_follow, model.name, change=stepper(model).change),
-        seek=bind(_seek, model.name),
-        approach=bind(_approach, model.name),
-        settle=bind(_settle, model.name),
-        begin=bind(_begin, model.name, cached=True, initial=stepper(model).initial, keep=keep),
-    )
+    return {
+        "keep": keep,
+        "write": write,
+        "state": bind(_state, model.name, unpack=unpack, like=like),
+        "follow": bind(_follow, model.name, change=stepper(model).change),
+        "seek": bind(_seek, model.name),
+        "approach": bind(_approach, model.name),
+        "settle": bind(_settle, model.name),
+        "begin": bind(_begin, model.name, cached=True, initial=stepper(model).initial, keep=keep),
+    }
 
 
 class Store:
@@ -136,7 +105,7 @@ class Store:
         states that are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
         choice, count, status = 0, 0, ENDED
-        begin = store_functions(self._model).begin
+        begin = store_functions(self._model)["begin"]
         while choice < len(places) and status != FULL:
             status, choice, count = begin(self._params, self.kept, places, choice, count)
             status = self.make_room(status, count)
@@ -217,6 +186,7 @@ def _write(state, kept, at):
 
 
 def _state(kept, place):
+    """The state of that number."""
     respread(kept.rows[place], kept.layout, kept.here)
     return unpack(like, kept.here)
 
@@ -238,7 +208,7 @@ def _follow(place, params, action, instance, lost, kept, at):
 
 
 def _seek(kept, at):
-    """Has the processor fetch what `approach` looks at."""
+    """The hash of a row that was written, which `settle` asks for. Has the processor fetch what `approach` looks at."""
     mixed = hash_words(kept.rows[at])
     prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
     return mixed

@@ -152,10 +152,10 @@ def by_numba(name):
         masks, sent = np.empty((len(rows), words), np.int64), np.empty(len(rows), np.int64)
         after, broke, ended = np.empty_like(rows), np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         for i in range(len(rows)):
-            state = load_words(like, rows[i], 0)
+            state = load_words(like, rows[i])
             guards(state, params, masks[i])
             sent[i] = sends(state, params, taken[i, 0], taken[i, 1])
-            store_words(effect(state, params, taken[i, 0], taken[i, 1], taken[i, 2]), after[i], 0)
+            store_words(effect(state, params, taken[i, 0], taken[i, 1], taken[i, 2]), after[i])
             broke[i] = broken(state, params)
             ended[i] = outcome(state, params)
         return masks, sent, after, broke, ended

@@ -354,9 +354,9 @@ def test_numba_agrees_with_python(steps, expected):
         masks, after = np.empty((len(states), words), np.int64), np.empty_like(states)
         broke, ended = np.empty(len(states), np.int64), np.empty(len(states), np.int64)
         for i in range(len(states)):
-            state, of_run = load_words(like, states[i], 0), load_words(like_params, params[i], 0)
+            state, of_run = load_words(like, states[i]), load_words(like_params, params[i])
             guards(state, of_run, masks[i])
-            store_words(effect(state, of_run, actions[i], taken[i], 0), after[i], 0)
+            store_words(effect(state, of_run, actions[i], taken[i], 0), after[i])
             broke[i] = broken_mask(state, of_run)
             ended[i] = outcome(state, of_run)
         return masks, after, broke, ended
