@@ -32,29 +32,80 @@ def jitable_apart(function: Function) -> Function:
 
 
 class Traced:
-    """A value that `kernels.tracing` follows through a protocol's functions, in which it answers for itself."""
+    """A value that `kernels.tracing` follows through a protocol's functions: what is done to it, `make` makes."""
 
     __slots__ = ()
 
-    def where(self, yes: Any, no: Any) -> Any:
-        """`where(self, yes, no)`."""
+    def make(self, op: str, *args: Any) -> Any:
+        """What an operation makes of values, of which this is one."""
         raise NotImplementedError
 
-    def when(self, guarded: Any) -> Any:
-        """`guarded` where this holds, else 0."""
-        raise NotImplementedError
+    def __and__(self, other):
+        return self.make("and", self, other)
 
-    def popcount(self) -> Any:
-        """`popcount(self)`."""
-        raise NotImplementedError
+    def __or__(self, other):
+        return self.make("or", self, other)
 
-    def leading_zeros(self) -> Any:
-        """`leading_zeros(self)`."""
-        raise NotImplementedError
+    def __xor__(self, other):
+        return self.make("xor", self, other)
 
-    def with_sign(self, signed: bool) -> Any:
-        """`as_int64(self)` or `as_uint64(self)`."""
-        raise NotImplementedError
+    def __add__(self, other):
+        return self.make("add", self, other)
+
+    def __mul__(self, other):
+        return self.make("mul", self, other)
+
+    __rand__, __ror__, __rxor__, __radd__, __rmul__ = __and__, __or__, __xor__, __add__, __mul__
+
+    def __sub__(self, other):
+        return self.make("sub", self, other)
+
+    def __rsub__(self, other):
+        return self.make("sub", other, self)
+
+    def __lshift__(self, other):
+        return self.make("shl", self, other)
+
+    def __rlshift__(self, other):
+        return self.make("shl", other, self)
+
+    def __rshift__(self, other):
+        return self.make("shr", self, other)
+
+    def __rrshift__(self, other):
+        return self.make("shr", other, self)
+
+    def __floordiv__(self, other):
+        return self.make("div", self, other)
+
+    def __mod__(self, other):
+        return self - self // other * other
+
+    def __invert__(self):
+        return self.make("xor", self, -1)
+
+    def __neg__(self):
+        return self.make("sub", 0, self)
+
+    def __eq__(self, other):
+        return self.make("equal", self, other)
+
+    def __ne__(self, other):
+        return self.make("unequal", self, other)
+
+    def __lt__(self, other):
+        return self.make("less", self, other)
+
+    def __gt__(self, other):
+        return self.make("less", other, self)
+
+    def __le__(self, other):
+        return self.make("not", self.make("less", other, self))
+
+    def __ge__(self, other):
+        return self.make("not", self.make("less", self, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def where(condition: Any, yes: T, no: T) -> T:
@@ -65,7 +116,7 @@ def where(condition: Any, yes: T, no: T) -> T:
     if isinstance(condition, int | np.bool_):
         return yes if condition else no
     if isinstance(condition, Traced):
-        return condition.where(yes, no)
+        return condition.make("select", condition, yes, no)
     if isinstance(condition, np.ndarray):
         return np.where(condition, yes, no)  # type: ignore[call-overload]
     import jax
@@ -76,7 +127,7 @@ def where(condition: Any, yes: T, no: T) -> T:
 def when(condition: Any, guard: Any, *args: Any) -> Any:
     """`guard(*args)` where `condition` holds, else 0; compiled for CPUs the guard is skipped, not computed."""
     if isinstance(condition, Traced):
-        return condition.when(guard(*args))
+        return condition.make("when", condition, guard(*args))
     return guard(*args) if condition else 0
 
 
@@ -85,7 +136,7 @@ def popcount(mask: Any) -> Any:
     if isinstance(mask, int):
         return mask.bit_count()
     if isinstance(mask, Traced):
-        return mask.popcount()
+        return mask.make("popcount", mask)
     import jax
 
     return jax.lax.population_count(mask)
@@ -99,7 +150,7 @@ def leading_zeros(mask: Any) -> Any:
     if isinstance(mask, int | np.integer):
         return 64 - int(mask).bit_length()
     if isinstance(mask, Traced):
-        return mask.leading_zeros()
+        return mask.make("leading_zeros", mask)
     if isinstance(mask, np.ndarray):
         return 64 - np.searchsorted(_POWERS, mask, "right")
     import jax
@@ -114,7 +165,7 @@ def as_int64(value: Any) -> Any:
     if isinstance(value, int | float | np.integer):
         return int(value)
     if isinstance(value, Traced):
-        return value.with_sign(True)
+        return value.make("signed", value)
     return value.astype(np.int64)
 
 
@@ -123,7 +174,7 @@ def as_uint64(value: Any) -> Any:
     if isinstance(value, int | np.integer):
         return np.uint64(value)
     if isinstance(value, Traced):
-        return value.with_sign(False)
+        return value.make("unsigned", value)
     return value.astype(np.uint64)
 
 

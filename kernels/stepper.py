@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 from quorisk.kernels.compiled import element
 from quorisk.kernels.emitted import Emit, Switch, WideRow
 from quorisk.kernels.model import Model
+from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing.expressions import bits, same
 from quorisk.kernels.tracing.general import CHOICE, FATES, GROUP, INSTANCE, LOST, PICKED, general
 from quorisk.kernels.tracing.machine import I64, Value, constant
@@ -259,7 +260,7 @@ def _take(emit: Emit) -> Any:
                         given[LOST] = value(lost)
                     if not same(sent, 0) and emit.loses_messages[i]:
                         builder.store(given[LOST], all_lost)
-                        builder.store(Value(builder, subset).popcount().value, num_sent)
+                        builder.store(popcount(Value(builder, subset)).value, num_sent)
                     for place, after in changed.items():
                         builder.store(value(after), leaves[place])
             after = emit.state_of(context, builder, map(builder.load, leaves))

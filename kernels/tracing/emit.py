@@ -7,11 +7,9 @@ from llvmlite import ir
 
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.expressions import Node, bits, set_bits, span
-from quorisk.kernels.tracing.machine import I64, constant, frozen, intrinsic, lanes_of
+from quorisk.kernels.tracing.machine import I64, INTEGERS, RELATIONS, constant, frozen, intrinsic, lanes_of
 
-_INTEGERS = {"and": "and_", "or": "or_", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul"}
 _BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
-_RELATIONS = {"equal": "==", "unequal": "!=", "less": "<"}
 _WORTH_A_BRANCH = 6
 """Operations from which on a `when` is skipped by a branch rather than computed in vain."""
 _FEW = 1 << 12
@@ -68,13 +66,13 @@ class Emitter:
         builder, width, args = self.builder, self.widths[node.id], node.args
         if node.op == "leaf":
             return self.leaf(args[0], width)
-        if node.op in _INTEGERS:
-            return getattr(builder, _INTEGERS[node.op])(self.get(args[0], width), self.get(args[1], width))
+        if node.op in INTEGERS and node.op != "shl":
+            return getattr(builder, INTEGERS[node.op])(self.get(args[0], width), self.get(args[1], width))
         if node.op in _BOOLEANS:
             return getattr(builder, _BOOLEANS[node.op])(self.flag(args[0]), self.flag(args[1]))
-        if node.op in _RELATIONS:
+        if node.op in RELATIONS:
             wide = self._wide(*args)
-            return builder.icmp_signed(_RELATIONS[node.op], self.get(args[0], wide), self.get(args[1], wide))
+            return builder.icmp_signed(RELATIONS[node.op], self.get(args[0], wide), self.get(args[1], wide))
         if node.op == "not":
             return builder.not_(self.flag(args[0]))
         if node.op == "int":

@@ -43,72 +43,13 @@ class Node(Traced):
     power: "Node | None"
     """An expression that is 1 << this one, if there is one at hand."""
 
-    def __and__(self, other):
-        return self.graph.make("and", self, other)
-
-    def __or__(self, other):
-        return self.graph.make("or", self, other)
-
-    def __xor__(self, other):
-        return self.graph.make("xor", self, other)
-
-    def __add__(self, other):
-        return self.graph.make("add", self, other)
-
-    def __mul__(self, other):
-        return self.graph.make("mul", self, other)
-
-    __rand__, __ror__, __rxor__, __radd__, __rmul__ = __and__, __or__, __xor__, __add__, __mul__
-
-    def __sub__(self, other):
-        return self.graph.make("sub", self, other)
-
-    def __rsub__(self, other):
-        return self.graph.make("sub", other, self)
-
-    def __lshift__(self, other):
-        return self.graph.make("shl", self, other)
-
-    def __rlshift__(self, other):
-        return self.graph.make("shl", other, self)
-
-    def __rshift__(self, other):
-        return self.graph.make("shr", self, other)
-
-    def __rrshift__(self, other):
-        return self.graph.make("shr", other, self)
-
-    def __floordiv__(self, other):
-        return self.graph.make("div", self, other)
-
-    def __mod__(self, other):
-        return self - self // other * other
+    def make(self, op: str, *args: Any) -> Any:
+        return self.graph.make(op, *args)
 
     def __invert__(self):
         if self.is_bool:
             raise TypeError("~ of a condition; its meaning in Python differs from that in compiled code")
-        return self.graph.make("xor", self, -1)
-
-    def __neg__(self):
-        return self.graph.make("sub", 0, self)
-
-    def __eq__(self, other):
-        return self.graph.make("equal", self, other)
-
-    def __ne__(self, other):
-        return self.graph.make("unequal", self, other)
-
-    def __lt__(self, other):
-        return self.graph.make("less", self, other)
-
-    def __gt__(self, other):
-        return self.graph.make("less", other, self)
-
-    def __le__(self, other):
-        return self.graph.make("not", self.graph.make("less", other, self))
-
-    def __ge__(self, other):
-        return self.graph.make("not", self.graph.make("less", self, other))
+        return super().__invert__()
 
     def __hash__(self):
         return self.id
@@ -118,15 +59,6 @@ class Node(Traced):
 
     def __repr__(self):
         return f"%{self.id}:{self.op}"
-
-    def popcount(self):
-        return self.graph.make("popcount", self)
-
-    def where(self, yes, no):
-        return self.graph.make("select", self, yes, no)
-
-    def when(self, guarded):
-        return self.graph.make("when", self, guarded)
 
 
 class Graph:

@@ -11,6 +11,9 @@ from quorisk.kernels.tracing.expressions import WORD
 I1, I8, I16, I32, I64 = map(ir.IntType, (1, 8, 16, 32, 64))
 DOUBLE = ir.DoubleType()
 POINTER = ir.PointerType()
+INTEGERS = {"and": "and_", "or": "or_", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul", "shl": "shl"}
+RELATIONS = {"equal": "==", "unequal": "!=", "less": "<"}
+"""How builders spell operations."""
 
 
 def lanes_of(kind: Any, lanes: int) -> Any:
@@ -122,68 +125,25 @@ class Value(Traced):
     def _other(self, other: Any) -> Any:
         return other.value if isinstance(other, Value) else constant(self.value.type, int(other) & WORD)
 
-    def __add__(self, other):
-        return self._same(self.builder.add(self.value, self._other(other)))
-
-    def __mul__(self, other):
-        return self._same(self.builder.mul(self.value, self._other(other)))
-
-    def __and__(self, other):
-        return self._same(self.builder.and_(self.value, self._other(other)))
-
-    def __or__(self, other):
-        return self._same(self.builder.or_(self.value, self._other(other)))
-
-    def __xor__(self, other):
-        return self._same(self.builder.xor(self.value, self._other(other)))
-
-    __radd__, __rmul__, __rand__, __ror__, __rxor__ = __add__, __mul__, __and__, __or__, __xor__
-
-    def __sub__(self, other):
-        return self._same(self.builder.sub(self.value, self._other(other)))
-
-    def __rsub__(self, other):
-        return self._same(self.builder.sub(self._other(other), self.value))
-
-    def __invert__(self):
-        return self._same(self.builder.not_(self.value))
-
-    def __lshift__(self, other):
-        return self._same(self.builder.shl(self.value, self._other(other)))
-
-    def __rshift__(self, other):
-        shift = self.builder.ashr if self.signed else self.builder.lshr
-        return self._same(shift(self.value, self._other(other)))
-
-    def _compared(self, relation: str, other: Any) -> "Value":
-        compare = self.builder.icmp_signed if self.signed else self.builder.icmp_unsigned
-        return Value(self.builder, compare(relation, self.value, self._other(other)))
-
-    def __eq__(self, other):
-        return self._compared("==", other)
-
-    def __lt__(self, other):
-        return self._compared("<", other)
-
-    def __ge__(self, other):
-        return self._compared(">=", other)
-
-    def where(self, yes, no):
-        like = yes if isinstance(yes, Value) else no
-        return like._same(self.builder.select(self.value, like._other(yes), like._other(no)))
-
-    def popcount(self):
-        kind = self.value.type
-        return Value(self.builder, intrinsic(self.builder, "llvm.ctpop", kind, [self.value], kind), True)
-
-    def leading_zeros(self):
-        kind, poison = self.value.type, ir.Constant(I1, 0)
-        return Value(self.builder, intrinsic(self.builder, "llvm.ctlz", kind, [self.value, poison], kind), True)
-
-    def with_sign(self, signed: bool) -> "Value":
-        """The same bits as a signed or an unsigned integer; a condition as 0 or 1."""
-        flag = getattr(self.value.type, "element", self.value.type) == I1
-        value = self.builder.zext(self.value, _like(self.value.type, I64)) if flag else self.value
-        return Value(self.builder, value, signed)
-
-    __hash__ = None  # type: ignore[assignment]
+    def make(self, op: str, *args: Any) -> "Value":
+        builder, kind = self.builder, self.value.type
+        if op == "select":
+            condition, yes, no = args
+            like = yes if isinstance(yes, Value) else no
+            return like._same(builder.select(condition.value, like._other(yes), like._other(no)))
+        if op == "popcount":
+            return Value(builder, intrinsic(builder, "llvm.ctpop", kind, [self.value], kind), True)
+        if op == "leading_zeros":
+            given = [self.value, ir.Constant(I1, 0)]
+            return Value(builder, intrinsic(builder, "llvm.ctlz", kind, given, kind), True)
+        if op in ("signed", "unsigned"):  # a condition is 0 or 1
+            flag = getattr(kind, "element", kind) == I1
+            return Value(builder, builder.zext(self.value, _like(kind, I64)) if flag else self.value, op == "signed")
+        if op == "not":
+            return Value(builder, builder.not_(args[0].value))
+        values = map(self._other, args)
+        if op in RELATIONS:
+            compare = builder.icmp_signed if self.signed else builder.icmp_unsigned
+            return Value(builder, compare(RELATIONS[op], *values))
+        shift = builder.ashr if self.signed else builder.lshr
+        return self._same((shift if op == "shr" else getattr(builder, INTEGERS[op]))(*values))

@@ -9,6 +9,7 @@ from llvmlite import ir
 from quorisk.kernels.engines.lanes.parts.draws import draw_bit, draw_rejected
 from quorisk.kernels.engines.points import ALWAYS
 from quorisk.kernels.engines.specialized.plan import Field, Group, Limits, places
+from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing.machine import Value, constant, lanes_of, resized
 from quorisk.kernels.tracing.trace import Word
 
@@ -94,7 +95,7 @@ class Choice:
         """The weight of what is enabled in each group and those before it."""
         builder, sums = self.builder, list[Any]()
         for mask, group in zip(masks, groups, strict=True):
-            part = resized(builder, Value(builder, mask).popcount().value, self._share.element.width)
+            part = resized(builder, popcount(Value(builder, mask)).value, self._share.element.width)
             if group.weight != 1:
                 part = builder.mul(part, constant(self._share, group.weight))
             sums.append(builder.add(sums[-1], part) if sums else part)

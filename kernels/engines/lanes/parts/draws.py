@@ -29,38 +29,36 @@ _UNROLLED = 3
 
 
 class Draws(NamedTuple):
-    """What block 0 says of a step, or of one in each lane: 64-bit values of LLVM."""
+    """What a step, or one in each lane, draws: 64-bit values of LLVM."""
 
     choose: Any
     """32 bits, which choose the group."""
     wait: Any
     fates: Any
-    """Bit j: message j of the first ones is lost; None if no message ever is."""
+    """Bit j: message j of those that a step sends is lost; None if no message ever is."""
 
 
-def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any) -> Draws:
+def source_of(builder: Any, seed: Any, run: Any, step: Any, loss: Any = None) -> tuple[Any, ...]:
+    """The first attempt at a step, as the functions of `philox` take it; `loss` is None where none is asked for."""
+    numbers = (seed, run, step, constant(step.type, 0))
+    return *(Value(builder, number) for number in numbers), np.uint64(0) if loss is None else Value(builder, loss)
+
+
+def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int, max_sends: int) -> Draws:
     """The draws of a step, in lanes. `loss` is in units of 2**-63; None if there is none.
 
     Leaves the builder in another block: what block 0 leaves open is settled only where it does.
     """
-    numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
-    if loss is None:
-        choose, wait, _ = first_draws((*numbers, np.uint64(0)))
-        return Draws(choose.value, wait.value, None)
-    source = *numbers, Value(builder, loss)
+    source = source_of(builder, seed, run, step, loss)
     choose, wait, fates = first_draws(source)
+    if loss is None:
+        return Draws(choose.value, wait.value, None)
     is_open = any_lane(builder, (fates >> OPEN >= 1).value)
-    decided = only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
-    fates = Value(builder, decided)
-    return Draws(choose.value, wait.value, (fates & (1 << FIRST_MESSAGES) - 1).value)
-
-
-def draw_later(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int) -> Any:
-    """The fates of messages beyond the first, at their places in a mask; None if there are none."""
-    if loss is None or most_sent <= FIRST_MESSAGES:
-        return None
-    numbers = (Value(builder, number) for number in (seed, run, step, constant(step.type, 0)))
-    return later_fates((*numbers, Value(builder, loss)), most_sent).value
+    settled = only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
+    all_fates = Value(builder, settled) & (1 << FIRST_MESSAGES) - 1
+    if most_sent > FIRST_MESSAGES:
+        all_fates = all_fates | later_fates(source, most_sent)
+    return Draws(choose.value, wait.value, (all_fates & (1 << max_sends) - 1).value)
 
 
 def asks_beside(model: Model, word: Word) -> list[Any]:
@@ -72,31 +70,15 @@ def asks_beside(model: Model, word: Word) -> list[Any]:
 
 def draw_beside(builder: Any, name: Any, seed: Any, run: Any, step: Any, losses: Any, max_sends: int) -> Any:
     """What `asks_beside` names, in 64 bits. At `losses` are the kernel's."""
-    numbers = [Value(builder, number) for number in (seed, run, step, constant(step.type, 0))]
     if name == PICKED:
-        return pick((*numbers, None)).value
-    loss = Value(builder, splat(builder, loss_at(builder, losses, name[1]), getattr(step.type, "count", 1)))
-    return (fates_of((*numbers, loss), max_sends) & (1 << max_sends) - 1).value
+        return pick(source_of(builder, seed, run, step)).value
+    loss = splat(builder, loss_at(builder, losses, name[1]), getattr(step.type, "count", 1))
+    return (fates_of(source_of(builder, seed, run, step, loss), max_sends) & (1 << max_sends) - 1).value
 
 
 def loss_at(builder: Any, losses: Any, place: int) -> Any:
     """One of the kernel's losses, in units of 2**-63."""
     return builder.load(builder.gep(losses, [constant(I64, place)], source_etype=I64), typ=I64)
-
-
-def losses(builder: Any, fates: Any, later: Any, most_sent: int) -> Any:
-    """Bit j: message j of those that a step sends is lost, of `fates` of the first ones and `later` ones' (or None)."""
-    most = (1 << most_sent) - 1
-    first = builder.and_(fates, constant(fates.type, most & ((1 << FIRST_MESSAGES) - 1)))
-    return first if later is None else builder.or_(first, builder.and_(later, constant(fates.type, most)))
-
-
-def draw_accepted(builder: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
-    """Whether what a step's block 0 chose is accepted, which it is with probability `accept` in units of 2**-63."""
-    seed, run, step, block, accept = (
-        Value(builder, number) for number in (seed, run, step, constant(step.type, 0), accept)
-    )
-    return is_accepted(accept, (seed, run, step, block, None)).value
 
 
 def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
@@ -107,9 +89,11 @@ def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accep
     doubtful = builder.icmp_unsigned("!=", accept, constant(accept.type, ALWAYS))
     is_open = any_lane(builder, builder.and_(doubtful, live))
     none = constant(doubtful.type, 0)
-    return only_if(
-        builder, is_open, "doubt", none, lambda: builder.not_(draw_accepted(builder, seed, run, step, accept))
-    )
+
+    def rejected() -> Any:
+        return builder.not_(is_accepted(Value(builder, accept), source_of(builder, seed, run, step)).value)
+
+    return only_if(builder, is_open, "doubt", none, rejected)
 
 
 def only_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:

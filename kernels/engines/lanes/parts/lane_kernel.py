@@ -14,9 +14,7 @@ from quorisk.kernels.engines.lanes.parts.draws import (
     draw,
     draw_beside,
     draw_choice,
-    draw_later,
     loss_at,
-    losses,
     only_if,
 )
 from quorisk.kernels.engines.lanes.parts.rows import scratch_words
@@ -32,6 +30,7 @@ from quorisk.kernels.engines.specialized.plan import (
     row_words,
 )
 from quorisk.kernels.model import LOST, UNFINISHED, Model, fault_kinds
+from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import is_constant
@@ -101,9 +100,9 @@ class LaneKernel:
         builder, word = self.builder, max(self.lanes, 32)
         bits = resized(builder, lane_bits(builder, ended), word)
         before = ir.Constant(self._kind(word), [(1 << lane) - 1 for lane in range(self.lanes)])
-        nth = Value(builder, builder.and_(splat(builder, bits, self.lanes), before)).popcount().value
+        nth = popcount(Value(builder, builder.and_(splat(builder, bits, self.lanes), before))).value
         run = builder.add(self._splat32(following), self._sized(nth, 32))
-        return builder.select(ended, run, self.now["run"]), resized(builder, Value(builder, bits).popcount().value, 64)
+        return builder.select(ended, run, self.now["run"]), resized(builder, popcount(Value(builder, bits)).value, 64)
 
     def _is_asked_for(self, run: Any) -> Any:
         return self.builder.icmp_unsigned("<", run, self._splat32(self.num_runs))
@@ -177,8 +176,7 @@ class LaneKernel:
         step = self._sized(self.step, 64)
         loss = splat(builder, self.loss, self.lanes) if self.limits.losses[0] else None
         self.source = run, step
-        self.draws = draw(builder, seed, run, step, loss)
-        self.later_fates = draw_later(builder, seed, run, step, loss, self.most_sent)
+        self.draws = draw(builder, seed, run, step, loss, self.most_sent, self.model.max_sends)
         masks = [now["group", i] for i in range(len(self.groups))]
         weights = self.limits.lifetime_weight, self.share_bits
         self.choice = Choice(builder, masks, self.groups, self.fields, *weights, now["live"], self.draws.choose)
@@ -197,9 +195,7 @@ class LaneKernel:
 
     def _losses(self) -> Any:
         """The fates of messages, in 64 bits."""
-        if self.draws.fates is None:
-            return constant(self._kind(64), 0)
-        return losses(self.builder, self.draws.fates, self.later_fates, self.model.max_sends)
+        return constant(self._kind(64), 0) if self.draws.fates is None else self.draws.fates
 
     def _ends(self, outcome: Any, is_broken: Callable[[int], Any], redo: Any) -> tuple[dict[Any, Any], Any]:
         """The rows of runs that end with this step, by name, and which do.
