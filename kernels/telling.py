@@ -63,6 +63,12 @@ class Teller(Protocol):
         records (dict), Functions and Sets."""
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence: b1, b2 and b3; nothing if there are none."""
+    *most, last = [*names] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def members(names: Iterable[str]) -> str:
     """A set in print: {b1, b2}."""
     return "{" + ", ".join(names) + "}"

@@ -56,12 +56,8 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     later: int = 0,
 ) -> np.ndarray:
-    """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
-
-    `progress` is called in this thread with the number of runs that have ended since its last call. `later` is not
-    used, and `threads` only where runs are hurried: XLA takes all cores of a CPU. Raises EngineError if devices lack
-    memory.
-    """
+    """See `registry.Engine`. `later` is not used, and `threads` only where runs are hurried: XLA takes all cores of a
+    CPU. Raises EngineError if devices lack memory."""
     if points.starts.places:  # only CPUs hurry runs
         return numba_engine.simulate(model, points, jobs, seed, threads, progress)
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
@@ -96,7 +92,7 @@ def _by_batch(
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
-    """One row of RECORD a run, int64 of shape (runs, len(RECORD)). Raises EngineError if the devices lack memory."""
+    """See `registry.Engine`. Raises EngineError if the devices lack memory."""
     if points.starts.places:
         return numba_engine.record(model, points, job, seed)
     rows = [np.zeros((0, len(RECORD)), np.int64)]

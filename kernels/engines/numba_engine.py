@@ -29,11 +29,7 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     later: int = 0,
 ) -> np.ndarray:
-    """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
-
-    `progress` is called in this thread with the number of runs that have ended since its last call. The result does
-    not depend on `threads`; `later` is not used.
-    """
+    """See `registry.Engine`; `later` is not used."""
     return in_chunks(model, jobs, threads, progress, partial(tally_of, model, points, seed))
 
 
@@ -85,7 +81,7 @@ def is_at_hand(model: Model) -> bool:
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
-    """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
+    """See `registry.Engine`."""
     return tally_of_runs(model, points, seed, job.point, runs_of(job), recording=True)[1]
 
 

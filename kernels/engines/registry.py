@@ -37,7 +37,7 @@ class Engine(Protocol):
 
         `progress` is called in this thread with the number of runs that have ended since its last call. `later` says
         about how many runs of each point, or of points that are kin to it (`points.kin`), further calls will ask this
-        process for.
+        process for. The result does not depend on `threads`.
         """
 
     def record(self, model: Model, points: Points, job: Job, seed: int) -> np.ndarray:

@@ -20,15 +20,7 @@ from quorisk.kernels.engines.philox import (
 )
 from quorisk.kernels.engines.points import Point, Points, pack, params_at
 from quorisk.kernels.engines.tally import add_run, empty, parts, write_record
-from quorisk.kernels.model import (
-    HORIZON,
-    LOST,
-    UNFINISHED,
-    Model,
-    data_loss_mask,
-    exposures,
-    fault_bits,
-)
+from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask, exposures, fault_bits
 from quorisk.kernels.ops import bits, deposit, nth_bit, popcount
 from quorisk.kernels.paths import Path, Step
 from quorisk.kernels.rule import group_words, groups, losses, member

@@ -43,12 +43,7 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     later: int = 0,
 ) -> np.ndarray:
-    """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).
-
-    `progress` is called in this thread with the number of runs that have ended since its last call. `later` says
-    about how many runs of each point, or of points that are kin to it, further calls will ask this process for. The
-    result does not depend on `threads`, nor on when a kernel takes over from the generic engine.
-    """
+    """See `registry.Engine`; the result does not depend on when a kernel takes over from the generic engine."""
     if len(points.starts.cumulative):  # kernels start at the beginning
         return numba_engine.simulate(model, points, jobs, seed, threads, progress)
     left, lock = Counter({job.point: later for job in jobs}), threading.Lock()
@@ -65,7 +60,7 @@ def simulate(
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
-    """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
+    """See `registry.Engine`."""
     if len(points.starts.cumulative):
         return numba_engine.record(model, points, job, seed)
     return _switch(model, points, job.point).record(seed, job)

@@ -29,7 +29,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     nonzero_rows,
 )
 from quorisk.kernels.protocols.bookkeeper.messages import lose
-from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, slot_row
+from quorisk.kernels.protocols.bookkeeper.slots import bookie_of, slot_row, with_clients
 from quorisk.kernels.protocols.bookkeeper.stripes import (
     arrange,
     ensemble_at,
@@ -51,10 +51,7 @@ def without_requests(client, bookies):
 def break_requests(state, bookies):
     """BreakRequests of these bookies: what is on its way to them is lost."""
     of_slots = slot_row(0, bookies) | slot_row(1, bookies)
-    return state._replace(
-        writer=without_requests(state.writer, bookies),
-        recoverer_0=without_requests(state.recoverer_0, bookies),
-        recoverer_1=without_requests(state.recoverer_1, bookies),
+    return with_clients(state, without_requests, bookies)._replace(
         fence_requests=lose(state.fence_requests, state.fence_requests.on_way & of_slots),
         read_requests=lose(state.read_requests, state.read_requests.on_way & (of_slots * EVERY_SLOT_ROW)),
     )
@@ -181,16 +178,11 @@ def auditor_replicates_fragment(state, params, instance, lost):
     held = nonzero_rows(state.b_entries & sets & (rest * EVERY_ROW)) & (sets >> bookie)
     copied = held & entries_up_to(end - 1) & ~entries_up_to(first - 1)
     repaired = arrange(params, ensemble, rest | (1 << replacement))
-    clients = state.writer, state.recoverer_0, state.recoverer_1
-    told = [told_of_repair(client, fragments, place, repaired) for client in clients]
     is_closed = state.meta_status == STATUS_CLOSED  # or else nobody asks any more
+    state = where(is_closed, state, with_clients(state, told_of_repair, fragments, place, repaired))
     fragments = with_ensemble_at(fragments, place, repaired)
     return store(state, params, copied << replacement)._replace(
-        meta_fragments=fragments,
-        meta_write_sets=write_sets_by_entry(params, fragments),
-        writer=where(is_closed, clients[0], told[0]),
-        recoverer_0=where(is_closed, clients[1], told[1]),
-        recoverer_1=where(is_closed, clients[2], told[2]),
+        meta_fragments=fragments, meta_write_sets=write_sets_by_entry(params, fragments)
     )
 
 

@@ -17,7 +17,13 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     any_row,
     entries_up_to,
 )
-from quorisk.kernels.protocols.bookkeeper.slots import orders_of_slots, rows_of_slots, slot_field, slot_row
+from quorisk.kernels.protocols.bookkeeper.slots import (
+    orders_of_slots,
+    rows_of_slots,
+    slot_field,
+    slot_row,
+    with_clients,
+)
 
 
 def forget(state, params):
@@ -42,13 +48,11 @@ def forget(state, params):
 def compare_versions(state):
     """Versions of the metadata are only compared, and a client that is behind stays behind until it takes part anew."""
     now = state.meta_version
-    compared = [
-        client._replace(meta_version=where((now != 0) & (client.meta_version == now), 1, 0))
-        for client in (state.writer, state.recoverer_0, state.recoverer_1)
-    ]
-    return state._replace(
-        meta_version=where(now == 0, 0, 1), writer=compared[0], recoverer_0=compared[1], recoverer_1=compared[2]
-    )
+
+    def compared(client):
+        return client._replace(meta_version=where((now != 0) & (client.meta_version == now), 1, 0))
+
+    return with_clients(state, compared)._replace(meta_version=where(now == 0, 0, 1))
 
 
 def client_without(client, params, goes_on, times_out, changing=0):

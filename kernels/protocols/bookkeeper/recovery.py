@@ -26,13 +26,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     entry_of,
     nonzero_rows,
 )
-from quorisk.kernels.protocols.bookkeeper.messages import (
-    add_requests_by_entry,
-    processed,
-    reachable,
-    send,
-    surely_lost,
-)
+from quorisk.kernels.protocols.bookkeeper.messages import add_requests_by_entry, processed, reachable, send, surely_lost
 from quorisk.kernels.protocols.bookkeeper.reading import with_recovery_ensemble
 from quorisk.kernels.protocols.bookkeeper.slots import (
     each_slot,

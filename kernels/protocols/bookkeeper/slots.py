@@ -11,6 +11,15 @@ ORDER = 0o7777
 """All bits of an ensemble's order."""
 
 
+def with_clients(state, change, *given):
+    """The state with every client changed: `change(client, *given)`."""
+    return state._replace(
+        writer=change(state.writer, *given),
+        recoverer_0=change(state.recoverer_0, *given),
+        recoverer_1=change(state.recoverer_1, *given),
+    )
+
+
 def recoverer(state, slot):
     """The recovery client of a slot."""
     return where(slot == 0, state.recoverer_0, state.recoverer_1)

@@ -9,7 +9,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, Spec
 from quorisk.kernels.protocols.bookkeeper.faults import rack_of
 from quorisk.kernels.protocols.bookkeeper.names import ZK, bookie_name, fragment_names, in_order, label_of
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
-from quorisk.kernels.telling import Note, Told
+from quorisk.kernels.telling import Note, Told, listed
 
 WORDS = {
     "bookie_restarts_empty": "{bookies} restarts without its data",
@@ -27,43 +27,22 @@ WORDS = {
 }
 
 
-def _instance(state: layout.State, params: Any, instance: int) -> list[int]:
-    return [instance]
-
-
-def _set(state: layout.State, params: Any, instance: int) -> list[int]:
-    return bits(instance + 1)
-
-
-def _of_fragment(state: layout.State, params: Any, instance: int) -> list[int]:
-    return [bookie_of(instance)]
-
-
-def _of_rack(state: layout.State, params: Any, rack: int) -> list[int]:
-    return bits(rack_of(params, rack) & ~state.b_down)
-
-
-def _whole_rack(state: layout.State, params: Any, rack: int) -> list[int]:
-    return bits(rack_of(params, rack))
-
-
-def _all(state: layout.State, params: Any, instance: int) -> list[int]:
-    return bits(params.bookies)
-
-
 STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
-    "bookie_restarts_empty": _instance,
-    "bookie_is_lost": _instance,
-    "bookie_is_replaced": _instance,
-    "auditor_replicates_fragment": _of_fragment,
-    "two_bookies_are_lost_together": _set,
-    "three_bookies_are_lost_together": _set,
-    "rack_restarts_empty": _of_rack,
-    "cluster_loses_power": _all,
-    "rack_loses_power": _whole_rack,
-    "bookie_flushes": _instance,
-    "bookie_restarts_unclean": _instance,
-    "bookie_loses_some": _instance,
+    **dict.fromkeys(
+        (
+            *("bookie_restarts_empty", "bookie_is_lost", "bookie_is_replaced"),
+            *("bookie_flushes", "bookie_restarts_unclean", "bookie_loses_some"),
+        ),
+        lambda state, params, instance: [instance],
+    ),
+    **dict.fromkeys(
+        ("two_bookies_are_lost_together", "three_bookies_are_lost_together"),
+        lambda state, params, instance: bits(instance + 1),
+    ),
+    "auditor_replicates_fragment": lambda state, params, instance: [bookie_of(instance)],
+    "rack_restarts_empty": lambda state, params, rack: bits(rack_of(params, rack) & ~state.b_down),
+    "cluster_loses_power": lambda state, params, instance: bits(params.bookies),
+    "rack_loses_power": lambda state, params, rack: bits(rack_of(params, rack)),
 }
 """By action: the bookies that an instance of it is about."""
 
@@ -72,8 +51,8 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
     """What happened to bookies, and which requests never reach them."""
     names = [bookie_name(b) for b in struck]
     gone = [bookie_name(b) for b in sorted(then.b_down - before.b_down)]
-    comes = f"{_listed(gone)} {'does' if len(gone) == 1 else 'do'} not come back" if gone else "every bookie comes back"
-    fields = {"bookies": _listed(names), "fate": comes}
+    comes = f"{listed(gone)} {'does' if len(gone) == 1 else 'do'} not come back" if gone else "every bookie comes back"
+    fields = {"bookies": listed(names), "fate": comes}
     is_outage = action.endswith("loses_power")
     notes = [Note((names[0], names[-1]), "power outage")] if is_outage else []
     notes += [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b, action)]
@@ -86,10 +65,6 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
         fields["copied"] = f"copies {_entries(copied)}" if copied else "finds nothing to copy"
         notes.append(Note((ZK,), f"ensemble {fragment_names([new])}"))
     return Told(words=WORDS[action].format(**fields), notes=tuple(notes))
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _entries(entries: Iterable[describe.Entry]) -> str:

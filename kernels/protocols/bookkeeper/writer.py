@@ -27,12 +27,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     current_ensemble,
     entry_of,
 )
-from quorisk.kernels.protocols.bookkeeper.messages import (
-    FENCED_RESPONSE,
-    earliest_responses,
-    processed,
-    reachable,
-)
+from quorisk.kernels.protocols.bookkeeper.messages import FENCED_RESPONSE, earliest_responses, processed, reachable
 from quorisk.kernels.protocols.bookkeeper.stripes import NOBODY, append_fragment, current_list, write_set
 
 

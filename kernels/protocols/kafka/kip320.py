@@ -9,18 +9,19 @@ from quorisk.kernels.protocols.kafka.kip320_first_try import expandable_in_epoch
 from quorisk.kernels.protocols.kafka.layout import last_records, presiding, true_leader
 from quorisk.kernels.protocols.kafka.params import FENCED, TO_MATCH_IN_EPOCH
 from quorisk.kernels.protocols.kafka.replication import (
-    advanceable_leaders,
+    advanceable,
     follower_replicate,
     following,
-    lagging_followers,
+    lagging,
     leader_expand_isr,
     leader_inc_high_watermark,
     leader_shrink_isr,
+    of_each,
     reaching,
     shrinkable,
 )
 from quorisk.kernels.protocols.kafka.truncation import become_follower_truncate_kip279, requests_to_follow
-from quorisk.kernels.protocols.rows import row
+from quorisk.kernels.protocols.rows import gathered, row
 
 
 def in_epoch_and_caught_up(state, leader, end):
@@ -43,7 +44,7 @@ def fenced_leader_shrink_isr(state, params):
 @variant_of(leader_inc_high_watermark)
 def fenced_leader_inc_high_watermark(state, params):
     leaders = where(params.inc_high_watermark == FENCED, presiding(state), 0)
-    return (advanceable_leaders(state, leaders, in_epoch_and_caught_up),)
+    return (of_each(leaders, advanceable, state, in_epoch_and_caught_up),)
 
 
 @variant_of(become_follower_truncate_kip279)
@@ -55,4 +56,4 @@ def fenced_become_follower_and_truncate(state, params):
 @variant_of(follower_replicate)
 def fenced_follower_fetch(state, params):
     leaders = where(params.fetch == FENCED, presiding(state), 0)
-    return (lagging_followers(state, leaders, in_epoch_and_caught_up),)
+    return (gathered(of_each(leaders, lagging, state, in_epoch_and_caught_up)),)

@@ -8,7 +8,6 @@ as in `replication`.
 from quorisk.kernels.model import action, variant_of
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import (
-    MAX_REPLICAS,
     end_offset,
     high_watermark,
     last_records,
@@ -19,7 +18,7 @@ from quorisk.kernels.protocols.kafka.layout import (
 )
 from quorisk.kernels.protocols.kafka.params import FIRST_TRY, NOT_AT_ONCE
 from quorisk.kernels.protocols.kafka.replication import (
-    advanceable_leaders,
+    advanceable,
     caught_up,
     expandable,
     follower_replicate,
@@ -29,6 +28,7 @@ from quorisk.kernels.protocols.kafka.replication import (
     leader_inc_high_watermark,
     leader_of,
     leader_shrink_isr,
+    of_each,
     reaching,
     receive_request,
     shrinkable,
@@ -72,7 +72,7 @@ def leader_shrink_isr_better_fencing(state, params):
 @variant_of(leader_inc_high_watermark)
 def improved_leader_inc_high_watermark(state, params):
     leaders = where(params.inc_high_watermark == FIRST_TRY, presiding(state), 0)
-    return (advanceable_leaders(state, leaders, caught_up_to_leader_epoch),)
+    return (of_each(leaders, advanceable, state, caught_up_to_leader_epoch),)
 
 
 def become_follower_enabled(state, params):
@@ -93,18 +93,16 @@ def lasts_in_log(state, lasts, leader):
 
 
 def fetching(state, lasts, leader):
+    """The followers of a leader, spread, that lack records and whose last record it holds."""
     agreeing = lasts_in_log(state, lasts, leader) | (nonempty(lasts) ^ EVERY_ROW)
-    return lagging(state, leader, caught_up) & agreeing
+    return lagging(state, caught_up, leader) & agreeing
 
 
 @variant_of(follower_replicate)
 def follower_fetch(state, params):
     leaders = where(params.fetch == FIRST_TRY, presiding(state), 0)
     lasts = when(leaders != 0, last_records_of_all, state)
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, fetching, state, lasts, leader)
-    return (gathered(mask),)
+    return (gathered(of_each(leaders, fetching, state, lasts)),)
 
 
 def truncating(state, lasts, leader):
@@ -116,10 +114,7 @@ def truncating(state, lasts, leader):
 def follower_truncate_enabled(state, params):
     leaders = where(params.become_follower == NOT_AT_ONCE, presiding(state), 0)
     lasts = when(leaders != 0, last_records_of_all, state)
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, truncating, state, lasts, leader)
-    return (gathered(mask),)
+    return (gathered(of_each(leaders, truncating, state, lasts)),)
 
 
 @action(follower_truncate_enabled)

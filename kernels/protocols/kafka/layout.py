@@ -13,17 +13,7 @@ from typing import Annotated, NamedTuple
 
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.protocols.fields import blank, widths
-from quorisk.kernels.protocols.rows import (
-    EVERY_ROW,
-    LOW_BITS,
-    ROW,
-    WIDTH,
-    gathered,
-    nonempty,
-    row,
-    rows,
-    union,
-)
+from quorisk.kernels.protocols.rows import EVERY_ROW, LOW_BITS, ROW, WIDTH, gathered, nonempty, row, rows, union
 
 MAX_REPLICAS, MAX_RECORDS, MAX_EPOCHS = 6, 6, 6
 

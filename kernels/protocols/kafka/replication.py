@@ -157,23 +157,24 @@ def leader_write(state, params, leader, lost):
     )
 
 
-def advanceable(state, leader, is_caught_up):
+def of_each(leaders, guard, state, *given):
+    """`guard(state, *given, leader)` of each of `leaders`, rows of epochs, in one."""
+    mask = 0
+    for leader in range(MAX_REPLICAS):
+        mask |= when(row(leaders, leader) != 0, guard, state, *given, leader)
+    return mask
+
+
+def advanceable(state, is_caught_up, leader):
+    """1 << leader if its ISR has the next record."""
     # the leader is in its own ISR, so this asks for its record too
     acknowledged = is_caught_up(state, leader, high_watermark(state, leader) + 1)
     return where(spread(row(state.isrs, leader)) & ~acknowledged == 0, 1 << leader, 0)
 
 
-def advanceable_leaders(state, leaders, is_caught_up):
-    """Those of `leaders`, rows of epochs, whose ISR has the next record."""
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, advanceable, state, leader, is_caught_up)
-    return mask
-
-
 def leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == PLAIN, presiding(state), 0)
-    return (advanceable_leaders(state, leaders, caught_up),)
+    return (of_each(leaders, advanceable, state, caught_up),)
 
 
 @action(leader_inc_high_watermark_enabled)
@@ -183,22 +184,14 @@ def leader_inc_high_watermark(state, params, leader, lost):
     return note_exposed(state._replace(below_hw=state.below_hw | (record << (WIDTH * leader))), params, leader)
 
 
-def lagging(state, leader, is_caught_up):
+def lagging(state, is_caught_up, leader):
     """The leader's followers, spread, that lack records: all followers are caught up to offset 0."""
     return is_caught_up(state, leader, 0) & ~is_caught_up(state, leader, end_offset(state, leader))
 
 
-def lagging_followers(state, leaders, is_caught_up):
-    """The followers of `leaders`, rows of epochs, that lack records."""
-    mask = 0
-    for leader in range(MAX_REPLICAS):
-        mask |= when(row(leaders, leader) != 0, lagging, state, leader, is_caught_up)
-    return gathered(mask)
-
-
 def follower_replicate_enabled(state, params):
     leaders = where(params.fetch == PLAIN, presiding(state), 0)
-    return (lagging_followers(state, leaders, caught_up),)
+    return (gathered(of_each(leaders, lagging, state, caught_up)),)
 
 
 def leader_of(state, replica):

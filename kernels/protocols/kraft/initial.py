@@ -1,14 +1,7 @@
 """Init: an established partition."""
 
 from quorisk.kernels.ops import where
-from quorisk.kernels.protocols.kraft.layout import (
-    EVERY_BROKER,
-    MAX_BROKERS,
-    NOTHING,
-    Local,
-    Partition,
-    Wide,
-)
+from quorisk.kernels.protocols.kraft.layout import EVERY_BROKER, MAX_BROKERS, NOTHING, Local, Partition, Wide
 from quorisk.kernels.protocols.rows import WIDTH, spread
 
 

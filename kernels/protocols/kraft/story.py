@@ -26,9 +26,9 @@ from quorisk.kernels.protocols.kraft.spec import (
     SpecState,
 )
 from quorisk.kernels.protocols.kraft.spec import Message as Sent
-from quorisk.kernels.protocols.kraft.variables import spec_variables
+from quorisk.kernels.protocols.kraft.variables import spec_variables, value_name
 from quorisk.kernels.protocols.rows import WIDTH
-from quorisk.kernels.telling import Message, Note, Told, members
+from quorisk.kernels.telling import Message, Note, Told, listed, members
 
 CONTROLLER = "controller"
 WORDS = {
@@ -78,7 +78,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     broker = _acting(action, instance, handled)
     fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": "", "answer": ""}
     down = went_down(before, then)
-    fields |= {"down": _listed(map(_broker, down)), "go": "goes" if len(down) == 1 else "go"}
+    fields |= {"down": listed(map(_broker, down)), "go": "goes" if len(down) == 1 else "go"}
     received = [_message(m) for m in handled]
     if action == "receive_metadata_update":
         record = _heard(before, then, broker)
@@ -187,21 +187,12 @@ def _brokers(brokers: Iterable[int]) -> str:
 
 
 def _acknowledged(values: Iterable[int]) -> str:
-    names = list(map(_value, sorted(values)))
-    return f"{_listed(names)}, which {'was' if len(names) == 1 else 'were'} acknowledged"
-
-
-def _listed(names: Iterable[str]) -> str:
-    *most, last = [*names] or [""]
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def _value(value: int) -> str:
-    return chr(ord("A") + value)
+    names = list(map(value_name, sorted(values)))
+    return f"{listed(names)}, which {'was' if len(names) == 1 else 'were'} acknowledged"
 
 
 def _log(records: Iterable[Record]) -> str:
-    return "[" + ", ".join(f"{_value(r.value)} (epoch {r.epoch})" for r in records) + "]"
+    return "[" + ", ".join(f"{value_name(r.value)} (epoch {r.epoch})" for r in records) + "]"
 
 
 def _record_of_change(md: PartitionMetadata) -> str:
@@ -235,7 +226,7 @@ def _label(m: Sent) -> str:
         return str(m.error)
     if m.diverging_epoch:
         return f"diverged: epoch {m.diverging_epoch.epoch} ends at {m.diverging_epoch.offset}"
-    records = f"{_value(m.records[0].value)} at offset {m.fetch_offset}" if m.records else "nothing new"
+    records = f"{value_name(m.records[0].value)} at offset {m.fetch_offset}" if m.records else "nothing new"
     return f"{records}, hw {m.hwm}"
 
 
@@ -254,7 +245,7 @@ def _notes(before: SpecState, then: SpecState, down: list[int], unclean: set[int
         ("unfences", then.con_unfenced - before.con_unfenced),
     ):
         if brokers:
-            yield Note((CONTROLLER,), f"{verb} {_listed(map(_broker, sorted(brokers)))}")
+            yield Note((CONTROLLER,), f"{verb} {listed(map(_broker, sorted(brokers)))}")
     if then.con_partition_metadata != before.con_partition_metadata:
         for text in _elected(before.con_partition_metadata, then.con_partition_metadata, unclean):
             yield Note((CONTROLLER,), text)
@@ -266,7 +257,7 @@ def _elected(was: PartitionMetadata, now: PartitionMetadata, unclean: set[int]) 
     """Who is elected though neither in sync nor eligible, and who is eligible no longer."""
     leaving = sorted(was.elr & unclean)
     if leaving:
-        yield f"{_listed(map(_broker, leaving))} leaves the ELR after an unclean shutdown"
+        yield f"{listed(map(_broker, leaving))} leaves the ELR after an unclean shutdown"
     reassigned = (was.adding, was.removing) != (now.adding, now.removing)
     if now.leader not in (None, was.leader, *(was.isr | was.elr) - unclean) and not reassigned:
         how = "as last known leader" if now.leader in was.last_known_elr else "uncleanly, as nobody else can lead"
@@ -280,16 +271,16 @@ def _of_brokers(before: SpecState, then: SpecState, brokers: Iterable[int]) -> I
         news = list(_news(before, then, b))
         own = {r.value for data in (before.partition_data, then.partition_data) for r in data[b - 1].log}
         if before.aux_flo[b - 1] != then.aux_flo[b - 1] or then.partition_status[b - 1] == LEADER:
-            news += [f"acknowledges {_value(v)}" for v in sorted(acknowledged & own)]
+            news += [f"acknowledges {value_name(v)}" for v in sorted(acknowledged & own)]
             no = "refuses {}" if then.broker_state[b - 1].status not in _OFFLINE else "leaves {} without an answer"
-            news += [no.format(_value(v)) for v in sorted(refused & own)]
+            news += [no.format(value_name(v)) for v in sorted(refused & own)]
         yield from (Note((_broker(b),), text) for text in news)
 
 
 def _how_dropped(before: SpecState, then: SpecState, b: int) -> str:
     """Truncated, not on disk when the power went, or gone with the log."""
     was, now = before.partition_data[b - 1], then.partition_data[b - 1]
-    dropped = _listed(_value(r.value) for r in was.log[now.leo - 1 :])
+    dropped = listed(value_name(r.value) for r in was.log[now.leo - 1 :])
     if then.broker_state[b - 1].status not in _OFFLINE:
         return f"drops {dropped}"
     flushed = before.partition_flushed[b - 1]
@@ -317,9 +308,9 @@ def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
     if len(now.log) < len(was.log):
         yield _how_dropped(before, then, b) + (f": its log ends at offset {now.leo - 1}" if now.log else "")
     if len(now.log) > len(was.log):
-        yield f"{_value(now.log[-1].value)} at offset {was.leo}, epoch {now.log[-1].epoch}"
+        yield f"{value_name(now.log[-1].value)} at offset {was.leo}, epoch {now.log[-1].epoch}"
     if then.partition_flushed[b - 1] > before.partition_flushed[b - 1] and now.log == was.log:
         yield f"on disk up to offset {then.partition_flushed[b - 1] - 1}"
     if now.hwm > was.hwm and then.partition_status[b - 1] == LEADER:
-        committed = ", ".join(_value(r.value) for r in now.log[was.hwm - 1 : now.hwm - 1])
+        committed = ", ".join(value_name(r.value) for r in now.log[was.hwm - 1 : now.hwm - 1])
         yield f"high watermark {now.hwm}: {committed} committed"

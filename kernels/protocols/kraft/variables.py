@@ -80,16 +80,17 @@ def _set(brokers: Iterable[int]) -> Set:
     return Set(tuple(sorted(brokers)))
 
 
-def _value(value: int) -> str:
+def value_name(value: int) -> str:
+    """What a record is called: A, B, ..."""
     return chr(ord("A") + value)
 
 
 def _values(values: Iterable[int]) -> Set:
-    return Set(tuple(map(_value, sorted(values))))
+    return Set(tuple(map(value_name, sorted(values))))
 
 
 def _records(records: Iterable[Record]) -> tuple[dict[str, Any], ...]:
-    return tuple(record._asdict() | {"value": _value(record.value)} for record in records)
+    return tuple(record._asdict() | {"value": value_name(record.value)} for record in records)
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
