@@ -7,18 +7,10 @@ from typing import NamedTuple
 
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, OUTAGES, TWO_RACKS, Cluster, units
-from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
 
 INCIDENTS, ENTRIES = WHAT = ("incidents", "entries")
 """What is asked: P(anything is lost) at a tick, or the expected number of entries."""
-
-
-class Taken(NamedTuple):
-    """Nodes that one tick took."""
-
-    rack: int
-    """The size of the rack that they are in, or ANYWHERE."""
-    lost: int
 
 
 class Unit(NamedTuple):
@@ -101,22 +93,22 @@ class Bounds:
         """A probability is at most 1; entries may be any number."""
         return min(1.0, value) if self.what == INCIDENTS else value
 
-    def of(self, before: Sequence[Taken], now: Tick) -> tuple[float, bool]:
+    def of(self, before: Sequence[Past | Tick], now: Tick) -> tuple[float, bool]:
         """Returns the bound of what a tick loses after others, and whether it is one for nodes that are drawn by
         beginning with a group that is lost (`by_groups`)."""
         at_random = self._at_random(before, now)
         if not self.known or at_random == 0.0:
             return self.capped(at_random), False
-        by_groups = self._by_groups([*before, Taken(now.rack, now.lost)])
+        by_groups = self._by_groups([*before, now])
         return min((self.capped(at_random), False), (by_groups, True))
 
-    def _at_random(self, before: Sequence[Taken], now: Tick) -> float:
+    def _at_random(self, before: Sequence[Past | Tick], now: Tick) -> float:
         value, outage = 0.0, now.cause == OUTAGES
         for i, unit in enumerate(self.units):
             if unit.only_now and not outage:
                 continue
             earlier = [] if unit.only_now else before
-            sets = self._sets([*earlier, Taken(now.rack, now.lost)], unit.copies) - self._sets(earlier, unit.copies)
+            sets = self._sets([*earlier, now], unit.copies) - self._sets(earlier, unit.copies)
             one_rack = now.rack != ANYWHERE and not before and self.cluster.placement == TWO_RACKS
             if i == 0 and one_rack and not self.known:
                 continue  # no write set is in one rack
@@ -125,7 +117,7 @@ class Bounds:
             value += unit.worth * (many if self.what == ENTRIES else min(1.0, many))
         return value
 
-    def _sets(self, taken: Sequence[Taken], copies: int) -> float:
+    def _sets(self, taken: Sequence[Past | Tick], copies: int) -> float:
         """How many sets of so many copies these nodes hold: nodes of different ticks may be in different racks."""
         together = self.cluster.placement == DISTINCT_RACKS and not self.known
         if not together:
@@ -136,7 +128,7 @@ class Bounds:
             sets = [sum(comb(each.lost, i) * sets[j - i] for i in range(min(j, most) + 1)) for j in range(copies + 1)]
         return sets[copies]
 
-    def _by_groups(self, taken: Sequence[Taken]) -> float:
+    def _by_groups(self, taken: Sequence[Past | Tick]) -> float:
         """See `shares`: the ways to begin, by the least that one of them weighs in what is drawn."""
         k, groups, places = self.least, len(self.known), sum(each.lost for each in taken)
         subsets = comb(self.cluster.ensemble_size, k)

@@ -22,8 +22,8 @@ from quorisk.kernels.cluster.history import Repair, at, forget, no_history, node
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import CAUSES, OUTAGES, THIN, Cluster, units
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, draw_size, no_sizes
-from quorisk.kernels.cluster.strata import Past, Row, Strata
-from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
+from quorisk.kernels.cluster.strata import Row, Strata
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
 from quorisk.kernels.ops import jitable_apart
 
 CHUNK = 4096

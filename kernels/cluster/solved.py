@@ -1,7 +1,7 @@
 """Strata that are solved: ticks that find all nodes up, and nodes lost one by one until a write set is gone."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, islice, pairwise
 from math import comb, factorial, nan, perm, prod
 
@@ -12,7 +12,7 @@ from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, OUTAGES, RANDOM, TWO_RACKS, Cluster, units
-from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
 
 _MOST_LOST, _MOST_PATTERNS = 30, 500
 """Nodes that are lost at once, and ways in which they may lie in racks, that are looked at one by one."""
@@ -28,11 +28,12 @@ class Solver:
         self._known = bool(placement.catalogue(cluster))
         self._chain: float | None = None
 
-    def value(self, past: list[tuple[int, int]], now: Tick) -> float:
-        """Returns what a tick loses on average after others, (rack, nodes) each; NaN if that is not solved."""
+    def value(self, past: Sequence[Past], now: Tick) -> float:
+        """Returns what a tick loses on average after others; NaN if that is not solved."""
         if not past:
             return nan if self._known else self._alone(now)
-        one_by_one = [*past, (now.rack, now.lost)] == [(ANYWHERE, 1)] * self._cluster.write_quorum
+        ticks = [*((each.rack, each.lost) for each in past), (now.rack, now.lost)]
+        one_by_one = ticks == [(ANYWHERE, 1)] * self._cluster.write_quorum
         if not one_by_one or self._cluster.thin or placement.needs_rings(self._cluster):
             return nan
         if self._chain is None:

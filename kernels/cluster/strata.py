@@ -19,31 +19,14 @@ from typing import NamedTuple
 
 from scipy.optimize import brentq
 
-from quorisk.kernels.cluster.bounds import Bounds, Taken, moments_of
+from quorisk.kernels.cluster.bounds import Bounds, moments_of
 from quorisk.kernels.cluster.setting import OUTAGES, Cluster
 from quorisk.kernels.cluster.solved import Solver
-from quorisk.kernels.cluster.ticks import ANYWHERE, Tick, ticks
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, ticks
 
 NEGLIGIBLE = 1e-6
 """Part of what is known at which no more strata are looked for; what others may add is in every upper bound."""
 MOST_HISTORIES = 4000
-
-
-class Past(NamedTuple):
-    """A kind of tick that came before, whatever its cause."""
-
-    rack: int
-    lost: int
-    outage: bool
-    """Whether it is known for an outage of the whole cluster, where that matters."""
-    rate: float
-    span: float
-    """For how long it matters, in years."""
-
-    @property
-    def mean(self) -> float:
-        """How many of them matter on average."""
-        return self.rate * self.span
 
 
 class Row(NamedTuple):
@@ -202,9 +185,9 @@ class Stratifier:
     def rows(self, history: tuple[int, ...]) -> Iterator[Row]:
         """Yields those in which anything can be lost."""
         weight = self._none * self.chance(history)
-        before = [Taken(self._past[i].rack, self._past[i].lost) for i in history]
+        before = [self._past[i] for i in history]
         for i, tick in enumerate(self._now):
             bound, by_groups = self._bounds.of(before, tick)
             if bound > 0.0:
-                value = self._solver.value([(each.rack, each.lost) for each in before], tick)
+                value = self._solver.value(before, tick)
                 yield Row(weight * tick.rate, bound, history, i, by_groups, value)

@@ -22,6 +22,23 @@ class Tick(NamedTuple):
     """A year."""
 
 
+class Past(NamedTuple):
+    """A kind of tick that came before, whatever its cause."""
+
+    rack: int
+    lost: int
+    outage: bool
+    """Whether it is known for an outage of the whole cluster, where that matters."""
+    rate: float
+    span: float
+    """For how long it matters, in years."""
+
+    @property
+    def mean(self) -> float:
+        """How many of them matter on average."""
+        return self.rate * self.span
+
+
 def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], float]:
     """Returns the kinds of ticks that take nodes, and the rate of those left out: outages that take so many that their
     rate is below `negligible` of all outages."""

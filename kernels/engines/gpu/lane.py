@@ -158,20 +158,20 @@ class Stepper:
         choose, wait, fates = first_draws(source)
         groups, kind = self.plan.groups, INTEGERS[self.plan.share_bits]
         sums: list[Any] = []
-        for mask, group in zip(run.masks, groups, strict=True):
-            part = count(mask).astype(kind) * kind(group.weight)
+        for mask, rate in zip(run.masks, groups, strict=True):
+            part = count(mask).astype(kind) * kind(rate)
             sums.append(sums[-1] + part if sums else part)
         total = sums[-1] + kind(self.limits.lifetime_weight)
         lowest, unsure = (value.astype(kind) for value in places(choose, as_uint64(total), self.plan.share_bits))
-        mask, weight = run.masks[0], kind(groups[0].weight)
-        nth, further = quotient(lowest, groups[0].weight), []
+        mask, weight = run.masks[0], kind(groups[0])
+        nth, further = quotient(lowest, groups[0]), []
         rest = lowest - nth * weight
-        for before, here, group in zip(sums, run.masks[1:], groups[1:], strict=False):
+        for before, here, rate in zip(sums, run.masks[1:], groups[1:], strict=False):
             further.append(lowest >= before)
-            own = quotient(lowest - before, group.weight)
-            left = lowest - before - own * kind(group.weight)
+            own = quotient(lowest - before, rate)
+            left = lowest - before - own * kind(rate)
             mask, nth = jnp.where(further[-1], here, mask), jnp.where(further[-1], own, nth)
-            weight, rest = jnp.where(further[-1], kind(group.weight), weight), jnp.where(further[-1], left, rest)
+            weight, rest = jnp.where(further[-1], kind(rate), weight), jnp.where(further[-1], left, rest)
         expired = lowest >= sums[-1]
         if self.limits.lifetime_weight:
             nth, rest = jnp.where(expired, 0, nth), jnp.where(expired, 0, rest)

@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 
 from quorisk.kernels.engines import numba_engine, rerun
-from quorisk.kernels.engines.lanes.build import Kernel, build, discard, is_kept, num_kept, shapes
-from quorisk.kernels.engines.lanes.runs import Configuration, add_runs
+from quorisk.kernels.engines.lanes.build import Configuration, Kernel, build, discard, is_kept, num_kept, shapes
+from quorisk.kernels.engines.lanes.runs import add_runs
 from quorisk.kernels.engines.points import params_at
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
 from quorisk.kernels.engines.tally import empty
@@ -66,10 +66,10 @@ class Base:
         return tally, records
 
     def _sooner(self) -> Kernel | None:
-        model, points, point = self.of
+        model = self.of.model
         if numba_engine.is_at_hand(model):
             return None
-        given = model, points, point, params_at(model, points, point), True, first_shape()
+        given = self.of, True, first_shape()
         was_kept = is_kept(*given)
         if not was_kept and num_kept(model) >= FEW:
             return None
@@ -82,7 +82,7 @@ class Base:
         discard(*given)
         warnings.warn(
             f"{model.name}: the first kernel's results differ from plain Python's for runs 0 to {_COMPARED - 1} of "
-            f"seed 0; it is not used. Please report this, with {given[3]}",
+            f"seed 0; it is not used. Please report this, with {params_at(*self.of)}",
             RuntimeWarning,
             stacklevel=2,
         )

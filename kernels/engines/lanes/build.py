@@ -18,7 +18,7 @@ from quorisk.kernels import keeping
 from quorisk.kernels.engines.lanes.queued.kernel import QueuedKernel
 from quorisk.kernels.engines.lanes.queued.records import DWORD, RUNS
 from quorisk.kernels.engines.lanes.vector.kernel import VectorKernel
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.engines.specialized.plan import NAME, Limits, columns_of, limits_of, shared, weights_of
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported, traced_for
 from quorisk.kernels.model import Model
@@ -32,6 +32,14 @@ _EMITTING = threading.Lock()
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
 _SPEED = 3
 """LLVM's level of optimization."""
+
+
+class Configuration(NamedTuple):
+    """What runs are made of."""
+
+    model: Model
+    points: Points
+    point: int
 
 
 class Kernel(NamedTuple):
@@ -82,22 +90,20 @@ def every_shape() -> tuple[Shape, ...]:
     return *shapes(), *(each.twice() for each in shapes()), QUEUED
 
 
-def build(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> Kernel:
-    """The kernel of a point in that shape: loaded, or compiled and kept. Raises Unsupported.
+def build(of: Configuration, timed: bool, shape: Shape) -> Kernel:
+    """The kernel of a configuration in that shape: loaded, or compiled and kept. Raises Unsupported.
 
     One that is not `timed` tells no time, which a run's row needs if the run loses data or if there is a horizon.
     """
-    limits = shared(limits_of(points, point, timed))
-    if not timed and limits.horizon != float("inf"):
+    if not timed and of.points.horizons[of.point] != float("inf"):
         raise Unsupported("a run with a horizon needs the time")
-    weights = weights_of(points, point)
-    path = _path(model, params, weights, limits, shape)
+    path = _path(of, timed, shape)
     kept = _load(path)
     if kept is None:
         with keeping.alone(path):  # the processes of a sweep come to a point at the same time
             kept = _load(path)
             if kept is None:
-                kept = _compile(model, params, weights, limits, shape)
+                kept = _compile(of, timed, shape)
                 _keep(path, *kept)
     description, code = kept
     engine, address = linked(code)
@@ -107,50 +113,53 @@ def build(model: Model, points: Points, point: int, params: Any, timed: bool, sh
     return Kernel(function, shape, **description, columns=columns, timed=timed)
 
 
-def is_kept(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> bool:
+def is_kept(of: Configuration, timed: bool, shape: Shape) -> bool:
     """Whether the kernel was compiled before, so that `build` takes no time."""
-    return _path(model, params, weights_of(points, point), shared(limits_of(points, point, timed)), shape).exists()
+    return _path(of, timed, shape).exists()
 
 
-def discard(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> None:
+def discard(of: Configuration, timed: bool, shape: Shape) -> None:
     """Has the kernel compiled anew by whoever asks for it next."""
-    path = _path(model, params, weights_of(points, point), shared(limits_of(points, point, timed)), shape)
-    path.unlink(missing_ok=True)
+    _path(of, timed, shape).unlink(missing_ok=True)
 
 
-def _compile(
-    model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape
-) -> tuple[dict[str, Any], bytes]:
+def _compile(of: Configuration, timed: bool, shape: Shape) -> tuple[dict[str, Any], bytes]:
     with _EMITTING:
-        kernel = _emitted(model, params, weights, limits, shape)
+        kernel = _emitted(of, timed, shape)
         text = kernel.text()
     seen, words = kernel.traced.now, kernel.traced.words
     step = in_order([*seen.masks, *seen.broken, seen.unbounded, *(leaf for word in words for leaf in word.after or ())])
     description = {
         "row_words": kernel.row_words,
-        "columns": columns_of(model, kernel.watched, kernel.exposed),
+        "columns": columns_of(of.model, kernel.watched, kernel.exposed),
         "scratch_words": kernel.scratch_words,
         "operations": sum(node.op != "leaf" for node in step),
     }
     return description, object_code(text)
 
 
-def assembly(model: Model, points: Points, point: int, params: Any, timed: bool, shape: Shape) -> str:
+def assembly(of: Configuration, timed: bool, shape: Shape) -> str:
     """The kernel that `build` compiles, for people to read: comments name the blocks. Raises Unsupported."""
-    limits, machine = shared(limits_of(points, point, timed)), _machine()
+    machine = _machine()
     machine.set_asm_verbosity(True)
-    kernel = _emitted(model, params, weights_of(points, point), limits, shape)
-    return str(machine.emit_assembly(_optimized(kernel.text())))
+    return str(machine.emit_assembly(_optimized(_emitted(of, timed, shape).text())))
 
 
-def _emitted(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Any:
-    traced = traced_for(model, params, weights, limits, shape)
+def _constants(of: Configuration, timed: bool) -> tuple[Any, tuple[int, ...], Limits]:
+    """The parameters, weights and limits that code is made for."""
+    limits = shared(limits_of(of.points, of.point, timed))
+    return params_at(*of), weights_of(of.points, of.point), limits
+
+
+def _emitted(of: Configuration, timed: bool, shape: Shape) -> Any:
+    params, weights, limits = _constants(of, timed)
+    traced = traced_for(of.model, params, weights, limits, shape)
     try:
         if shape.queued:
-            return QueuedKernel(model, traced, limits)
-        return VectorKernel(model, traced, limits, shape.lanes, shape.narrowest, shape.listed)
+            return QueuedKernel(of.model, traced, limits)
+        return VectorKernel(of.model, traced, limits, shape.lanes, shape.narrowest, shape.listed)
     except RecursionError as error:
-        raise Unsupported(f"{model.name} cannot be compiled: {error}") from error
+        raise Unsupported(f"{of.model.name} cannot be compiled: {error}") from error
 
 
 @cache
@@ -202,10 +211,10 @@ def _folder_of(model: Model, assumes: bool) -> Path:
     return folder() if assumes else folder() / "first" / model.name
 
 
-def _path(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> Path:
+def _path(of: Configuration, timed: bool, shape: Shape) -> Path:
     """Where the code is kept."""
-    key = repr((model.name, tuple(params), weights, limits, shape, this_cpu(), llvmlite.__version__))
-    return _folder_of(model, shape.assumes) / hashlib.sha256(key.encode()).hexdigest()[:32]
+    key = repr((of.model.name, _constants(of, timed), shape, this_cpu(), llvmlite.__version__))
+    return _folder_of(of.model, shape.assumes) / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _keep(path: Path, description: dict[str, Any], code: bytes) -> None:

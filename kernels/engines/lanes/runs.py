@@ -1,25 +1,14 @@
 """Runs that a kernel makes, added up."""
 
 import threading
-from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.engines.lanes.build import Kernel
+from quorisk.kernels.engines.lanes.build import Configuration, Kernel
 from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, add_rows_at_once, model_shape
-from quorisk.kernels.engines.points import Points
-from quorisk.kernels.model import Model
 
 BATCH_RUNS = 1 << 14
 """Runs of one call of a kernel, at whose end lanes fall idle: a chunk of the engines'. Their rows take a megabyte."""
-
-
-class Configuration(NamedTuple):
-    """What runs are made of."""
-
-    model: Model
-    points: Points
-    point: int
 
 
 class _Memory(threading.local):

@@ -12,14 +12,14 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from quorisk.kernels.engines.job import Job, runs_of
 from quorisk.kernels.engines.lanes.base import Base
-from quorisk.kernels.engines.lanes.build import QUEUED, Kernel, build, is_kept, shapes
-from quorisk.kernels.engines.lanes.runs import Configuration, add_runs
+from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel, build, is_kept, shapes
+from quorisk.kernels.engines.lanes.runs import add_runs
 from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
 from quorisk.kernels.engines.tally import BROKEN, empty
@@ -63,7 +63,6 @@ class Switch:
 
     def __init__(self, model: Model, points: Points, point: int) -> None:
         self.model, self.points, self.point = model, points, point
-        self.params = params_at(model, points, point)
         self._where = Configuration(model, points, point)
         self._base = Base(self._where)
         self.kernel: Kernel | None = None
@@ -122,7 +121,7 @@ class Switch:
             self._get_faster(timed, worth_s)
             return
         try:
-            self.kernel = self._with(timed, shape)
+            self.kernel = build(self._where, timed, shape)
         except Unsupported as reason:
             self._give_up(str(reason))
         else:
@@ -135,7 +134,7 @@ class Switch:
         wide, narrow = shapes()
         shape = wide if operations > _MANY_OPERATIONS else narrow
         with contextlib.suppress(Unsupported):
-            self._teller = self._with(True, shape._replace(listed=True))
+            self._teller = build(self._where, True, shape._replace(listed=True))
 
     def _asking(self, tally: np.ndarray) -> int:
         """How many runs ask for the time, or at least as many."""
@@ -170,7 +169,7 @@ class Switch:
 
     def _is_kept(self, timed: bool) -> bool:
         _, first = shapes()
-        return is_kept(*self._point, timed, first)
+        return is_kept(self._where, timed, first)
 
     def _prepare_beside(self, timed: bool, worth_s: float) -> None:
         """Does what `prepare` does, while runs go on."""
@@ -204,7 +203,7 @@ class Switch:
         if self.why_not is not None:  # given up meanwhile
             return best
         try:
-            kernel = self._with(timed, shape)
+            kernel = build(self._where, timed, shape)
         except Unsupported as reason:
             return best._replace(why_none=str(reason))
         best = best._replace(operations=kernel.operations)
@@ -216,13 +215,6 @@ class Switch:
             if self.why_not is None:
                 self.kernel = kernel
         return _Best(step, kernel, gain * best.gain, kernel.operations)
-
-    @property
-    def _point(self) -> tuple[Model, Points, int, Any]:
-        return self.model, self.points, self.point, self.params
-
-    def _with(self, timed: bool, shape: Shape) -> Kernel:
-        return build(*self._point, timed, shape)
 
     def _times_as_fast(self, new: Callable[[Job], object], old: Callable[[Job], object], trial_s: float) -> float:
         """How many times as fast one way to make runs is as another; they take turns, as a machine's speed varies."""
@@ -247,7 +239,7 @@ class Switch:
             warnings.warn(
                 f"{self.model.name}: the compiled kernel's results differ from the generic engine's for runs "
                 f"{job.first_run} to {job.first_run + job.num_runs - 1} of seed {seed}; it is not used. Please report "
-                f"this, with {self.params}",
+                f"this, with {params_at(*self._where)}",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -62,12 +62,6 @@ class Field(NamedTuple):
         return ((1 << self.size) - 1) << self.offset
 
 
-class Group(NamedTuple):
-    """Words of one rate whose masks lie side by side, in the order in which they are drawn."""
-
-    weight: int
-
-
 class Plan(NamedTuple):
     """What a kernel of many runs at once keeps of each, and in how many bits."""
 
@@ -78,7 +72,8 @@ class Plan(NamedTuple):
     exposed: tuple[int, ...]
     """Those of them whose breach is exposure, if times are asked for."""
     mask_bits: int
-    groups: tuple[Group, ...]
+    groups: tuple[int, ...]
+    """The rate of each group: words of one rate whose masks lie side by side, in the order in which they are drawn."""
     fields: tuple[Field, ...]
     share_bits: int
     """Of a number below the sum of all rates."""
@@ -183,15 +178,16 @@ def columns_of(model: Model, watched: Sequence[int], exposed: Sequence[int]) -> 
     return *steps, *(times.get(i, -1) for i in exposures(model))
 
 
-def pack_masks(words: Sequence[Word], size: int, gap: int = 64) -> tuple[list[Group], list[Field]]:
-    """Masks side by side, as many as `size` bits hold; one that is longer, or has such a gap, is in pieces."""
-    groups: list[Group] = []
+def pack_masks(words: Sequence[Word], size: int, gap: int = 64) -> tuple[list[int], list[Field]]:
+    """Masks side by side, as many as `size` bits hold; one that is longer, or has such a gap, is in pieces. Returns the
+    rate of each group, and the fields."""
+    groups: list[int] = []
     fields: list[Field] = []
     used = 0
     for place, word in enumerate(words):
         for lowest, needed in pieces(bits(word.mask)[1], size, gap):
-            if not groups or groups[-1].weight != word.weight or used + needed > size:
-                groups.append(Group(word.weight))
+            if not groups or groups[-1] != word.weight or used + needed > size:
+                groups.append(word.weight)
                 used = 0
             fields.append(Field(place, len(groups) - 1, used, lowest, needed))
             used += needed

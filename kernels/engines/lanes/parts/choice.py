@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.parts.draws import draw_bit, draw_rejected
 from quorisk.kernels.engines.points import ALWAYS
-from quorisk.kernels.engines.specialized.plan import Field, Group, Limits, places
+from quorisk.kernels.engines.specialized.plan import Field, Limits, places
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing.machine import Value, constant, lanes_of, resized
 from quorisk.kernels.tracing.trace import Word
@@ -21,7 +21,7 @@ class Choice:
         self,
         builder: ir.IRBuilder,
         masks: Sequence[Any],
-        groups: Sequence[Group],
+        groups: Sequence[int],
         fields: Sequence[Field],
         lifetime_weight: int,
         share_bits: int,
@@ -40,12 +40,12 @@ class Choice:
         if lifetime_weight:
             self.total = builder.add(sums[-1], constant(self._share, lifetime_weight))
         lowest, unsure = self._places(word)
-        mask, rest, weight = masks[0], lowest, constant(self._share, groups[0].weight)
+        mask, rest, weight = masks[0], lowest, constant(self._share, groups[0])
         further: list[Any] = []
         for i in range(1, len(groups)):
             further.append(builder.icmp_unsigned(">=", lowest, sums[i - 1]))
             mask = builder.select(further[-1], masks[i], mask)
-            weight = builder.select(further[-1], constant(self._share, groups[i].weight), weight)
+            weight = builder.select(further[-1], constant(self._share, groups[i]), weight)
         for i, beyond in enumerate(further):
             rest = builder.select(beyond, builder.sub(lowest, sums[i]), rest)
         self.expired: Any = None
@@ -91,13 +91,13 @@ class Choice:
             accept = builder.select(self.expired, constant(kind, of_lifetime), accept)
         return draw_rejected(builder, self.live, seed, run, step, accept)
 
-    def _sums(self, masks: Sequence[Any], groups: Sequence[Group]) -> list[Any]:
+    def _sums(self, masks: Sequence[Any], groups: Sequence[int]) -> list[Any]:
         """The weight of what is enabled in each group and those before it."""
         builder, sums = self.builder, list[Any]()
-        for mask, group in zip(masks, groups, strict=True):
+        for mask, weight in zip(masks, groups, strict=True):
             part = resized(builder, popcount(Value(builder, mask)).value, self._share.element.width)
-            if group.weight != 1:
-                part = builder.mul(part, constant(self._share, group.weight))
+            if weight != 1:
+                part = builder.mul(part, constant(self._share, weight))
             sums.append(builder.add(sums[-1], part) if sums else part)
         return sums
 

@@ -7,9 +7,8 @@ from quorisk.kernels.engines import lanes, numba_engine, rerun
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import base
 from quorisk.kernels.engines.lanes.base import FEW, Base
-from quorisk.kernels.engines.lanes.build import build
+from quorisk.kernels.engines.lanes.build import Configuration, build
 from quorisk.kernels.engines.lanes.parts import choice
-from quorisk.kernels.engines.lanes.runs import Configuration
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry

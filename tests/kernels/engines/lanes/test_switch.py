@@ -11,7 +11,7 @@ import pytest
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import build, runs, switch
-from quorisk.kernels.engines.lanes.build import QUEUED, Kernel
+from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.specialized import traced
@@ -144,8 +144,8 @@ def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, operations,
     found.kernel, left, speeds = None, list(gains), dict[Any, float]()
     assert kernel is not None
 
-    def look(self, timed: bool, shape: Shape) -> Kernel:
-        seen.append(self.kernel and self.kernel.shape)
+    def look(of: Configuration, timed: bool, shape: Shape) -> Kernel:
+        seen.append(found.kernel and found.kernel.shape)
         return kernel._replace(shape=shape, operations=operations)
 
     def times_as_fast(self, new: Any, old: Any, trial_s: float) -> float:
@@ -153,7 +153,7 @@ def test_each_kernel_that_is_faster_takes_over(monkeypatch, worth_s, operations,
         return speeds[new] / speeds.get(old, 1.0)
 
     monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
-    monkeypatch.setattr(Switch, "_with", look)
+    monkeypatch.setattr(switch, "build", look)
     monkeypatch.setattr(Switch, "_times_as_fast", times_as_fast)
     found.prepare(worth_s=worth_s)
     assert seen == in_use
@@ -166,13 +166,13 @@ def test_none_is_tried_once_kernels_are_given_up(monkeypatch):
     found.kernel = None
     assert kernel is not None
 
-    def give_up_meanwhile(self, timed: bool, shape: Shape) -> Kernel:
+    def give_up_meanwhile(of: Configuration, timed: bool, shape: Shape) -> Kernel:
         tried.append(shape)
-        self._give_up("its results differ")
+        found._give_up("its results differ")
         return kernel._replace(shape=shape)
 
     monkeypatch.setattr(switch, "shapes", lambda: (OF_32_BITS, OF_16_BITS))
-    monkeypatch.setattr(Switch, "_with", give_up_meanwhile)
+    monkeypatch.setattr(switch, "build", give_up_meanwhile)
     monkeypatch.setattr(Switch, "_times_as_fast", lambda self, new, old, trial_s: 9.0)
     found.prepare()
     assert (found.kernel, found.why_not, tried) == (None, "its results differ", [OF_16_BITS])
@@ -181,10 +181,10 @@ def test_none_is_tried_once_kernels_are_given_up(monkeypatch):
 def test_a_kernel_that_fails_leaves_the_one_in_use(monkeypatch):
     found, idle = prepared(), prepared()
 
-    def fail(self, timed: bool, shape: Shape) -> Kernel:
+    def fail(of: Configuration, timed: bool, shape: Shape) -> Kernel:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(Switch, "_with", fail)
+    monkeypatch.setattr(switch, "build", fail)
     with pytest.warns(RuntimeWarning, match="a kernel was not compiled: MemoryError: no room"):
         found._prepare_beside(True, math.inf)
     assert found.kernel is not None
