@@ -68,7 +68,7 @@ def law_of(cluster: Cluster) -> Law:
     rings = _rings(cluster, kinds) if mode == RINGS else _NO_RINGS
     total = float(_count(cluster)) if mode == POOL else 1.0
     if mode == RINGS:
-        total = float(_filled(rings[1], rings[2], cluster)[-1])
+        total = float(filled(allowed(cluster), ensemble, cells)[-1])
     return Law(
         mode,
         ensemble,
@@ -191,18 +191,28 @@ _NO_RINGS = (
 )
 
 
+def allowed(cluster: Cluster) -> list[int]:
+    """The positions of a ring that may be in one rack together, as masks."""
+    every = range(1, 1 << cluster.ensemble_size)
+    if cluster.placement == DISTINCT_RACKS:
+        return [mask for mask in every if mask.bit_count() == 1]
+    if cluster.placement == TWO_RACKS:
+        forbidden = [sum(1 << i for i in span) for span in windows(cluster.ensemble_size, cluster.write_quorum)]
+        return [mask for mask in every if not any(mask & each == each for each in forbidden)]
+    return list(every)
+
+
 def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
     ensemble, spans = cluster.ensemble_size, windows(cluster.ensemble_size, cluster.write_quorum)
-    forbidden = [sum(1 << i for i in span) for span in spans]
-    allowed = [mask for mask in range(1, 1 << ensemble) if not any(mask & each == each for each in forbidden)]
+    parts = allowed(cluster)
     states = list(product(range(4), repeat=ensemble))
     numbers = {state: i for i, state in enumerate(states)}
     moves = [
         (numbers[state], numbers[after], taken.count(NEW), taken.count(OLD), taken.count(ALIVE))
         for state in sorted(states, key=lambda state: state.count(OPEN))  # so that a rack is not asked twice
-        for after, taken in _taken(state, set(allowed))
+        for after, taken in _taken(state, set(parts))
     ]
-    of_racks = [fills(allowed, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
+    of_racks = [fills(parts, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
     one = np.zeros((1, 1 << ensemble))
     one[0, 0] = 1.0
     thin = np.array([[_ring_thin(state, spans, kinds, kind) for kind in range(len(kinds.copies))] for state in states])
@@ -241,15 +251,17 @@ def fills(allowed: Iterable[int], ensemble: int, size: int, racks: int) -> np.nd
     return orders @ by_racks
 
 
-def _filled(fills_small: np.ndarray, fills_large: np.ndarray, cluster: Cluster) -> np.ndarray:
-    """By mask, the ways to fill these positions from all racks."""
-    small, large = fills_small[-1], fills_large[-1]
-    return np.array(
-        [
-            sum(small[part] * large[mask ^ part] for part in range(mask + 1) if part & mask == part)
-            for mask in range(1 << cluster.ensemble_size)
+def filled(allowed: Sequence[int], ensemble: int, sizes: Sequence[int]) -> list[float]:
+    """By mask, the ways to fill these positions from racks of these sizes, each of which takes an
+    allowed part of them."""
+    ways = [1.0] + [0.0] * ((1 << ensemble) - 1)
+    for size in sorted(set(sizes)):
+        mine = fills(allowed, ensemble, size, sizes.count(size))[-1]
+        ways = [
+            sum(ways[part] * mine[mask ^ part] for part in range(mask + 1) if part & mask == part)
+            for mask in range(len(ways))
         ]
-    )
+    return ways
 
 
 def _ring_thin(state: Sequence[int], spans: Sequence[Sequence[int]], kinds: Units, kind: int) -> float:
