@@ -107,7 +107,7 @@ def keys() -> dict[str, Key]:
         "scatter_width": (count(1, MOST_NODES), 0),
         "ledgers": (many, 0.0),
         "entries_per_ledger": (many, 0.0),
-        "entries_per_second": (number("a number above 0", lambda v: 0 < v <= 1e15), 0.0),
+        "entries_per_second": (number("a number above 0, and 1e15 at most", lambda v: 0 < v <= 1e15), 0.0),
         "retention": (time, 0.0),
         "stored_bytes": (size, 0.0),
         "entry_bytes": (size, 0.0),

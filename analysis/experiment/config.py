@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
+from quorisk.analysis.experiment.hints import hint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
@@ -155,7 +156,7 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, and numbers or nesting beyond Python's limits
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        raise ConfigError(f"{path}: not valid TOML: {error}{hint(source, str(error))}") from None
     return build(document, str(path), overrides, one)._replace(source=source)
 
 

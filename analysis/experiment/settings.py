@@ -1,5 +1,6 @@
 """What an experiment file, its profile and overrides say: each value checked on its own, by dotted key."""
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,8 @@ def _opened(table: str, content: Mapping[str, Any], keys: Mapping[str, Key]) -> 
 
 def _suggest_table(table: str, keys: Mapping[str, Key]) -> str:
     inside = [key for key in keys if key.endswith(f".{table}")]
-    return f"did you mean {inside[0]}?" if inside else f"there are {', '.join(TABLES)}"
+    near = inside or difflib.get_close_matches(table, TABLES, 1, 0.75)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(TABLES)}"
 
 
 def profile_of(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[Any, list[str]]:

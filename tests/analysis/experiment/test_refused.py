@@ -82,7 +82,8 @@ ERRORS = [
         "model.zzz = 1: there is no key model.zzz; "
         "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, ledger",
     ),
-    ("[fault]\nmessage_loss = 0.1", [], f"fault: no such table; there are {', '.join(TABLES)}"),
+    ("[fault]\nmessage_loss = 0.1", [], "fault: no such table; did you mean faults?"),
+    ("[folts]\nmessage_loss = 0.1", [], f"folts: no such table; there are {', '.join(TABLES)}"),
     ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),
     ("[grid]\nack_quorum = 2", [], "grid.ack_quorum = 2: a list, such as [2]"),
     ("[grid]\nack_quorum = []", [], "grid.ack_quorum = []: a list, such as [2, 3]"),
@@ -184,6 +185,9 @@ def test_messages_that_are_never_sent_cannot_be_lost(read):
     assert str(error.value) == said
 
 
+_QUOTES = '; a key with dots in it takes quotes beside replica: "replica.lag.time.max.ms" = ...'
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -197,6 +201,19 @@ def test_messages_that_are_never_sent_cannot_be_lost(read):
         ),
         (f"{TOPIC}keys = ?", "not valid TOML: Invalid value (at line 9, column 8)"),
         (f"{TOPIC}x = {'[' * 100_000}", "not valid TOML: maximum recursion depth exceeded"),
+        (f"{TOPIC}keys = 1\n", "not valid TOML: Cannot overwrite a value (at line 9, column 9); keys is set twice"),
+        *(
+            (f"{TOPIC}[latency]\n{first}\n{second}\n", f"not valid TOML: Cannot {end}{_QUOTES}")
+            for first, second, end in (
+                ('replica = "YMMR"', "replica.lag.time.max.ms = 1", "overwrite a value (at line 11, column 28)"),
+                ("replica.lag.time.max.ms = 1", 'replica = "YMMR"', "overwrite a value (at line 11, column 17)"),
+                (
+                    "replica = { csv = 'a.csv' }",
+                    "replica.lag.time.max.ms = 1",
+                    "mutate immutable namespace ('latency', 'replica', 'lag', 'time', 'max') (at line 11, column 28)",
+                ),
+            )
+        ),
     ],
 )
 def test_files_that_are_no_experiments(read, text, said):
