@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import SparkContext
 from rich.console import Console
+from rich.table import Table
 
 from quorisk.analysis.cluster.answer import designs
 from quorisk.analysis.cluster.joined import surely_with_head
@@ -117,26 +118,27 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     return summary
 
 
-def dry_run(experiment: Experiment, out: Path, resume: bool, console: Console) -> Expected:
-    """Plans, writes the plan to `out`, and shows what it would take. Raises ConfigError and RunError as `sweep`."""
+def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str], None]) -> tuple[Expected, Table]:
+    """Plans, writes the plan to `out`, and returns what it would take, and a table of that; `tell` is told how far it
+    is. Raises ConfigError and RunError as `sweep`."""
     folder.check(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)
-        with console.status("compiling the model, if need be, and timing a few runs") as line:
-            timed, all_points = "timed a few runs of", counted(len(experiment.points), "point")
-            tell = lambda num: line.update(f"{timed} {num:,} of {all_points}")  # noqa: E731
-            run_s = pilot(work_of(experiment), tell)
+        tell("compiling the model, if need be, and timing a few runs")
+        timed, all_points = "timed a few runs of", counted(len(experiment.points), "point")
+        run_s = pilot(work_of(experiment), lambda num: tell(f"{timed} {num:,} of {all_points}"))
+        tell("planning")
         jobs = share(state.ledger.wanted(), run_s, ROUND_S * num_cores())
         table = plan(jobs, run_s, num_cores())
         folder.write_table(out / folder.PLAN, table)
-    console.print(screen.plan_summary(table, experiment))
-    return Expected(
+    expected = Expected(
         tasks=len(pc.unique(table["task"])),
         runs=pc.sum(table["num_runs"]).as_py() or 0,
         core_s=pc.sum(table["expected_s"]).as_py() or 0.0,
         most_core_s=float(run_s.sum()) * experiment.run.runs,
         cores=num_cores(),
     )
+    return expected, screen.plan_summary(table, experiment)
 
 
 def work_of(experiment: Experiment, enough: tuple[float, ...] = ()) -> Work:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
 from quorisk.analysis.experiment.hints import hint
-from quorisk.analysis.experiment.identity import point_id
+from quorisk.analysis.experiment.identity import point_ids
 from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of, show
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
@@ -322,6 +322,7 @@ def _points(model: Model, combinations: Iterable[Combination], time_unit: str | 
     """The grid's points. Raises ConfigError if one is not possible, or if there are none."""
     seen: dict[str, dict[str, Any]] = {}
     shared: dict[Any, Mapping[str, Any]] = {}
+    id_of = point_ids(model)
     weighed: set[tuple[int, int, float]] = set()  # exact fractions take a while, and most axes leave the rates alone
     for varied, here in combinations:
         point = _shared(_point(model, here, varied)._replace(time_unit=time_unit), shared)
@@ -329,7 +330,7 @@ def _points(model: Model, combinations: Iterable[Combination], time_unit: str | 
         if weighing not in weighed:
             _check_rates(model, rates_in_force(model, point), point.lifetime)
             weighed.add(weighing)
-        identity = point_id(model, point)
+        identity = id_of(point)
         if identity in seen:
             raise ConfigError(f"scenarios: {_at(seen[identity])} and {_at(varied)} are the same; remove one")
         seen[identity] = varied

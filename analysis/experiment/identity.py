@@ -3,6 +3,8 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from quorisk.kernels.engines.points import Point
@@ -20,10 +22,23 @@ def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     Numbers that may be fractions are floats; `run.horizon` and `run.lifetime` are None if there is none. Where rates
     and times have units they are told in seconds, and `run.time_unit`, which a file cannot set, is "s".
     """
+    return {**_of_values(model, point), **_losses(model, point), **_rates(model, point), **_run(point)}
+
+
+def _of_values(model: Model, point: Point) -> dict[str, Any]:
+    return {f"{p.table}.{p.name}": point.values[p.name] for p in model.parameters}
+
+
+def _losses(model: Model, point: Point) -> dict[str, Any]:
+    return {f"faults.{name}": float(point.p_lost(name)) for name in loss_names(model)}
+
+
+def _rates(model: Model, point: Point) -> dict[str, Any]:
+    return {f"rates.{action.name}": float(point.rates.get(action.name, 1.0)) for action in model.actions}
+
+
+def _run(point: Point) -> dict[str, Any]:
     return {
-        **{f"{p.table}.{p.name}": point.values[p.name] for p in model.parameters},
-        **{f"faults.{name}": float(point.p_lost(name)) for name in loss_names(model)},
-        **{f"rates.{action.name}": float(point.rates.get(action.name, 1.0)) for action in model.actions},
         "run.max_steps": point.max_steps,
         "run.horizon": _finite(point.horizon),
         "run.lifetime": _finite(point.lifetime),
@@ -31,7 +46,8 @@ def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     }
 
 
-def later_defaults(model: Model) -> dict[str, Any]:
+@cache
+def later_defaults(model: Model) -> Mapping[str, Any]:
     """Returns the keys that a model got after its version, with their defaults: a point that has these is the one that
     it was, and its identity does not tell of them."""
     later = {p.name: p for p in model.parameters if p.later}
@@ -47,9 +63,14 @@ def identity_values(model: Model, point: Point) -> dict[str, Any]:
 
     A protocol that is not Quorisk's own is known by its source, too: nobody would see that its version had to change.
     """
-    later, source = later_defaults(model), registry.source(model.name) if model.name in registry.foreign() else ""
+    later = later_defaults(model)
     values = {key: value for key, value in dotted_values(model, point).items() if later.get(key, ...) != value}
-    return values | ({SOURCE: source} if source else {})
+    return values | _source(model)
+
+
+def _source(model: Model) -> dict[str, str]:
+    source = registry.source(model.name) if model.name in registry.foreign() else ""
+    return {SOURCE: source} if source else {}
 
 
 def _finite(time: float) -> float | None:
@@ -64,6 +85,30 @@ def canonical_parameters(model: Model, point: Point) -> str:
 def point_id(model: Model, point: Point) -> str:
     """SHA-256, in hex, of the canonical JSON of {"model", "parameters": `identity_values`, "version"}."""
     return id_of(model.name, model.version, canonical_parameters(model, point))
+
+
+def point_ids(model: Model) -> Callable[[Point], str]:
+    """Returns what says `point_id` of many points: of mappings that they share, the same objects, it is worked out once
+    what they add to the JSON."""
+    later, source = later_defaults(model), _source(model)
+    known: dict[tuple[int, int], tuple[Point, list[str]]] = {}  # a point keeps the mappings whose ids these are
+
+    def told(values: Mapping[str, Any]) -> list[str]:
+        """Keys with values as JSON: in quotes, so that they sort as the keys do."""
+        return [
+            f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'), allow_nan=False)}"
+            for key, value in values.items()
+            if later.get(key, ...) != value
+        ]
+
+    def of(point: Point) -> str:
+        shared = id(point.values), id(point.rates)
+        if shared not in known:
+            known[shared] = point, sorted(told(_of_values(model, point)) + told(_rates(model, point)) + told(source))
+        own = told(_losses(model, point)) + told(_run(point))
+        return id_of(model.name, model.version, f"{{{','.join(sorted(known[shared][1] + own))}}}")
+
+    return of
 
 
 def id_of(name: str, version: int, parameters: str) -> str:

@@ -72,7 +72,7 @@ def frame(
 
 
 @cache
-def _later(protocol: str) -> dict[str, Any]:
+def _later(protocol: str) -> Mapping[str, Any]:
     """The keys that rows do not tell of where they have their defaults; none of a protocol that is not here."""
     return later_defaults(registry.load(protocol)) if protocol in registry.names() else {}
 

@@ -113,7 +113,7 @@ def _checked(found: Mapping[str, Any], model: Model, grid_point: GridPoint) -> T
 def _check_same(given: Mapping[str, Any], model: Model, grid_point: GridPoint) -> None:
     """Raises ConfigError unless a trace is of this very point."""
     expected = {"protocol": model.name, "version": model.version} | dotted_values(model, grid_point.point)
-    given = later_defaults(model) | dict(given)
+    given = {**later_defaults(model), **given}
     for key in {**expected, **given}:
         if key not in given or key not in expected or given[key] != expected[key]:
             have, want = show(given.get(key)), show(expected.get(key))

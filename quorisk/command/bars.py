@@ -5,11 +5,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from quorisk.analysis.decision.pace import rounded
 from quorisk.command.show import console
 from quorisk.say import numbers
+
+LINE_S = 10.0
+"""Between lines in a log."""
 
 
 @contextmanager
@@ -67,6 +71,21 @@ def status() -> Iterator[Callable[[str], None] | None]:
         return
     with err.status("") as line:
         yield line.update
+
+
+@contextmanager
+def status_or_lines(every_s: float = LINE_S) -> Iterator[Callable[[str], None]]:
+    """As `status`, for what may take minutes: where stderr is no terminal, as in a log, a line now and then."""
+    due = time.monotonic() + every_s
+
+    def line(text: str) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + every_s
+            typer.echo(text, err=True)
+
+    with status() as tell:
+        yield tell or line
 
 
 @contextmanager

@@ -52,7 +52,9 @@ def run_verb(
 
     start = time.perf_counter()
     if dry_run:
-        expected = sweep.dry_run(experiment, out, resume, show.console(stderr=True))
+        with bars.status_or_lines() as tell:
+            expected, table = sweep.dry_run(experiment, out, resume, tell)
+        show.console(stderr=True).print(table)
         plan = {"out": str(out), "points": len(experiment.points), **expected._asdict()}
         line = (
             f"{counted(expected.tasks, 'task')}, {counted(expected.runs, 'run')}, "

@@ -10,7 +10,7 @@ from rich.console import Console
 from quorisk.analysis.decision import frames
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results import provenance, schema
-from quorisk.command import main, show, show_compare
+from quorisk.command import bars, main, show, show_compare
 from quorisk.kernels.errors import ConfigError
 from quorisk.plots.figures import Wish
 from quorisk.sparkjobs import folder
@@ -370,3 +370,11 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
     with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
         sweep.sweep(config.load(path), out, sweep.Options(), Console())
     assert provenance.load(out).run.seed == 9
+
+
+def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys):
+    with bars.status_or_lines(every_s=0.0) as tell:
+        tell("timed a few runs of 4,096 of 100,000 points")
+    with bars.status_or_lines() as tell:
+        tell("planning")
+    assert capsys.readouterr().err == "timed a few runs of 4,096 of 100,000 points\n"

@@ -139,6 +139,14 @@ def test_equal_points_have_equal_ids_however_they_are_written(read):
     assert len({read(BOOKKEEPER, change).points[0].point_id for change in changes} | {plain.point_id}) == 7
 
 
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.name)
+def test_ids_of_many_points_are_those_of_each(path):
+    experiment = load(path)
+    assert [each.point_id for each in experiment.points] == [
+        point_id(experiment.model, each.point) for each in experiment.points
+    ]
+
+
 def test_a_condition_may_add_a_number_to_a_key(read):
     text = "[grid]\nwrite_quorum = [2, 3]\nbookies = [2, 3, 4]\nack_quorum = [1, 2, 3]\n"
     conditions = '"bookies == write_quorum + 1", "ack_quorum >= write_quorum - 1", "ack_quorum <= write_quorum"'
