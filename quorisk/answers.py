@@ -189,7 +189,7 @@ class Recommended(NamedTuple):
         return f"<{type(self).__name__}: {self.found.words.headline}>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_decision.recommend(self.found, self.experiment, console))
+        return html(lambda console: show_decision.recommend(self.found, self.experiment, out=console))
 
 
 def _design(design: dict[str, Any]) -> dict[str, Any]:

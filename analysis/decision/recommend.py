@@ -50,25 +50,32 @@ class Advice(NamedTuple):
 
 WITHIN_S = 5.0
 """Seconds in which break-even points are searched for without being asked for."""
+ALL_WITHIN_S = 600.0
+"""Seconds in which those of all figures are, unless it is said how long that may take: there may be a hundred figures,
+and each try may take a minute."""
 
 
 def advise(
-    experiment: Experiment, weigher: Weigher, keys: Sequence[str] | None = (), within_s: float = math.inf
+    experiment: Experiment,
+    weigher: Weigher,
+    keys: Sequence[str] | None = (),
+    within_s: float = math.inf,
+    asked: bool = True,
 ) -> Advice:
     """Weighs all designs of an experiment, and finds where the choice flips for the figures of these keys, all that the
-    experiment sets if None. Within some time it finds those that results alone do not tell, as many as it can, if
-    designs are held to something. Raises ConfigError.
+    experiment sets if None, as many as there is time for. Unless somebody `asked`, it finds those that results alone do
+    not tell, if designs are held to something. Raises ConfigError.
     """
     levers = picked(experiment, keys)
     rows = weigher.frame(experiment)
     found, target = designs(rows), float(rows["target"].iloc[0])
-    if within_s < math.inf:
+    if not asked:
         levers = untold(experiment) if verdict.has_targets(found, target) else []
         weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
     with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
-        asked = beside.submit(doubted, experiment, rows, found, target)
+        doubts = beside.submit(doubted, experiment, rows, found, target)
         search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
-        sure = asked.result()
+        sure = doubts.result()
     choice = verdict.choice(found, target)
     return Advice(found, choice, target, recommend(rows, sure=sure), search, scope_of(experiment), sure)
 

@@ -24,6 +24,10 @@ def recommend_verb(
             help="scale this rate or other figure, 'all' or 'none'; may be repeated (default: what fits in 5 s)",
         ),
     ],
+    break_even_s: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="seconds that this may take (default: 600 for 'all', no limit for KEY)"),
+    ] = None,
     fail_on_target: Annotated[
         bool, typer.Option("--fail-on-target", help="exit with 3 if no design meets the targets")
     ] = False,
@@ -52,11 +56,18 @@ def recommend_verb(
     memory_bytes = explore.parse_memory(memory)
     with bars.status() as tell:
         weigher = Weigher(memory_bytes, threads or estimate.num_cores(), tell)
-        scaled, within_s = {"": (None, recommend.WITHIN_S), "all": (None, math.inf), "none": ((), math.inf)}.get(
-            " ".join(keys), (keys, math.inf)
-        )
-        advice = recommend.advise(experiment, weigher, scaled, within_s)
-    reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment))
+        known: dict[str, tuple[list[str] | None, float]] = {
+            "": (None, recommend.WITHIN_S),
+            "all": (None, recommend.ALL_WITHIN_S),
+            "none": ([], math.inf),
+        }
+        scaled, usual_s = known.get(" ".join(keys), (keys, math.inf))
+        within_s = usual_s if break_even_s is None else break_even_s
+        advice = recommend.advise(experiment, weigher, scaled, within_s, bool(keys))
+    more = [part for key in keys or ["all"] for part in ("--break-even", key)]
+    if keys and within_s < math.inf:
+        more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
+    reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment, more))
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 

@@ -19,12 +19,14 @@ DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
 _PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", "p99, ms", "stores")
 _NEEDED = ("stores", "interval", "entries a year", "copies", "survives", "p99, ms")
 """Headings of columns that may be left out: in their order, and the least needed first."""
+_MORE = ("--break-even", "all")
 _NARROWEST = 14
 """Characters of a line that designs have at least, if they are as long."""
 
 
-def recommend(advice: Advice, experiment: Experiment, out: Console | None = None) -> None:
-    """Prints the designs by rank, what to choose and why, and what would change that."""
+def recommend(advice: Advice, experiment: Experiment, more: Sequence[str] = _MORE, out: Console | None = None) -> None:
+    """Prints the designs by rank, what to choose and why, and what would change that; `more` are the options that
+    try what there was no time for."""
     out = out or console()
     out.print(advice.words.headline, style="bold", soft_wrap=True, markup=False)
     for sentence in advice.words.sentences:
@@ -47,7 +49,7 @@ def recommend(advice: Advice, experiment: Experiment, out: Console | None = None
     for sentence in advice.search.told():
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
     if advice.search.untried:
-        out.print(f"  {experiment.command('recommend', '--break-even', 'all')}", soft_wrap=True, markup=False)
+        out.print(f"  {experiment.command('recommend', *more)}", soft_wrap=True, markup=False)
     for scenario in advice.scope.scenarios:
         words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
         out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)

@@ -214,3 +214,18 @@ def test_diff_adds_up_the_year_of_each_design():
     assert one.difference_low < one.difference < one.difference_high
     assert two.verdict == "no difference shown"
     assert diff._years([frames[0], frames[1].drop(columns="per_year")], ["model.keys", "run.scenario"]) == []
+
+
+def test_all_break_even_points_have_their_time_and_what_there_was_none_for_is_named(quorisk, tmp_path):
+    """A file with a profile has dozens of figures: without an end to it nobody has seen the answer."""
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'protocol = "bookkeeper"\n[model]\nbookies = 2\nclients = 1\nwrite_quorum = 2\nack_quorum = 1\nentries = 1\n'
+        "inflight = 1\n[faults]\nmessage_loss = 0.1\n[run]\ntarget = 0.5\nruns = 1000\n[grid]\nack_quorum = [1, 2]\n"
+    )
+    code, out, _ = quorisk("recommend", str(path), "--break-even", "all", "--break-even-s", "0")
+    assert code == 0
+    assert 'Not tried: "message loss"' in out
+    assert f"  quorisk recommend {path} --break-even all --break-even-s 600\n" in out
+    code, out, _ = quorisk("recommend", str(path), "--break-even", "all")
+    assert (code, "Not tried" in out) == (0, False)

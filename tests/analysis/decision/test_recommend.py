@@ -295,7 +295,7 @@ def test_designs_that_cannot_be_chosen_are_not_weighed_again(load, weigher):
 
 
 def test_figures_that_there_is_no_time_for_are_named(load):
-    advice = advise(load(), Weigher(1 << 26, 1), None, within_s=0.0)
+    advice = advise(load(), Weigher(1 << 26, 1), None, within_s=0.0, asked=False)
     assert advice.search.tried == []
     names = '"message loss"; "client starts recovery" in quiet; "client starts recovery" in failover'
     assert advice.search.told() == [f"Not tried: {names}."]
