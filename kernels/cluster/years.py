@@ -7,7 +7,7 @@ it does not matter which years are added up where.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,12 +112,12 @@ def simulate(
     `progress` is called with the number of years that have ended since its last call. Raises RunError if nodes are lost
     faster than a queue repairs them.
     """
-    cluster = _in_floats(cluster)
     law, kinds = law_of(cluster), kinds_of(units(cluster))
     warm_up = warm_up_of(cluster)
     repair = Repair(cluster.detection_delay, cluster.repair_time, cluster.repair_queue)
     ageing = Ageing(cluster.node_loss, cluster.lifetime_shape, cluster.service_life, cluster.batches)
-    given = (np.uint64(seed), law, kinds, _rates(cluster), repair, ageing, warm_up, cluster.entries or 1.0)
+    stored = float(cluster.entries or 1.0)  # Numba would compile once more for a whole number
+    given = (np.uint64(seed), law, kinds, _rates(cluster), repair, ageing, warm_up, stored)
     last = first_year + num_years
 
     def run(first: int) -> Tally:
@@ -141,14 +141,6 @@ def simulate(
             if progress:
                 progress(part.years)
     return total
-
-
-def _in_floats(cluster: Cluster) -> Cluster:
-    """A cluster whose whole numbers are those that count something: files say 10 as well as 10.0, and Numba would
-    compile once for each."""
-    kinds, given = get_type_hints(Cluster), cluster._asdict()
-    floats: dict[str, Any] = {name: float(value) for name, value in given.items() if kinds[name] is float}
-    return cluster._replace(**floats)
 
 
 def warm_up_of(cluster: Cluster) -> float:
