@@ -156,7 +156,7 @@ def agrees(out, experiment):
 @pytest.mark.parametrize("rule", ["precision=inf", "precision=0.008"])
 def test_a_sweep_samples_in_many_tasks_what_estimates_do(spark, no_figures, load, shallow, tmp_path, monkeypatch, rule):
     monkeypatch.setattr(plan, "LONGEST_S", 0.01)
-    monkeypatch.setattr("quorisk.sparkjobs.sweep._pilot", lambda *_: np.full(3, 2e-5))
+    monkeypatch.setattr("quorisk.sparkjobs.sweep.pilot", lambda *_: np.full(3, 2e-5))
     given, out, console = load(rule), tmp_path / "out", Console(file=io.StringIO(), width=200)
     sweep(given, out, Options(), console)
     runs = agrees(out, given)
