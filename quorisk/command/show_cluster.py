@@ -51,7 +51,7 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
 
 
 def _several(found: Sequence[Answer], out: Console) -> None:
-    headings = ("P(any loss) a year", "interval", "once in", "median entries", "p99", "entries a year")
+    headings = ("P(any loss)\na year", "interval", "once in", "median entries", "p99", "entries a year")
     table = make_table("design", *headings)
     for each in found:
         losses = each.losses
