@@ -56,12 +56,12 @@ def recommend_verb(
     memory_bytes = explore.parse_memory(memory)
     with bars.status() as tell:
         weigher = Weigher(memory_bytes, threads or estimate.num_cores(), tell)
-        known: dict[str, tuple[list[str] | None, float]] = {
+        usual: dict[str, tuple[list[str] | None, float]] = {
             "": (None, recommend.WITHIN_S),
             "all": (None, recommend.ALL_WITHIN_S),
             "none": ([], math.inf),
         }
-        scaled, usual_s = known.get(" ".join(keys), (keys, math.inf))
+        scaled, usual_s = usual.get(" ".join(keys), (keys, math.inf))
         within_s = usual_s if break_even_s is None else break_even_s
         advice = recommend.advise(experiment, weigher, scaled, within_s, bool(keys))
     more = [part for key in keys or ["all"] for part in ("--break-even", key)]
