@@ -134,9 +134,7 @@ class State(NamedTuple):
     fence_requests: FenceMessages  # FenceRequestMessage: bit 6 slot + b
     fence_responses: FenceMessages  # FenceResponseMessage: bit 6 slot + b
     fence_lacs: LacsBySlot  # lac of each FenceResponseMessage sent: 3 bits each; NO_LAC if it is Unknown
-    recovery_orders: (
-        OrdersBySlot  # who is where in recovery_ensemble, 12 bits a slot; 0 where an ensemble is a write quorum
-    )
+    recovery_orders: OrdersBySlot  # places in recovery_ensemble, 12 bits a slot; 0 where that is a write quorum
     read_requests: ReadMessages  # ReadRequestMessage: bit 12(e - 1) + 6 slot + b
     read_responses: ReadMessages  # ReadResponseMessage: bit 12(e - 1) + 6 slot + b
     read_found: Reads  # those of them with code OK

@@ -134,8 +134,8 @@ def compactor_phase_two_delete_ledger_enabled(state, params):
 
 @action(compactor_phase_two_delete_ledger_enabled)
 def compactor_phase_two_delete_ledger(state, params, instance, lost):
-    # the last ledger but one goes, whoever uses it; if there is one ledger only, nothing is there to go
     """The compactor deletes the last ledger but one."""
+    # it goes whoever uses it; if there is one ledger only, nothing is there to go
     newest = max_compacted_ledger_id(state)
     state = state._replace(
         ledgers=state.ledgers & ~(ROW << ((8 * newest - 16) & 63)),

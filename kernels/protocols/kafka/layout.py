@@ -36,9 +36,7 @@ class State(NamedTuple):
     epochs: ByEpoch  # bit 6e + i: record i was written in leader epoch e; only records that some log holds
     offsets: ByOffset  # bit 6o + i: record i is at offset o; only records that some log holds
     next_record: Counter  # nextRecordId
-    committed: (
-        Records  # records that were below the high watermark of a replica while it presumed to lead; see `params`
-    )
+    committed: Records  # were below the high watermark of a replica while it presumed to lead; see `params`
     next_epoch: Counter  # nextLeaderEpoch
     quorum_isr: Replicas  # quorumState.isr; its leader and epoch are those of the latest request
     seen: ByReplica  # replicaState[r].leaderEpoch: bit 6r + e: e is at most that epoch; none if Nil
