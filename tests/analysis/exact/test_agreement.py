@@ -158,7 +158,7 @@ def test_lifetimes_and_rates_13_decades_apart_equal_rational_arithmetic(name):
     ("sizes", "variant"),
     [
         ((1, 2, 1, 1, 2, 2), {"fence_unknown_ledger": False}),
-        ((1, 3, 1, 1, 1, 1), {"close_checks_version": False}),
+        ((1, 2, 1, 1, 1, 1), {"close_checks_version": False}),
         ((2, 2, 1, 1, 1, 1), {"defer_recovery_ensemble_change": False}),
         ((2, 2, 1, 1, 1, 1), {"semantics": "literal"}),
         ((2, 1, 2, 1, 2, 2), {}),

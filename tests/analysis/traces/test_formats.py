@@ -30,7 +30,7 @@ def steps_of(protocol):
     found = []
     for given in cases.walks:
         params = params_of(model, **given)
-        found += [(params, *step) for step in random_walks(model, params, walks=40, seed=5, rarely=cases.rarely)]
+        found += [(params, *step) for step in random_walks(model, params, walks=20, seed=5, rarely=cases.rarely)]
     return model, found
 
 

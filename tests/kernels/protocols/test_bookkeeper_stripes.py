@@ -224,7 +224,7 @@ def test_random_runs_equal_the_reference(sizes, size, variant):
     there would be nobody to call back if a change were one step."""
     given = variant | {"ensemble_size": size}
     constants, params = reference.Constants(*sizes, **given), params_of(MODEL, **named(sizes), **given)
-    for seed, (state, *_) in enumerate(long_walks(params, 10, seed=sum(sizes) + size)):
+    for seed, (state, *_) in enumerate(long_walks(params, 6, seed=sum(sizes) + size)):
         literal = spec_state(state, params)
         assert [not i.holds(state, params) for i in MODEL.invariants] == [
             not holds for holds in reference.invariants(literal, constants).values()

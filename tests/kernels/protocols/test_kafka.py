@@ -4,7 +4,7 @@ what each of its variants and fences is worth, and one text for Python, Numba an
 import json
 from collections import defaultdict
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -82,15 +82,30 @@ def test_search_finds_what_tlc_finds(row):
     assert found.breaking_states["LeaderInIsr"] == 0
 
 
-def assert_agrees_with_reference(state, committed, values):
+class Compared(NamedTuple):
+    """One configuration, as the model and as the reference have it."""
+
+    params: Any
+    values: dict[str, Any]
+    next: dict[str, Any]
+    """The reference's actions."""
+
+
+def compared(sizes, variant):
+    values = values_of(MODEL, **named(sizes), **variant)
+    return Compared(MODEL.make_params(values), values, reference.actions(values))
+
+
+def assert_agrees_with_reference(state, committed, of):
     """The same instances with the same successors, action by action; the same invariants. Returns successors."""
-    params, literal = MODEL.make_params(values), spec_state(state, MODEL.make_params(values))
+    params, values, actions = of
+    literal = spec_state(state, params)
     found, after = defaultdict(list), []
     for action, instance in instances(MODEL, state, params):
         assert action.sends(state, params, instance) == 0
         after.append(action.apply(state, params, instance, 0))
         found[action.name].append(spec_state(after[-1], params))
-    expected = {name: set(action(literal, values)) for name, action in reference.actions(values).items()}
+    expected = {name: set(action(literal, values)) for name, action in actions.items()}
     assert {name: set(states) for name, states in found.items()} == {n: s for n, s in expected.items() if s}
     # each choice is one instance, and no two choices come to the same, unless nobody notices a restart
     silent = {"replica_restarts_unclean", "zone_loses_power"}
@@ -115,17 +130,16 @@ def assert_agrees_with_reference(state, committed, values):
     ids=str,
 )
 def test_every_state_of_a_small_configuration_equals_the_reference(sizes, variant):
-    values = values_of(MODEL, **named(sizes), **variant)
-    params = MODEL.make_params(values)
-    start = MODEL.initial(params, 0)
-    assert spec_state(start, params) == reference.initial(values)
+    of = compared(sizes, variant)
+    params, start = of.params, MODEL.initial(of.params, 0)
+    assert spec_state(start, params) == reference.initial(of.values)
     seen: dict[State, frozenset[int]] = {start: frozenset()}
     left = [start]
     while left:
         state = left.pop()
         committed = seen[state]
         assert state.committed == sum(1 << record for record in committed)
-        for after in assert_agrees_with_reference(state, committed, values):
+        for after in assert_agrees_with_reference(state, committed, of):
             known = committed | properties.committed_now(spec_state(after, params))
             if after not in seen:
                 seen[after] = known
@@ -139,16 +153,17 @@ def test_every_state_of_a_small_configuration_equals_the_reference(sizes, varian
 @pytest.mark.parametrize("sizes", [(3, 3, 4, 4), (4, 6, 5, 5), LARGEST], ids=str)
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes):
-    values = values_of(MODEL, **named(sizes), **variant)
+    of = compared(sizes, variant)
+    params, start = of.params, MODEL.initial(of.params, 0)
     taken: set[str] = set()
     committed: frozenset[int] = frozenset()
-    for state, action, *_ in walks(values, 12, seed=sum(sizes)):
-        if state == MODEL.initial(MODEL.make_params(values), 0):
+    for state, action, *_ in walks(of.values, 8, seed=sum(sizes)):
+        if state == start:
             committed = frozenset()
-        committed |= properties.committed_now(spec_state(state, MODEL.make_params(values)))
-        assert_agrees_with_reference(state, committed, values)
+        committed |= properties.committed_now(spec_state(state, params))
+        assert_agrees_with_reference(state, committed, of)
         taken.add(action.name)
-    assert taken >= reference.actions(values).keys() - {"follower_truncate"}
+    assert taken >= of.next.keys() - {"follower_truncate"}
 
 
 REPLICATION = [

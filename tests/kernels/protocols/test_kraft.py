@@ -140,7 +140,7 @@ def test_every_step_of_random_runs_is_the_interpreters(brokers, semantics, varia
     chance = random.Random(7 + variant)
     taken: Counter[str] = Counter()
     widths = leaves(MODEL.widths)
-    for _ in range(45):
+    for _ in range(24):
         values = any_values(chance, brokers, semantics, variant, outages)
         params = MODEL.make_params(values)
         state, spec = MODEL.initial(params, 0), reference.initial(values)

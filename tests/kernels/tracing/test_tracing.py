@@ -193,16 +193,21 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
         assert (np.broadcast_to(broken, len(steps)) == [not invariant.holds(s, params) for s, *_ in steps]).all()
     assert (np.broadcast_to(found[-1], len(steps)) == [int(model.outcome(s, params)) for s, *_ in steps]).all()
     place_of = {rule.group_words(model)[word.number]: i for i, word in enumerate(traced.words)}
+    taken: dict[int, list[tuple[int, ...]]] = {}  # by word
     for i, (state, action, instance, lost, after) in enumerate(steps):
         group, picked = group_and_pick(action, action.enabled(state, params), instance)
-        place = place_of[model.actions.index(action), group - group % 64]
-        word, subset = traced.words[place], int(action.sends(state, params, instance))
-        own = {name: column[i : i + 1] for name, column in names.items()}
-        own |= {losses_leaf(word.loss): np.array([gathered(int(lost), subset)]), PICKED: np.array([picked])}
-        own |= {bit_leaf(place): np.array([group % 64]), mask_leaf(place): np.array([1], np.int64) << group % 64}
-        expected = [value if not is_gone(traced.state[k]) else 0 for k, value in enumerate(leaves(after))]
+        subset = int(action.sends(state, params, instance))
+        kept = [value if not is_gone(traced.state[k]) else 0 for k, value in enumerate(leaves(after))]
+        row = (i, group % 64, picked, gathered(int(lost), subset), subset, *kept)
+        taken.setdefault(place_of[model.actions.index(action), group - group % 64], []).append(row)
+    for place, rows in taken.items():
+        word, (at, bit, picked_here, lost_here, *expected) = traced.words[place], np.array(rows, np.int64).T
+        own = {name: column[at] for name, column in names.items()}
+        own |= {losses_leaf(word.loss): lost_here, PICKED: picked_here}
+        own |= {bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
         computed = Evaluation([word.subset, *(word.after or ())])(own)
-        assert [int(np.ravel(value)[0]) for value in computed] == [subset, *expected], action.name
+        for have, want in zip(computed, expected, strict=bool(word.after)):
+            assert (np.broadcast_to(have, len(rows)) == want).all(), model.actions[word.action].name
     return len(steps)
 
 
