@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ ROOT = Path(__file__).parent.parent
 
 MOST_STEPS = 400
 """Of a random walk."""
+_TRIES = 200
+"""To find values that go together."""
 SMALL_FILE = """
 protocol = "compaction"
 [model]
@@ -77,14 +80,18 @@ def tables_of(model: Model, values: Mapping[str, Any]) -> dict[str, dict[str, An
 
 def any_values(model: Model, chance: random.Random) -> dict[str, Any]:
     """Random values of all parameters, within what is allowed."""
-    while True:
+    for tries in count():
         values: dict[str, Any] = {}
         for parameter in model.parameters:
             allowed: Any = parameter.allowed or (True, False)
-            is_range = parameter.allowed is not None and isinstance(allowed[0], int)
-            values[parameter.name] = chance.randint(*allowed) if is_range else chance.choice(allowed)
+            if parameter.allowed is None or not isinstance(allowed[0], int):
+                values[parameter.name] = chance.choice(allowed)
+            else:  # small ones, where hardly any others have room beside each other
+                low, high = allowed
+                values[parameter.name] = chance.randint(low, chance.randint(low, high) if tries >= _TRIES else high)
         if all(condition.holds(values) for condition in model.conditions):
-            return values
+            break
+    return values
 
 
 def params_of(model: Model, **given: Any) -> Any:
