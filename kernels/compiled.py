@@ -27,26 +27,35 @@ from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import alone, cache_folder, kept
 from quorisk.kernels.machine_code import INLINED
 from quorisk.kernels.packing import fields_of
-from quorisk.kernels.protocols.registry import foreign_roots
+from quorisk.kernels.protocols.registry import foreign, foreign_roots
 from quorisk.kernels.tracing import machine
 
 
-def _source_hash() -> str:
+@cache
+def _source_hash(*folders: Path) -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for folder in (Path(__file__).parent, *foreign_roots()):
+    for folder in folders:
         for path in sorted(folder.rglob("*.py")):
             digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-numba.config.CACHE_DIR = str(cache_folder() / _source_hash())
+numba.config.CACHE_DIR = str(cache_folder() / _source_hash(Path(__file__).parent))
 
 
-def _sources() -> str:
+def code_folder(protocol: str) -> Path:
+    """Where the machine code of a protocol is kept, or of none in particular. Another distribution's protocol has a
+    folder of its own, named by a hash of its sources: whoever writes one does not wait for all else to compile again.
+    """
+    home = Path(numba.config.CACHE_DIR)
+    return home / _source_hash(*foreign_roots()) if protocol in foreign() else home
+
+
+def _sources(protocol: str) -> str:
     """A file in the place of all source files. Numba finds what it compiled by the path and age of a function's file,
     which here the folder's name stands for: so any copy of `kernels/` on a machine finds what another one compiled.
     """
-    path = Path(numba.config.CACHE_DIR) / "sources"
+    path = code_folder(protocol) / "sources"
     with suppress(OSError):  # a disk that is full keeps nothing
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,12 +66,14 @@ def _sources() -> str:
     return str(path)
 
 
-def bind(template: Any, name: str, cached: bool = False, **names: Any) -> Any:
+def bind(template: Any, name: str, kept_for: str | None = None, **names: Any) -> Any:
     """`template` compiled under `name`, with `names` as globals.
 
-    If `cached`, the machine code is kept on disk, and Python may call it; else it is inlined into what calls it.
+    With a protocol in `kept_for`, "" if it is none's own, the machine code is kept on disk, and Python may call it;
+    else it is inlined into what calls it.
     """
-    code = template.__code__.replace(co_filename=_sources()) if cached else template.__code__
+    cached = kept_for is not None
+    code = template.__code__ if kept_for is None else template.__code__.replace(co_filename=_sources(kept_for))
     function = FunctionType(code, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
@@ -95,7 +106,7 @@ def is_ready(what: str, protocol: str) -> bool:
 
 
 def _ready(what: str, protocol: str) -> Path:
-    return Path(numba.config.CACHE_DIR) / f"{what}-{protocol}.ready"
+    return code_folder(protocol) / f"{what}-{protocol}.ready"
 
 
 def leaf_paths(kind: Any) -> list[tuple[int, ...]]:

@@ -101,12 +101,11 @@ print(packed(Path(sys.argv[1])))
     away = tmp_path / "executor"
     subprocess.run([sys.executable, "-m", "zipfile", "-e", archive, str(away)], check=True)
     asked = """
-import numba
-from quorisk.kernels import compiled
+from quorisk.kernels.compiled import code_folder
 from quorisk.kernels.protocols import registry
 import quorisk
 model = registry.load("primary_backup")
-print(sys.modules["primary_backup"].__file__, quorisk.__file__, numba.config.CACHE_DIR)
+print(sys.modules["primary_backup"].__file__, quorisk.__file__, code_folder("primary_backup"))
 """
     here = in_folder(installed, sys.executable, "-c", "import sys" + asked).split()
     away_from_here = (
@@ -118,15 +117,25 @@ print(sys.modules["primary_backup"].__file__, quorisk.__file__, numba.config.CAC
     assert here[0].startswith(str(installed))
 
 
-def test_a_change_of_the_package_changes_where_its_machine_code_is_kept(installed, tmp_path):
-    program = "import numba, quorisk.kernels.compiled; print(numba.config.CACHE_DIR)"
-    before = in_folder(installed, sys.executable, "-c", program)
+FOLDERS = """
+from quorisk.kernels.compiled import bind, code_folder
+from quorisk.kernels.engines.lanes import build
+for protocol in ("primary_backup", "bookkeeper", ""):
+    kept = bind(lambda: 0, "nothing", kept_for=protocol)
+    print(code_folder(protocol), build.folder(protocol), kept.py_func.__code__.co_filename)
+"""
+
+
+def test_a_change_of_the_package_changes_where_its_machine_code_is_kept_and_that_of_nothing_else(installed):
+    before = in_folder(installed, sys.executable, "-c", FOLDERS).splitlines()
     file = installed / "primary_backup" / "story.py"
     text = file.read_text()
     file.write_text(text + "\n")
-    assert in_folder(installed, sys.executable, "-c", program) != before
+    own, *others = in_folder(installed, sys.executable, "-c", FOLDERS).splitlines()
     file.write_text(text)
-    assert in_folder(installed, sys.executable, "-c", program) == before
+    assert others == before[1:]
+    assert not {*own.split()} & {*before[0].split()}
+    assert in_folder(installed, sys.executable, "-c", FOLDERS).splitlines() == before
 
 
 WRONG = {

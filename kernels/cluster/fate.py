@@ -324,4 +324,4 @@ def compiled(template: Any) -> Any:
     """A function of this folder, compiled for Python to call."""
     from quorisk.kernels.compiled import bind
 
-    return bind(template, "cluster", cached=True)
+    return bind(template, "cluster", kept_for="")

@@ -108,7 +108,7 @@ def batch_function(model: Model, hurried: bool = False) -> Any:
         **sizes,
     )
     name = f"{model.name}.hurried" if hurried else model.name  # what is kept on disk is found by it
-    return bind(_batch, name, cached=True, run_one=one, **sizes)
+    return bind(_batch, name, kept_for=model.name, run_one=one, **sizes)
 
 
 def _mask(places: Iterable[int]) -> int:

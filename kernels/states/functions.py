@@ -14,7 +14,7 @@ from quorisk.kernels.stepper import stepper
 @cache
 def compiled_for(model: Model, template: Any, **others: Any) -> Any:
     """A template for Python to call, with all of that, and `others`, as globals; its code is kept on disk."""
-    return bind(template, model.name, cached=True, **_functions(model), **others)
+    return bind(template, model.name, kept_for=model.name, **_functions(model), **others)
 
 
 @cache

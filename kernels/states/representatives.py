@@ -87,7 +87,7 @@ def _hashing(most: int, fields: Sequence[tuple[int, int]]) -> Any:
 @cache
 def stand_in_function(model: Model) -> Any:
     """Compiled `representative`, as Python may call it."""
-    return bind(_stand_in, model.name, cached=True, representative=representative_function(model))
+    return bind(_stand_in, model.name, kept_for=model.name, representative=representative_function(model))
 
 
 def room_for(model: Model) -> int:

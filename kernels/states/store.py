@@ -60,7 +60,7 @@ def store_functions(model: Model) -> dict[str, Any]:
         "seek": bind(_seek, model.name),
         "approach": bind(_approach, model.name),
         "settle": bind(_settle, model.name),
-        "begin": bind(_begin, model.name, cached=True, initial=stepper(model).initial, keep=keep),
+        "begin": bind(_begin, model.name, kept_for=model.name, initial=stepper(model).initial, keep=keep),
     }
 
 
@@ -271,5 +271,5 @@ def _widen_template(rows, layout, wider_rows, wider, count, wide):
         narrow(wide, wider, wider_rows[place])
 
 
-_rehash = bind(_rehash_template, "store", cached=True)
-_widen = bind(_widen_template, "store", cached=True)
+_rehash = bind(_rehash_template, "store", kept_for="")
+_widen = bind(_widen_template, "store", kept_for="")

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
-import numba
 
 from quorisk.kernels import keeping
+from quorisk.kernels.compiled import code_folder
 from quorisk.kernels.engines.lanes.queued.kernel import QueuedKernel
 from quorisk.kernels.engines.lanes.queued.records import DWORD, RUNS
 from quorisk.kernels.engines.lanes.vector.kernel import VectorKernel
@@ -196,9 +196,9 @@ def linked(code: bytes, name: str = NAME) -> tuple[Any, int]:
     return engine, engine.get_function_address(name)
 
 
-def folder() -> Path:
-    """Where all code is kept that was compiled from these sources, of which its path has a hash."""
-    return Path(numba.config.CACHE_DIR) / "lanes"
+def folder(protocol: str) -> Path:
+    """Where all code of a protocol is kept that was compiled from these sources, of which its path has a hash."""
+    return code_folder(protocol) / "lanes"
 
 
 def num_kept(model: Model) -> int:
@@ -208,7 +208,7 @@ def num_kept(model: Model) -> int:
 
 
 def _folder_of(model: Model, assumes: bool) -> Path:
-    return folder() if assumes else folder() / "first" / model.name
+    return folder(model.name) if assumes else folder(model.name) / "first" / model.name
 
 
 def _path(of: Configuration, timed: bool, shape: Shape) -> Path:

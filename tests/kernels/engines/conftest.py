@@ -26,7 +26,7 @@ def no_kernels_at_hand(request, monkeypatch, tmp_path):
     """Kernels are traced and emitted anew, and nothing is left for other tests, but the code that LLVM makes of a text,
     and what runs of a configuration show in tests that change nothing of how that is found."""
     changes_nothing = "monkeypatch" not in inspect.signature(request.function).parameters
-    monkeypatch.setattr(build, "folder", lambda: tmp_path)
+    monkeypatch.setattr(build, "folder", lambda protocol: tmp_path)
     monkeypatch.setattr(build, "object_code", lambda text: _code_of(text, build.this_cpu()))
     monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
     monkeypatch.setattr(traced, "_traced", _OBSERVED if changes_nothing else lru_cache(_OBSERVE))

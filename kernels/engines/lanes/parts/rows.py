@@ -21,7 +21,7 @@ LINE_WORDS = 8
 def add_rows(recording: bool) -> Any:
     """`add_rows(rows, times, timed, time_unit, shape, columns, tally, records, redo)`: see the template."""
     name = "lanes_recorded" if recording else "lanes"
-    return bind(_add_rows, name, cached=True, redo_outcome=REDO, lost_outcome=LOST, recording=recording)
+    return bind(_add_rows, name, kept_for="", redo_outcome=REDO, lost_outcome=LOST, recording=recording)
 
 
 class _Ended(NamedTuple):
