@@ -214,6 +214,10 @@ _QUOTES = '; a key with dots in it takes quotes beside replica: "replica.lag.tim
                 ),
             )
         ),
+        (  # a key of another table is beside no other
+            f'{TOPIC}[run]\nreplica.lag = 1\n[latency]\nreplica = "YMMR"\nreplica.lag.time.max.ms = 1\n',
+            f"not valid TOML: Cannot overwrite a value (at line 13, column 28){_QUOTES}",
+        ),
     ],
 )
 def test_files_that_are_no_experiments(read, text, said):
