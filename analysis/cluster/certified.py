@@ -68,7 +68,7 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
         in_entries,
         in_ledgers,
         dict(_by_cause(incidents, solved, each)),
-        at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], incidents.value, independent, confidence),
+        at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], _figure(incidents[:3]), independent, confidence),
         sizes,
         independent,
     )

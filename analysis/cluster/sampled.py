@@ -36,7 +36,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
         in_entries,
         in_ledgers,
         {cause: Cause(each, each.value / total) for cause, each in zip(CAUSES, by_cause, strict=True)},
-        at_least(tally.weight[IN_ENTRIES], tally.largest[IN_ENTRIES], incidents.value, independent, confidence),
+        at_least(tally.weight[IN_ENTRIES], tally.largest[IN_ENTRIES], incidents, independent, confidence),
         (tally.weight * WEIGHT_UNIT, tally.largest),
         independent,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from quorisk.analysis.cluster.figures import QUANTILES, Size
+from quorisk.analysis.cluster.figures import QUANTILES, Figure, Size
 
 
 def quantiles(weight: np.ndarray, largest: np.ndarray, independent: float, confidence: float) -> dict[str, Size]:
@@ -31,12 +31,12 @@ def quantiles(weight: np.ndarray, largest: np.ndarray, independent: float, confi
 
 
 def at_least(
-    weight: np.ndarray, largest: np.ndarray, incidents: float, independent: float, confidence: float
+    weight: np.ndarray, largest: np.ndarray, incidents: Figure, independent: float, confidence: float
 ) -> Mapping[float, Size]:
     """Returns how often a year incidents lose so much or more, for powers of ten up to the first that none reaches.
 
-    The interval is that of Clopper and Pearson, for what is worth as much as so many `independent` sizes: of large
-    incidents only a few may have been drawn, or none.
+    The ends are those of the incidents times those of their part that is so large, by Clopper and Pearson, for what is
+    worth as much as so many `independent` sizes: of large incidents only a few may have been drawn, or none.
     """
     total = float(weight.sum())
     if total <= 0.0:
@@ -46,7 +46,8 @@ def at_least(
     for power in range(max(0, math.ceil(math.log10(most))) + 1):
         size = 10.0**power
         part = min(1.0, float(weight[largest >= size].sum()) / total)
-        table[size] = Size(*(incidents * each for each in (part, *_ends(part, independent, confidence))))
+        low, high = _ends(part, independent, confidence)
+        table[size] = Size(incidents.value * part, incidents.low * low, incidents.high * high)
         if part == 0.0:
             break
     return table

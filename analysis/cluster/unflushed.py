@@ -89,7 +89,7 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
         in_entries=quantiles(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], independent, confidence),
         in_ledgers=quantiles(sizes.weight[IN_LEDGERS], sizes.largest[IN_LEDGERS], independent, confidence),
         by_cause={name: Cause(each, each.value / total.value) for name, each in causes.items()},
-        at_least=at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], total.value, independent, confidence),
+        at_least=at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], total, independent, confidence),
         sizes=sizes,
         independent=independent,
     )

@@ -73,6 +73,9 @@ def test_json():
     assert at_least == sorted(at_least, reverse=True)
     assert at_least[0] == pytest.approx(told["incidents_per_year"]["value"])
     assert all(each["low"] <= each["incidents_per_year"] <= each["high"] for each in told["at_least"])
+    every, known = told["at_least"][0], told["incidents_per_year"]
+    assert every["high"] == pytest.approx(known["high"]) != pytest.approx(known["value"])
+    assert every["low"] <= known["low"]
     assert [each["design"] for each in as_json([found, found])["designs"]] == [{"cluster.nodes": 20}] * 2
     lost = told["expected_entries_per_year"]["value"] / RARE.entries
     assert told["expected_bytes_per_petabyte_year"]["value"] == pytest.approx(lost * 1e15)
