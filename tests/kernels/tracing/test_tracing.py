@@ -206,7 +206,7 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
         own |= {losses_leaf(word.loss): lost_here, PICKED: picked_here}
         own |= {bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
         computed = Evaluation([word.subset, *(word.after or ())])(own)
-        for have, want in zip(computed, expected, strict=bool(word.after)):
+        for have, want in zip(computed, expected, strict=True):
             assert (np.broadcast_to(have, len(rows)) == want).all(), model.actions[word.action].name
     return len(steps)
 
