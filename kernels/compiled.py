@@ -44,8 +44,8 @@ numba.config.CACHE_DIR = str(cache_folder() / _source_hash(Path(__file__).parent
 
 
 def code_folder(protocol: str) -> Path:
-    """Where the machine code of a protocol is kept, or of none in particular. Another distribution's protocol has a
-    folder of its own, named by a hash of its sources: whoever writes one does not wait for all else to compile again.
+    """Where the machine code of a protocol is kept, or, for "", of none in particular. Other distributions' protocols
+    have a folder of their own, named by a hash of their sources: after an edit Quorisk's own need not compile again.
     """
     home = Path(numba.config.CACHE_DIR)
     return home / _source_hash(*foreign_roots()) if protocol in foreign() else home
@@ -69,7 +69,7 @@ def _sources(protocol: str) -> str:
 def bind(template: Any, name: str, kept_for: str | None = None, **names: Any) -> Any:
     """`template` compiled under `name`, with `names` as globals.
 
-    With a protocol in `kept_for`, "" if it is none's own, the machine code is kept on disk, and Python may call it;
+    With `kept_for`, a protocol or "" as in `code_folder`, the machine code is kept on disk, and Python may call it;
     else it is inlined into what calls it.
     """
     cached = kept_for is not None

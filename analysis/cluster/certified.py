@@ -57,18 +57,19 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
     incidents, solved, rates = _any_loss(cluster, each, draws)
     entries = _rate(cluster, ENTRIES, confidence, draws, SHARES + 2)
     sizes, independent = _sizes(incidents, solved)
+    every = _figure(incidents[:3])
     in_entries, in_ledgers = (
         quantiles(sizes.weight[i], sizes.largest[i], independent, confidence) for i in (IN_ENTRIES, IN_LEDGERS)
     )
     return Losses(
         _figure(p_any(rates)),
         _figure(p_any(rates, 10.0)),
-        _figure(incidents[:3]),
+        every,
         _figure(entries[:3]),
         in_entries,
         in_ledgers,
         dict(_by_cause(incidents, solved, each)),
-        at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], _figure(incidents[:3]), independent, confidence),
+        at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], every, independent, confidence),
         sizes,
         independent,
     )
