@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from quorisk.analysis.decision import judging, verdict
-from quorisk.analysis.decision.advice import recommend
+from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import UNDECIDED
@@ -90,12 +90,13 @@ def report(
     pictures: Sequence[Picture],
     provenance: Provenance,
     counterexample: Counterexample | None = None,
-    without_runs: int = 0,
+    words: Recommendation | None = None,
     sure: Doubt | None = None,
 ) -> str:
     """Returns the report of a result frame as HTML; `sure` says how far rates leave the choice open.
 
-    `without_runs` is as in `recommend`. Pictures are shown as images, in which browsers run nothing and load nothing.
+    `words` are what it recommends, if not what `recommend` says of the frame and that. Pictures are shown as images, in
+    which browsers run nothing and load nothing.
     """
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -112,7 +113,7 @@ def report(
         script=Markup(script),
         number=numbers.number,
         short=numbers.short,
-        recommendation=recommend(frame, without_runs, sure),
+        recommendation=words or recommend(frame, sure=sure),
         **_pictures(pictures),
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,

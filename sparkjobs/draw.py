@@ -3,9 +3,10 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from quorisk.analysis.cluster.curves import at_least, over_nodes
 from quorisk.analysis.decision import frames, verdict
+from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.budget import with_solved
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt, tornado
@@ -34,6 +36,13 @@ _LONGEST = 60
 """Characters of a report's name."""
 
 
+class Drawn(NamedTuple):
+    """What a report shows."""
+
+    frame: pd.DataFrame
+    words: Recommendation
+
+
 def draw(
     table: pa.Table,
     experiments: Sequence[Experiment],
@@ -42,8 +51,8 @@ def draw(
     command: str | None = None,
     within_s: float = 0.0,
     tell: Callable[[str], None] | None = None,
-) -> pd.DataFrame:
-    """Writes figures and the report of a merged table to `out`; returns the frame that they show.
+) -> Drawn:
+    """Writes figures and the report of a merged table to `out`; returns what they show.
 
     `experiments` are those whose points the table has; the first says how they are judged. `source` is their text;
     `command` is what did it, if not `quorisk run` with the first. Break-even points take `within_s` at the most, and
@@ -52,16 +61,10 @@ def draw(
     experiment = experiments[0]
     sweep = frames.tidy(table, experiment)
     sure = _sure(sweep.frame, experiments)
-    pictures = []
-    rows, made_of = choose.of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
-    if not text.is_clustered(rows):  # whose incidents are told by cause
-        made_of = with_solved(made_of, rows, experiment, tell)
-    drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=made_of)
-    for name, figure in (*_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure), *drawn):
-        whole = save(figure, "svg")
-        files.write(out / folder.FIGURES / f"{name}.svg", whole)
-        bare = canvas.without_caption(whole, figure)
-        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
+    with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
+        drawing = beside.submit(_pictures, sweep, experiment, sure, out, tell)
+        flips = break_even.sentences(sweep.frame, experiment, out, within_s, tell) if within_s > 0 else []
+        pictures = drawing.result()
     shown = counterexample(table, experiments)
     if shown:
         files.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
@@ -70,14 +73,30 @@ def draw(
     run_it = experiment.command("run", "--out", str(out))
     resume = "" if command else f"{run_it} --resume"
     ask = "" if command else experiment.command("recommend", "--break-even", "all")
-    flips = break_even.sentences(sweep.frame, experiment, out, within_s, tell) if within_s > 0 else []
     name = _name(out, experiment, command)
     provenance = Provenance(command or run_it, source, versions, resume, today, ask, flips, scope_of(experiment), name)
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(sweep.frame["point_id"]))
-    html = report(sweep.frame, pictures, provenance, shown, without_runs, sure)
-    files.write(out / folder.REPORT, html.encode())
-    return sweep.frame
+    words = recommend(sweep.frame, without_runs, sure)
+    files.write(out / folder.REPORT, report(sweep.frame, pictures, provenance, shown, words, sure).encode())
+    return Drawn(sweep.frame, words)
+
+
+def _pictures(
+    sweep: frames.Sweep, experiment: Experiment, sure: Doubt | None, out: Path, tell: Callable[[str], None] | None
+) -> list[Picture]:
+    """Writes the figures to `out`, and returns them as the report shows them."""
+    rows, made_of = choose.of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
+    if not text.is_clustered(rows):  # whose incidents are told by cause
+        made_of = with_solved(made_of, rows, experiment, tell)
+    drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=made_of)
+    pictures = []
+    for name, figure in (*_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure), *drawn):
+        whole = save(figure, "svg")
+        files.write(out / folder.FIGURES / f"{name}.svg", whole)
+        bare = canvas.without_caption(whole, figure)
+        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
+    return pictures
 
 
 def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[str, Figure]]:

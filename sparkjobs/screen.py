@@ -14,6 +14,8 @@ from quorisk.sparkjobs.folder import PLAN, REPORT, RESULTS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from quorisk.analysis.decision.advice import Recommendation
+
 MOST_LINES = 40
 _COLUMNS = (
     BarColumn(),
@@ -68,6 +70,14 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
         numbers = (f"{row['num_runs_sum']:,}", f"{row['task_count_distinct']:,}", f"{row['expected_s_sum']:.3g}")
         shown.add_row(*values, *numbers)
     return shown
+
+
+def show(frame: "pd.DataFrame", words: "Recommendation", console: Console) -> None:
+    """Prints what came out: the probabilities of the configurations, and what follows for the choice among them."""
+    console.print(summary(frame, console.width))
+    console.print(words.headline, style="bold", soft_wrap=True, markup=False)
+    for sentence in words.sentences:
+        console.print(f"- {sentence}", soft_wrap=True, markup=False)
 
 
 def summary(frame: "pd.DataFrame", width: int) -> Table:

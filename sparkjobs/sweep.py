@@ -279,8 +279,8 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
     share_s = BREAK_EVEN_PART * pc.sum(table["wall_s"]).as_py() / num_cores()
     within_s = min(max(BREAK_EVEN_S[0], share_s), BREAK_EVEN_S[1], deadline - time.monotonic())
     with console.status("drawing") as status:
-        frame = draw(table, [experiment], source, out, None, within_s, status.update)
-    console.print(screen.summary(frame, console.width))
+        drawn = draw(table, [experiment], source, out, None, within_s, status.update)
+    screen.show(drawn.frame, drawn.words, console)
     if SPENT in summary.stopped:
         warning = f"{counted(summary.stopped[SPENT], 'point')} made all runs but did not reach the precision"
         LOG.warning(warning)

@@ -54,8 +54,8 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
         folder.write_results(out, table)
         with console.status("drawing"):
             texts = "\n".join(f"# {source}\n{provenance.text(source)}" for source in sources)
-            frame = draw(table, experiments, texts, out, command)
-    console.print(screen.summary(frame, console.width))
+            drawn = draw(table, experiments, texts, out, command)
+    screen.show(drawn.frame, drawn.words, console)
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summarized(table)
 

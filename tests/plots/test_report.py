@@ -7,6 +7,7 @@ from base64 import b64decode, b64encode
 import numpy as np
 import pytest
 
+from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.protocols import registry
@@ -176,7 +177,8 @@ def test_a_report_says_whether_time_was_up():
     given = frame([0, 30], **LOST_AT)
     assert "give the same counts, bit for bit" in report(given, [], PROVENANCE)
     given.loc[given["point_id"] == "id1", "stopped"] = "time"
-    html = " ".join(report(given.assign(target=0.1), [], PROVENANCE, without_runs=3).split())
+    judged = given.assign(target=0.1)
+    html = " ".join(report(judged, [], PROVENANCE, words=recommend(judged, without_runs=3)).split())
     assert "Time was up at 1 of the 2 configurations before all their runs were done" in html
     assert "give the same counts, bit for bit" not in html
     assert "3 configurations without any runs yet" in html

@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from quorisk.analysis.decision.advice import recommend
 from quorisk.say import text
 from quorisk.sparkjobs import screen
 from tests.plots.tables import frame
@@ -29,6 +30,14 @@ def test_a_wide_screen_shows_all_that_breaks_and_a_narrow_one_says_what_it_leave
     assert "Not enough room here; see report.html for" in " ".join(narrow)
     assert max(map(len, narrow)) <= 70
     assert any("0.03" in line for line in narrow)
+
+
+def test_what_follows_for_the_choice_stands_below_the_table():
+    file, rows = io.StringIO(), ROWS.assign(target=0.01)
+    words = recommend(rows)
+    screen.show(rows, words, Console(file=file, width=70))
+    lines = [line for line in file.getvalue().splitlines() if line and line[0] not in "┏┃┡│└"]
+    assert lines[lines.index(words.headline) :] == [words.headline, *(f"- {each}" for each in words.sentences)]
 
 
 def test_the_bar_counts_on_a_terminal_and_only_there():
