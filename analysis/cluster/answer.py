@@ -21,6 +21,8 @@ WIDE = 0.05
 """Of a figure: if strata leave it more open than that, years are drawn as well, and the narrower interval counts."""
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
+SURELY = 1e-12
+"""A part of all outages that is as good as none."""
 
 
 class Effort(NamedTuple):
@@ -135,13 +137,11 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
 
     Raises ValueError if there is neither.
     """
-    cluster = cluster_of(placed)
-    if drawn:
-        seen = sampled(cluster, drawn, effort.confidence)
-        found = _narrower(found, seen) if found else seen
-    if found is None:
-        raise ValueError("neither strata nor years tell anything")
-    found = with_unflushed(found, Tails(cluster.outages, placed.unflushed, cluster.ledgers), effort.confidence)
+    cluster, found = cluster_of(placed), _of_copies(placed, effort, found, drawn)
+    tails = Tails(cluster.outages, placed.unflushed, cluster.ledgers)
+    if tails.incidents:
+        calm = _calm(placed, effort, tails)
+        found = with_unflushed(found, calm, tails, cluster.entries, effort.confidence)
     restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
     return Answer(
         placed.varied,
@@ -152,6 +152,27 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
         drawn.years if drawn else 0,
         tuple(_assumptions(cluster, placed.unflushed)),
     )
+
+
+def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Losses:
+    """What strata and years tell together of copies that are lost."""
+    if drawn:
+        seen = sampled(cluster_of(placed), drawn, effort.confidence)
+        found = _narrower(found, seen) if found else seen
+    if found is None:
+        raise ValueError("neither strata nor years tell anything")
+    return found
+
+
+def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
+    """What copies are lost where only those outages happen that find everything flushed."""
+    outages = tails.outages * tails.p_none if tails.p_none > SURELY else 0.0
+    calm, drawn = placed._replace(cluster=placed.cluster._replace(outages=outages)), None
+    found = solved(calm, effort)
+    if wants_years(found, effort):
+        years = min(effort.years, Effort().years)
+        drawn = simulate(cluster_of(calm), effort.first_year, years, effort.seed, effort.threads)
+    return _of_copies(calm, effort, found, drawn)
 
 
 def by_years_alone(cluster: Cluster) -> bool:

@@ -54,36 +54,42 @@ class Tails(NamedTuple):
             _add(found, what, np.maximum(law.ppf(levels), 1.0), np.full(_PARTS, 1.0 / _PARTS))
         return found
 
-    def on_top(self, others: Sizes) -> Sizes:
-        """How much an outage takes that takes others as well."""
+    def on_top(self, others: Sizes, stored: float) -> Sizes:
+        """How much an outage takes that takes others of all `stored` entries as well, and tails of what these leave."""
         found = no_sizes()
-        for what, mean in ((IN_ENTRIES, self.entries), (IN_LEDGERS, self.part * self.ledgers)):
-            _add(found, what, others.largest[what] + mean, others.weight[what])
+        for what, mean, whole in (
+            (IN_ENTRIES, self.entries, stored),
+            (IN_LEDGERS, self.part * self.ledgers, self.ledgers),
+        ):
+            left = np.maximum(0.0, 1.0 - others.largest[what] / whole)
+            _add(found, what, others.largest[what] + mean * left, others.weight[what])
         return found
 
 
-def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
-    """Returns a cluster's losses with these: P = 1 - (1 - P of copies) e^(-rate). An outage that takes both copies and
-    what is not on disk is one incident: tails are there in as great a part of those outages as of all."""
+def with_unflushed(losses: Losses, calm: Losses, tails: Tails, stored: float, confidence: float) -> Losses:
+    """Returns a cluster's losses with these, of all `stored` entries. An outage that takes both copies and what is not
+    on disk is one incident: tails are there in as great a part of those outages as of all.
+
+    `calm` are the losses of copies where only those outages happen that find nothing of the kind. The others come
+    independently of these, so P(nothing is lost) is that there times e^(-rate).
+    """
     rate, p = tails.incidents, 1.0 - tails.p_none
-    if not rate:
-        return losses
     outages, old = losses.by_cause[OUTAGES].incidents, losses.incidents
     both, rest = outages.times(p), outages.times(1.0 - p)
     total = Figure(
-        old.value + rate - both.value,
+        max(rate, old.value + rate - both.value),
         max(rate, old.low + rate - both.high),
         old.high + rate - both.low,
         old.method,
     )
-    sizes = _sizes(losses, tails, both.value)
+    sizes = _sizes(losses, tails, both.value, stored)
     independent = losses.independent if old.value else math.inf
     causes = {name: each.incidents for name, each in losses.by_cause.items()}
     causes |= {OUTAGES: rest, UNFLUSHED: Figure(rate, rate, rate, old.method)}
-    entries, more = losses.entries, tails.outages * tails.entries
+    entries, more = losses.entries, _more(losses, tails, outages.value, stored)
     return losses._replace(
-        p_any=_joined(losses.p_any, rate, both.high),
-        p_any_in_ten_years=_joined(losses.p_any_in_ten_years, 10.0 * rate, 10.0 * both.high),
+        p_any=_joined(calm.p_any, rate),
+        p_any_in_ten_years=_joined(calm.p_any_in_ten_years, 10.0 * rate),
         incidents=total,
         entries=Figure(entries.value + more, entries.low + more, entries.high + more, entries.method),
         in_entries=quantiles(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], independent, confidence),
@@ -95,13 +101,21 @@ def with_unflushed(losses: Losses, tails: Tails, confidence: float) -> Losses:
     )
 
 
-def _sizes(losses: Losses, tails: Tails, both: float) -> Sizes:
+def _more(losses: Losses, tails: Tails, outages: float, stored: float) -> float:
+    """Entries a year that are lost beside copies, if so many outages a year take copies, as much as others do."""
+    old = Sizes(*losses.sizes)
+    weight = float(old.weight[IN_ENTRIES].sum())
+    part = float(old.weight[IN_ENTRIES] @ old.largest[IN_ENTRIES]) / (weight * stored) if weight else 0.0
+    return tails.entries * (tails.outages - outages * min(1.0, part))
+
+
+def _sizes(losses: Losses, tails: Tails, both: float, stored: float) -> Sizes:
     """The sizes of all incidents, weighed by their rates; so many take both, whose sizes add up."""
     sizes, old = no_sizes(), Sizes(*losses.sizes)
     weight = float(old.weight[IN_ENTRIES].sum())
     if weight:
         sizes.add(old, (losses.incidents.value - both) / weight)
-        sizes.add(tails.on_top(old), both / weight)
+        sizes.add(tails.on_top(old, stored), both / weight)
     sizes.add(tails.sizes(), tails.incidents - both)
     return sizes
 
@@ -113,8 +127,7 @@ def _add(found: Sizes, what: int, sizes: np.ndarray, weights: np.ndarray) -> Non
         found.largest[what, place] = max(found.largest[what, place], size)
 
 
-def _joined(p_any: Figure, incidents: float, both: float) -> Figure:
-    """P(any) of two kinds of incidents, of which so many at most are of both."""
+def _joined(p_any: Figure, incidents: float) -> Figure:
+    """P(any) of two kinds of incidents that come independently of each other."""
     value, low, high = (-math.expm1(math.log1p(-p) - incidents) if p < 1.0 else 1.0 for p in p_any[:3])
-    alone = -math.expm1(-incidents)
-    return Figure(value, max(alone, p_any.low, low - both), high, p_any.method)
+    return Figure(value, low, high, p_any.method)
