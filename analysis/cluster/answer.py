@@ -10,7 +10,7 @@ from quorisk.analysis.cluster.sampled import sampled
 from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.kernels.cluster.setting import Cluster
+from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import Tally, simulate
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import plain
@@ -217,10 +217,21 @@ def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
             "of each ledger as of another: an outage of the whole cluster takes these, one of a rack none"
         )
     if cluster.thin:
-        alive = sum(each.number for each in cluster.thin if each.heals)
+        yield from _of_thin(cluster.thin)
+
+
+def _of_thin(thin: Sequence[Thin]) -> Iterator[str]:
+    """What is taken for granted of entries that have fewer copies than the write quorum."""
+    healing, lasting = (sum(each.number for each in thin if each.heals is heals) for heals in (True, False))
+    if healing:
         yield (
-            f"At any time {plain(alive)} acknowledged entries have not all of their copies yet, as the ack quorum is "
-            "below the write quorum; as many on new nodes each"
+            f"At any time {plain(healing)} acknowledged entries have not all of their copies yet, as the ack quorum is "
+            "below the write quorum: only an outage of the whole cluster, which takes their writer, can take them"
+        )
+    if lasting:
+        yield (
+            f"{plain(lasting)} stored entries have fewer copies for good, as requests were lost (message_loss): nobody "
+            "makes the missing ones, and any loss can take them"
         )
 
 

@@ -153,6 +153,7 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     ensemble = values.get("model.ensemble_size") or copies
     _check_placement(mine, copies, ensemble, "model.ensemble_size" if ensemble > copies else copies_key)
     entries, entry_bytes, per_ledger = _stored(mine)
+    _check_ledgers(mine, entries, per_ledger, ensemble if ensemble > copies else 1)
     node_bytes = mine["node_bytes"] or entries * entry_bytes * copies / mine["nodes"]
     cluster = Cluster(
         nodes=mine["nodes"],
@@ -272,6 +273,15 @@ def _stored(mine: Mapping[str, Any]) -> tuple[float, float, float]:
         several = f"only one of {'; '.join(given)}" if given else f"missing; or {'; or '.join(list(ways)[1:])}"
         raise ConfigError(f"{TABLE}.ledgers: {several}")
     return next(iter(given.values())), entry_bytes, per_ledger
+
+
+def _check_ledgers(mine: Mapping[str, Any], entries: float, per_ledger: float, write_sets: int) -> None:
+    """Raises ConfigError if there is less than one ledger, or less than one entry in each write set of one."""
+    if entries < per_ledger:
+        raise _wrong(mine, "entries_per_ledger", f"at most all that are stored ({entries:.3g})")
+    if per_ledger < write_sets:
+        why = f"at least model.ensemble_size ({write_sets}), as each write set of a ledger has its part of the entries"
+        raise _wrong(mine, "entries_per_ledger", why)
 
 
 def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:

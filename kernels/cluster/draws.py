@@ -17,6 +17,8 @@ YEARS, SIZES, SHARES = 1, 2, 3
 """Purposes; those from SHARES on are for shares."""
 _LARGE = 1e7
 """Means from which on a binomial number is taken for its mean: it is within a thousandth of it."""
+_ALMOST_SURE = 1.0 - 1e-16
+"""1 has no logarithm of what it lacks."""
 _FEW = 1e-4
 """Probabilities below which it is taken for a Poisson one: its variance is within this of it."""
 
@@ -73,6 +75,21 @@ def others(stream, num, first, among, chosen, at, marks):
             one = first + below(stream, among)
         marks[one] = 1
         chosen[i] = one
+
+
+@jitable
+def log_none(num, p):
+    """The logarithm of P(none of `num` is hit), each with probability p. A number that is not whole is a mean: one more
+    is there as often as its fraction says, so that no more are hit on average than num p."""
+    whole, p = np.floor(num), min(p, _ALMOST_SURE)
+    return whole * np.log1p(-p) + np.log1p(-(num - whole) * p)
+
+
+@jitable
+def whole_number(stream, num):
+    """How many of a mean number are there."""
+    whole = np.floor(num)
+    return whole + 1.0 if num < _LARGE and num > whole and uniform(stream) < num - whole else whole
 
 
 @jitable_apart

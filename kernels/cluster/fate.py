@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quorisk.kernels.cluster.draws import log_none
 from quorisk.kernels.cluster.placement import GROUPS, RINGS, Law
 from quorisk.kernels.cluster.setting import MOST_COPIES, Units
 from quorisk.kernels.ops import jitable, jitable_apart
 
-_ALMOST_SURE = 1.0 - 1e-16
 _SIDE = MOST_COPIES + 1
 
 
@@ -94,10 +94,10 @@ def fate(law, kinds, down, old, num, outage, found):
         found.hit[0] += found.sets[j]
         sets += j * found.sets[j]
     entries = kinds.number[0] * kinds.entries[0] * sets
-    log_ledgers = kinds.number[0] * np.log1p(-min(found.hit[0], _ALMOST_SURE))
+    log_ledgers = log_none(kinds.number[0], found.hit[0])
     log_all = log_ledgers
     for i in range(1, len(kinds.number)):
-        log_all += kinds.number[i] * np.log1p(-min(found.hit[i], _ALMOST_SURE))
+        log_all += log_none(kinds.number[i], found.hit[i])
         entries += kinds.number[i] * kinds.entries[i] * found.hit[i]
     return log_ledgers, log_all, entries
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.cluster.draws import hit, uniform
+from quorisk.kernels.cluster.draws import hit, log_none, uniform, whole_number
 from quorisk.kernels.ops import jitable, jitable_apart
 
 BINS, PER_E, LEAST = 8192, 200.0, -7.0
@@ -41,10 +41,11 @@ def bin_of(size):
 
 @jitable_apart
 def draw_size(stream, law, kinds, found):
-    """Entries and ledgers that an incident loses, of which `fate` has written the chances: given that it is one."""
+    """Entries and ledgers that an incident loses, of which `fate` has written the chances: given that it is one. Each
+    thin entry is taken for one of a ledger of its own."""
     some_before, none_after = False, 0.0
     for i in range(len(kinds.number)):
-        none_after += kinds.number[i] * np.log1p(-min(found.hit[i], 1.0 - 1e-16))
+        none_after += log_none(kinds.number[i], found.hit[i])
     entries, ledgers = 0.0, 0.0
     for i in range(len(kinds.number)):
         p = found.hit[i]
@@ -52,19 +53,20 @@ def draw_size(stream, law, kinds, found):
             continue
         must = not some_before
         if must:  # is this the first kind of which there is one?
-            here = kinds.number[i] * np.log1p(-min(p, 1.0 - 1e-16))
+            here = log_none(kinds.number[i], p)
             is_first = uniform(stream) * -np.expm1(none_after) < -np.expm1(here)
             none_after -= here
             if not is_first and none_after < 0.0:
                 continue
-        num = hit(stream, kinds.number[i], p, must)
+        there = whole_number(stream, kinds.number[i])
+        num = hit(stream, max(there, 1.0) if must else there, p, must)
         some_before = True
+        ledgers += num
         if i == 0:
-            ledgers = num
             entries += kinds.entries[0] * _write_sets(stream, law, num, found)
         else:
             entries += kinds.entries[i] * num
-    return entries, ledgers
+    return entries, min(ledgers, np.ceil(kinds.number[0]))
 
 
 @jitable_apart

@@ -10,6 +10,7 @@ from scipy.integrate import quad
 
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
+from quorisk.kernels.cluster.draws import log_none
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, OUTAGES, RANDOM, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
@@ -137,7 +138,7 @@ class Solver:
         cluster = self._cluster
         if self._what != INCIDENTS:
             return share * cluster.entries / cluster.windows
-        return float(-np.expm1(cluster.ledgers * np.log1p(-min(share, 1.0 - 1e-16))))
+        return float(-np.expm1(log_none(cluster.ledgers, share)))
 
     def _with_repair(self, share: float, m: int) -> float:
         """With m nodes whose repair has begun."""

@@ -54,6 +54,29 @@ def test_an_ack_quorum_that_leaves_copies_behind_is_told():
     assert not any("ack quorum" in line for line in answer(placed(RARE, 3), EFFORT).assumptions)
     thin = answer(placed(RARE, 2)._replace(thin=(Thin(2, 1.5, True), Thin(2, 7.0, False))), EFFORT)
     assert any(line.startswith("At any time 1.5 acknowledged entries") for line in thin.assumptions)
+    assert any(line.startswith("7 stored entries have fewer copies for good") for line in thin.assumptions)
+    healing = answer(placed(RARE, 2)._replace(thin=(Thin(2, 1.5, True),)), EFFORT)
+    assert not any("for good" in line for line in healing.assumptions)
+
+
+@pytest.mark.parametrize("method", ["auto", "count"])
+@pytest.mark.parametrize("number", [0.06, 1.5])
+def test_of_a_fraction_of_a_thin_entry_no_more_is_lost_than_there_is(number, method):
+    """An outage takes each of two nodes with the same chance: the only copy of an entry is gone as often."""
+    cluster = Cluster(2, 2, 2, 1, 10, outages=0.01, p_lost_in_outage=0.25, repair_time=1e-9)
+    found = answer(placed(cluster)._replace(thin=(Thin(1, number, True),)), EFFORT._replace(method=method)).losses
+    thin = found.by_cause["thin_entries"].incidents
+    p_any_of_them = number / 2 if number < 1 else 1 - 0.5 * 0.75
+    assert thin.low <= 0.01 * 2 * 0.25 * 0.75 * p_any_of_them <= thin.high
+    assert thin.value == pytest.approx(0.01 * 2 * 0.25 * 0.75 * p_any_of_them, rel=0.05 if method == "auto" else 0.2)
+
+
+def test_a_thin_entry_is_one_of_a_ledger():
+    """Ledgers have copies on all nodes, which are never lost together; an entry alone is lost with any of them."""
+    cluster = Cluster(3, 3, 3, 5, 10, node_loss=0.01, repair_time=1e-9)
+    found = answer(placed(cluster)._replace(thin=(Thin(1, 6.0, False),)), EFFORT).losses
+    assert found.in_ledgers["p50"].value == found.in_entries["p50"].value == 2
+    assert found.in_ledgers["p99"].value <= 5
 
 
 def test_json():

@@ -174,7 +174,15 @@ def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
     assert re.search(r"met lost bookie and lost message +│ +91 │ +91% │ +\[83.6%, 95.8%\]", table)
     assert re.search(r"met no fault +│ +9 │ +9% │ +\[4.2%, 16.4%\]", table)
     assert "what losses are made of" not in shown(losses_by_faults=[])
-    shares = {0.912: "91.2%", 5e-4: "0.05%", 0.99984: "99.984%", 1.234e-5: "0.00123%", 1.0: "100%", 0.0: "0%"}
+    shares = {
+        0.912: "91.2%",
+        5e-4: "0.05%",
+        0.99984: "99.984%",
+        1.234e-5: "0.00123%",
+        1.0: "100%",
+        0.0: "0%",
+        1 - 1e-9: "over 99.9999%",
+    }
     assert {value: numbers.share(value) for value in shares} == shares
     exposed = {"Exposed": Exposure(62, 3481.0), "Never": Exposure(0, None)}
     unit = topic.parameters | {"run.time_unit": "s"}

@@ -182,6 +182,18 @@ def test_what_does_not_go_is_refused_in_one_line(placed, override):
     assert "\n" not in str(caught.value)
 
 
+def test_less_than_a_ledger_or_than_an_entry_in_each_write_set_is_refused(placed):
+    with pytest.raises(
+        ConfigError, match=r"cluster\.entries_per_ledger = 4\.0: at least model\.ensemble_size \(5\), as"
+    ):
+        placed("ensemble_size=5", "bookies=5", "entries_per_ledger=4")
+    assert placed("ensemble_size=5", "bookies=5", "entries_per_ledger=5")
+    assert placed("entries_per_ledger=1")
+    with pytest.raises(ConfigError, match=r"cluster\.entries_per_ledger = .*: at most all that are stored \(1e\+03\)"):
+        stored = 'stored_bytes = "1 MB"\nentry_bytes = "1 kB"'
+        placed("entries_per_ledger=1001", text=BOOKKEEPER + CLUSTER.replace("ledgers = 1e6", stored))
+
+
 def test_more_that_is_refused(placed):
     with pytest.raises(ConfigError, match=r"nodes are lost .* times as fast as they are repaired"):
         placed("repair_queue=true", "node_loss=2000")
