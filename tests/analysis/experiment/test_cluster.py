@@ -189,9 +189,9 @@ def test_less_than_a_ledger_or_than_an_entry_in_each_write_set_is_refused(placed
         placed("ensemble_size=5", "bookies=5", "entries_per_ledger=4")
     assert placed("ensemble_size=5", "bookies=5", "entries_per_ledger=5")
     assert placed("entries_per_ledger=1")
-    with pytest.raises(ConfigError, match=r"cluster\.entries_per_ledger = .*: at most all that are stored \(1e\+03\)"):
-        stored = 'stored_bytes = "1 MB"\nentry_bytes = "1 kB"'
-        placed("entries_per_ledger=1001", text=BOOKKEEPER + CLUSTER.replace("ledgers = 1e6", stored))
+    few = BOOKKEEPER + CLUSTER.replace("ledgers = 1e6", 'stored_bytes = "1 MB"\nentry_bytes = "1 kB"')
+    with pytest.raises(ConfigError, match=r"entries_per_ledger = 1001\.0: at most all that are stored \(1e\+03\)"):
+        placed("entries_per_ledger=1001", text=few)
 
 
 def test_more_that_is_refused(placed):
