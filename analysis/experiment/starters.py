@@ -30,6 +30,7 @@ _QUORUMS = {
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
 _OUTAGES = """rack_outages = { value = 0.27, low = 0.1, high = 0.44 }   # of each rack, a year: Ford et al., OSDI 2010
 p_lost_in_rack_outage = 0.0075    # assumed: as in an outage of the whole cluster"""
+_NO_OUTAGES = "# rack_outages: where copies are in two racks or more"
 _RACK_SCENARIO = """
 [scenarios.rack_loses_power]
 per_year = { value = $rack_losses, error_factor = 3 }   # $partitions partitions; of each, a rack in five years
@@ -107,7 +108,7 @@ def filled(protocol: str, answers: Answers) -> str:
         "entries": f"{entries:.4g}",
         "per_partition": f"{max(1.0, entries / _PARTITIONS):.4g}",
         "partitions": f"{_PARTITIONS:,}",
-        "rack_outages": _OUTAGES if racks > 1 else "# rack_outages: with two racks or more",
+        "rack_outages": _OUTAGES if racks > 1 else _NO_OUTAGES,
     }
     found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
     return found.substitute({**common, **kinds[protocol](nodes, racks, quorums)})
@@ -135,22 +136,25 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, 
 
 
 def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
-    """Today's design, and those with three replicas, with any min ISR below their number and with acks = all."""
+    """Today's design, and those with three replicas, with any min ISR below their number."""
     factor, min_isr, acks = quorums
+    said = f"RF {factor}, min ISR {min_isr}, acks {acks}"
     if min_isr > factor:
-        raise _wrong_quorums(f"RF {factor}, min ISR {min_isr}, acks {acks}", "min ISR at most RF")
+        raise _wrong_quorums(said, "min ISR at most RF")
+    if acks != "all":
+        raise _wrong_quorums(said, "acks all, as what only its leader has is lost by more than a cluster counts yet")
     _check_room("RF", factor, MOST_FACTOR, nodes)
     factors = sorted({factor, min(3, nodes)})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     numbers = {"partitions": f"{_PARTITIONS:,}", "rack_losses": _PARTITIONS // 5 * zones // 3}
     return {
-        "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
+        "today": said,
         "placement": in_racks if zones else "random",
         "zones": zones,
+        "rack_outages": _OUTAGES if zones else _NO_OUTAGES,
         "factors": factors,
         "min_isrs": sorted({min_isr, *range(1, factors[-1])}),
-        "acks": str(["all", acks][: 1 + (acks != "all")]).replace("'", '"'),
         "broker_losses": _PARTITIONS * factor // 60,
         "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
     }

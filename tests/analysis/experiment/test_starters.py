@@ -42,7 +42,7 @@ KEYS = {
         ("bookkeeper", "3 2 2", (3, 2, 2)),
         ("bookkeeper", "e 5, wq 3, aq 2", (5, 3, 2)),
         ("bookkeeper", "5/5/1", (5, 5, 1)),
-        ("kraft", "RF 1, min ISR 1, acks 1", (1, 1, "1")),
+        ("kraft", "RF 1, min ISR 1, acks all", (1, 1, "all")),
         ("kraft", "rf 2, min isr 2, acks -1", (2, 2, "all")),
         ("kraft", "3/2/all", (3, 2, "all")),
         ("kraft", "5,3,all", (5, 3, "all")),
@@ -58,6 +58,7 @@ def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, qu
         assert found.count(today) == 1
         assert len(found) > 1
         assert idle(experiment) == []
+        assert [each.refused for each in experiment.clusters if each.refused] == []
         assert (experiment.clusters[0].cluster.placement == RANDOM) == (
             racks == "1" or today[:2] == (1, 1) or ((racks, today[:2]) == ("2", (3, 2)) and protocol == "bookkeeper")
         )
@@ -90,3 +91,8 @@ def test_what_is_wrong_is_refused(changed, said):
 def test_more_in_sync_than_there_are_is_refused():
     with pytest.raises(ConfigError, match=r"^quorums RF 2, min ISR 3, acks all: min ISR at most RF$"):
         starters.filled("kraft", MINE._replace(quorums="2/3/all"))
+
+
+def test_what_a_cluster_does_not_count_is_refused():
+    with pytest.raises(ConfigError, match=r"^quorums RF 3, min ISR 2, acks 1: acks all, as"):
+        starters.filled("kraft", MINE._replace(quorums="RF 3, min ISR 2, acks 1"))
