@@ -70,12 +70,22 @@ def questions(protocol: str) -> Mapping[str, str]:
     )._asdict()
 
 
-def check(protocol: str, name: str, answer: str) -> Any:
-    """Returns the value of an answer by itself. Raises ConfigError."""
+def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the values of answers, by name. Raises ConfigError where one is none, or some do not go together."""
+    values = {name: _value(protocol, name, answer) for name, answer in answers.items()}
+    nodes = values.get("nodes", MOST_NODES)
+    if values.get("racks", 1) > nodes:
+        raise ConfigError(f" {values['racks']}: at most as many as nodes ({nodes})", "racks")
+    if "quorums" in values:
+        _CHECKS[protocol](*values["quorums"], nodes)
+    return values
+
+
+def _value(protocol: str, name: str, answer: str) -> Any:
     readers: dict[str, tuple[Callable[[str], Any], str]] = {
         "nodes": (_count, f"an integer from 1 to {MOST_NODES}"),
         "racks": (_count, "an integer from 1 up"),
-        "entries_per_second": (_per_second, 'a number above 0, such as "1,600"'),
+        "entries_per_second": (_per_second, 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'),
         "retention": (_retention, units.TIME),
         "quorums": (lambda text: _quorums(protocol, text), f"three figures, such as {_EXAMPLES[protocol]}"),
     }
@@ -93,10 +103,8 @@ def text(protocol: str) -> str:
 
 def filled(protocol: str, answers: Answers) -> str:
     """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
-    values = {name: check(protocol, name, answer) for name, answer in answers._asdict().items()}
+    values = check(protocol, answers._asdict())
     nodes, racks, quorums = values["nodes"], values["racks"], values["quorums"]
-    if racks > nodes:
-        raise ConfigError(f" {racks}: at most as many as nodes ({nodes})", "racks")
     kinds = {"bookkeeper": _bookkeeper, "kraft": _kraft}
     entries = float(values["entries_per_second"]) * float(values["retention"])
     common = {
@@ -117,9 +125,6 @@ def filled(protocol: str, answers: Answers) -> str:
 def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
     """Today's design, and those with a copy more or fewer, with any ack quorum from 2 on."""
     ensemble, write_quorum, ack_quorum = quorums
-    if not ensemble >= write_quorum >= ack_quorum:
-        raise _wrong_quorums(f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}", "E >= WQ >= AQ")
-    _check_room("E", ensemble, MOST_ENSEMBLE, nodes)
     around = range(min(2, write_quorum), min(write_quorum + 1, MOST_ENSEMBLE, nodes) + 1)
     ensembles = sorted({ensemble, *around})
     alternates = racks > 2 or not (ensemble > write_quorum == 2 and ensemble % 2)  # a ring, between two racks
@@ -138,18 +143,12 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, 
 def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
     """Today's design, and those with three replicas, with any min ISR below their number."""
     factor, min_isr, acks = quorums
-    said = f"RF {factor}, min ISR {min_isr}, acks {acks}"
-    if min_isr > factor:
-        raise _wrong_quorums(said, "min ISR at most RF")
-    if acks != "all":
-        raise _wrong_quorums(said, "acks all, as what only its leader has is lost by more than a cluster counts yet")
-    _check_room("RF", factor, MOST_FACTOR, nodes)
     factors = sorted({factor, min(3, nodes)})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     numbers = {"partitions": f"{_PARTITIONS:,}", "rack_losses": _PARTITIONS // 5 * zones // 3}
     return {
-        "today": said,
+        "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
         "placement": in_racks if zones else "random",
         "zones": zones,
         "rack_outages": _OUTAGES if zones else _NO_OUTAGES,
@@ -158,6 +157,24 @@ def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
         "broker_losses": _PARTITIONS * factor // 60,
         "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
     }
+
+
+def _check_bookkeeper(ensemble: int, write_quorum: int, ack_quorum: int, nodes: int) -> None:
+    if not ensemble >= write_quorum >= ack_quorum:
+        raise _wrong_quorums(f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}", "E >= WQ >= AQ")
+    _check_room("E", ensemble, MOST_ENSEMBLE, nodes)
+
+
+def _check_kraft(factor: int, min_isr: int, acks: str, nodes: int) -> None:
+    said = f"RF {factor}, min ISR {min_isr}, acks {acks}"
+    if min_isr > factor:
+        raise _wrong_quorums(said, "min ISR at most RF")
+    if acks != "all":
+        raise _wrong_quorums(said, "acks all, as what only its leader has is lost by more than a cluster counts yet")
+    _check_room("RF", factor, MOST_FACTOR, nodes)
+
+
+_CHECKS: Mapping[str, Callable[..., None]] = {"bookkeeper": _check_bookkeeper, "kraft": _check_kraft}
 
 
 def _check_room(name: str, copies: int, most: int, nodes: int) -> None:
@@ -178,7 +195,9 @@ def _count(answer: str) -> int | None:
 def _per_second(answer: str) -> str | None:
     """As it stands in the file."""
     number = answer.replace(",", "").replace("_", "")
-    return number if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", number) and float(number) > 0 else None
+    if not re.fullmatch(r"\d{1,15}(\.\d{1,6})?(e[+-]?\d{1,2})?", number, re.IGNORECASE):
+        return None
+    return f"{float(number):.15g}" if 0 < float(number) <= 1e12 else None
 
 
 def _retention(answer: str) -> Fraction | None:

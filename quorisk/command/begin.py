@@ -86,29 +86,30 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
             of_clusters = " and ".join(starters.OF_CLUSTERS)
             raise ConfigError(f" {next(iter(known.values()))}: for {of_clusters} only", next(iter(known)))
         return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
-    for name, answer in known.items():
-        starters.check(protocol, name, answer)
+    starters.check(protocol, known)
     for name, question in starters.questions(protocol).items():
         if name in known or not (asks or known):
             continue
         if not asks:
             raise ConfigError(f": missing; {question[0].lower()}{question[1:]}", name)
-        if not (answer := _asked(protocol, name, question, not known)):
+        if not (answer := _asked(protocol, known, name, question)):
             break
         known[name] = answer
     return starters.filled(protocol, starters.Answers(**known)) if known else starters.text(protocol)
 
 
-def _asked(protocol: str, name: str, question: str, may_be_empty: bool) -> str:
-    """An answer, asked for until it is one; an empty one to the first question asks for no more."""
+def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) -> str:
+    """An answer, asked for until it is one that goes with those that are known; an empty one to the first question asks
+    for no more."""
     from quorisk.analysis.experiment import starters
 
+    may_be_empty = not known
     while True:
         told = f"{question} (Enter: a file to fill in by hand)" if may_be_empty else question
         answer: str = typer.prompt(told, default="" if may_be_empty else None, show_default=False)
         try:
             if answer or not may_be_empty:
-                starters.check(protocol, name, answer)
+                starters.check(protocol, {**known, name: answer})
             return answer
         except ConfigError as error:
             typer.echo(error.text.strip(), err=True)

@@ -82,6 +82,29 @@ def test_a_terminal_asks_for_what_is_not_given_until_it_is_an_answer(quorisk, as
     assert questions == ['How long each is kept, such as "3 days"']
 
 
+@pytest.mark.parametrize(
+    ("protocol", "answers", "said"),
+    [
+        (
+            "bookkeeper",
+            ["40", "41", "3", "1600", "3 days", "E 3 WQ 4 AQ 2", "3/3/2"],
+            "41: at most as many as nodes (40)\nE 3, WQ 4, AQ 2: E >= WQ >= AQ\n",
+        ),
+        (
+            "kraft",
+            ["30", "3", "1e4", "7 days", "31/2/all", "3/2/all"],
+            "RF 31: RF at most 6, as large as the model is\n",
+        ),
+    ],
+)
+def test_a_terminal_asks_again_where_answers_do_not_go_together(quorisk, asked, tmp_path, protocol, answers, said):
+    asked(*answers)
+    path = tmp_path / "mine.toml"
+    code, _, err = quorisk("init", protocol, "--out", str(path))
+    assert (code, err) == (0, said)
+    assert path.exists()
+
+
 def test_a_terminal_without_an_answer_gets_the_file_to_fill_in(quorisk, asked, tmp_path):
     for protocol, answers in (("kraft", [""]), ("compaction", [])):
         asked(*answers)

@@ -9,6 +9,7 @@ from quorisk.analysis.experiment.switches import idle
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
 from quorisk.kernels.errors import ConfigError
 
+PER_SECOND = 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'
 MINE = starters.Answers("40", "3", "1,600", "3 days", "E 3, WQ 3, AQ 2")
 
 
@@ -27,6 +28,12 @@ def test_the_file_is_about_the_cluster_and_has_today_s_design(tmp_path):
     assert sorted(designs) == [(2, 2, 2), (3, 3, 2), (3, 3, 3), (4, 4, 2), (4, 4, 3), (4, 4, 4)]
     assert all(each.thin is not None for each in experiment.clusters)
     assert experiment.points[0].point.lifetime == 3 * 86_400
+
+
+@pytest.mark.parametrize("said", ["1e4", "1E+4", "10,000", "010000", "1_0000.0"])
+def test_a_number_of_entries_may_be_written_as_numbers_are(said, tmp_path):
+    experiment = load("bookkeeper", MINE._replace(entries_per_second=said), tmp_path)
+    assert experiment.clusters[0].cluster.entries == pytest.approx(10_000 * 3 * 86_400)
 
 
 KEYS = {
@@ -73,7 +80,9 @@ def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, qu
         ({"nodes": "0"}, "nodes 0: an integer from 1 to 100000"),
         ({"nodes": "many"}, "nodes many: an integer from 1 to 100000"),
         ({"racks": "41"}, "racks 41: at most as many as nodes (40)"),
-        ({"entries_per_second": "0"}, 'entries_per_second 0: a number above 0, such as "1,600"'),
+        ({"entries_per_second": "0"}, f"entries_per_second 0: {PER_SECOND}"),
+        ({"entries_per_second": "1e13"}, f"entries_per_second 1e13: {PER_SECOND}"),
+        ({"entries_per_second": "nan"}, f"entries_per_second nan: {PER_SECOND}"),
         ({"retention": "3"}, 'retention 3: a time such as "5 s" or "7 days"'),
         ({"retention": "0 days"}, 'retention 0 days: a time such as "5 s" or "7 days"'),
         ({"quorums": "3/2"}, 'quorums 3/2: three figures, such as "E 3, WQ 3, AQ 2"'),
