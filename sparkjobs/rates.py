@@ -102,5 +102,5 @@ def _watched(asked: Asked, path: Path) -> Watched:
 def _defaults(base: Profile) -> Mapping[str, Stated | None]:
     """What a profile says of each figure that its protocol has, if it says anything of it."""
     keys = keys_of(registry.load(base.protocol))
-    figures = {name: stated(keys[name], figure.given) for name, figure in base.figures.items()}
+    figures = {name: stated(keys[name], figure.given) for name, figure in base.figures.items() if name in keys}
     return {name: figures.get(name) for name, key in keys.items() if key.figure}

@@ -191,6 +191,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     in_place = settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
     notes = settings.kept(read, in_place, keys) + settings.renamed(document, overrides, keys)
+    notes += settings.unused(name, filter(_of_cluster, figures), in_file)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
     found = scenarios.finished(read.scenarios, keys)

@@ -260,6 +260,13 @@ def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Ke
     return tuple(lines)
 
 
+def unused(profile: object, figures: Iterable[str], in_file: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns a line that names those figures of a profile in whose place a file has its own, if there are any."""
+    own = [name for name in figures if name in in_file or f"grid.{name}" in in_file]
+    told = f"the file has its own {', '.join(own)}: without these lines it takes those of profile {profile}"
+    return (told,) if own else ()
+
+
 def renamed(document: Mapping[str, Any], overrides: Sequence[str], keys: Mapping[str, Key]) -> tuple[str, ...]:
     """Returns a line for each key that a file or an override calls what it was called before."""
     used = {part for name in _names(document) for part in re.findall(r"\w+", name)}

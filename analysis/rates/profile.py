@@ -14,8 +14,16 @@ from quorisk.analysis.rates.findings import Finding
 from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.protocols import evidence
 from quorisk.say.quantities import digits, say_rate
 
+_OF_CLUSTER = {
+    evidence.NODE_LOSSES: "cluster.node_loss",
+    evidence.DRIVE_FAILURES: "cluster.node_loss",
+    evidence.OUTAGES: "cluster.outages",
+    evidence.LOST_IN_OUTAGES: "cluster.p_lost_in_outage",
+}
+"""What they tell of [cluster], in files that have it, beside a key of the protocol; of two kinds, the first."""
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
 
 
@@ -42,9 +50,17 @@ def written(answer: Answer, command: str, day: date) -> str:
         f"about = {_string(f'{base.about}; {_names(keys)} from our own data')}",
         f"date = {day.isoformat()}",
     ]
-    for each in found:
+    for each in [*found, *_of_cluster(answer.findings)]:
         lines += ["", *_figure(each, base, day)]
     return "\n".join(lines) + "\n"
+
+
+def _of_cluster(findings: Sequence[Finding]) -> list[Finding]:
+    keys = ((_OF_CLUSTER.get(each.observed.kind, ""), each) for each in findings)
+    found: dict[str, Finding] = {}
+    for key, each in keys:
+        found.setdefault(key, each._replace(key=key))
+    return [each for key, each in found.items() if key]
 
 
 def _figure(found: Finding, base: Profile, day: date) -> list[str]:

@@ -37,6 +37,12 @@ def test_drive_statistics_become_a_profile_that_experiments_read(quorisk, data):
     assert experiment.points[0].point.rates["bookie_is_lost"] == pytest.approx(figure["value"], rel=5e-3)
 
 
+def test_a_profile_goes_on_from_one_that_was_made_of_data(quorisk, data):
+    asked = ("rates", str(data), "--of", "fleet", "--out")
+    assert quorisk(*asked, "profiles/ours.toml")[0] == 0
+    assert quorisk(*asked, "profiles/more.toml", "--profile", "ours")[0] == 0
+
+
 def _document():
     import tomllib
 

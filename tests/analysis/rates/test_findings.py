@@ -84,12 +84,12 @@ def test_protocols_say_what_tells_their_keys(protocol):
     assert len(actions & set(told_by.values())) >= 1
 
 
-def profile_of(found, tmp_path):
+def profile_of(found, tmp_path, **tables):
     text = written(answer(found), "quorisk rates x\n", date(2026, 11, 23))
     (tmp_path / "profiles").mkdir(exist_ok=True)
     (tmp_path / "profiles" / "ours.toml").write_text(text)
     model = {"bookies": 3, "clients": 1, "write_quorum": 2, "ack_quorum": 1, "entries": 1, "inflight": 1}
-    document = {"protocol": "bookkeeper", "profile": "ours", "model": model}
+    document = {"protocol": "bookkeeper", "profile": "ours", "model": model, **tables}
     return config.build(document, str(tmp_path / "x.toml")), tomllib.loads(text)
 
 
@@ -105,6 +105,7 @@ def test_a_profile_of_counts_is_read_as_these_counts(tmp_path):
     )
     assert experiment.points[0].point.rates["bookie_is_replaced"] == pytest.approx(1 / DAY_S)
     assert text["date"] == date(2026, 11, 23)
+    assert experiment.notes == ()
     figure = text["rates"]["bookie_is_lost"]
     assert figure["source"] == "3 node losses in 200 years of node time: a test; read on 2026-11-23"
     assert (figure["value"], figure["events"], figure["exposure"]) == ("1.59 % / year", 3, "73050 days")
@@ -157,3 +158,22 @@ def test_periods_are_months_quarters_or_years_and_lose_nothing(num_days, num_per
     assert (len(found), found[1].first.isoformat()) == (num_periods, second)
     assert sum(each.events for each in found) == whole.events.sum()
     assert sum(each.exposure for each in found) == whole.exposure.sum()
+
+
+CLUSTER = {"nodes": 20, "ledgers": 100, "entries_per_ledger": 1000, "entry_bytes": 1000, "repair_bandwidth": 1e8}
+
+
+def test_a_cluster_takes_from_a_profile_what_it_has_no_figure_for(tmp_path):
+    lost = observed(evidence.NODE_LOSSES, 3, 200 * 365.25 * DAY_S)
+    each = [lost, observed(evidence.OUTAGES, 2, 1e8), observed(evidence.LOST_IN_OUTAGES, 1, 60)]
+    found = findings(each, FLEET, "any", registry.evidence("bookkeeper"), {LOST: None})
+    experiment, _ = profile_of(found, tmp_path, cluster=CLUSTER)
+    cluster = experiment.clusters[0].cluster
+    assert cluster.node_loss == pytest.approx(Gamma(3, 200.0).median, rel=5e-3)
+    assert cluster.p_lost_in_outage == pytest.approx(Beta(1, 60).median, rel=5e-3)
+    assert cluster.outages > 0.0
+    assert experiment.known["cluster.node_loss"] == pytest.approx(Gamma(3, 200.0))
+    own, _ = profile_of(found, tmp_path, cluster=CLUSTER | {"node_loss": 0.01}, grid={"cluster.outages": [1, 2]})
+    assert own.clusters[0].cluster.node_loss == 0.01
+    told = "the file has its own cluster.node_loss, cluster.outages: without these lines it takes those of profile ours"
+    assert own.notes == (told,)
