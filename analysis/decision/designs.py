@@ -18,8 +18,8 @@ _TOLD = (
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
-    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_losses_per_year",
-    "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
+    "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_zone",
+    "wants_losses_per_year", "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "placement", "at_random",
     "allowed_low", "allowed_high", *BY_CAUSE.values(),
 )  # fmt: skip
@@ -140,10 +140,10 @@ class Design(NamedTuple):
                 yield promised, self._said(promised, has)
 
     def _said(self, promised: str, number: int) -> str:
-        """So many of what designs promise, nodes by the word that the file has for them."""
+        """So many of what designs promise, nodes and zones by the word that the file has for them."""
         one, more = _PROMISED[promised]
-        if promised == "nodes":
-            one = self.worst.get("wants_node", one)
+        if promised in _LOST:
+            one = self.worst.get(f"wants_{one}", one)
             more = f"{one}s"
         count = numbers.counted(number, one, more) if number else f"no {one}"
         return f"survives the loss of {count}" if promised in _LOST else count

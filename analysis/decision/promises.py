@@ -2,13 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from quorisk.analysis.cluster.availability import Restarts, availability
 from quorisk.analysis.decision.targets import Targets
+from quorisk.analysis.experiment.cluster import TABLE
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.protocols.promises import Promise
+from quorisk.kernels.protocols.promises import Promise, several
 from quorisk.say import text
 
 if TYPE_CHECKING:
@@ -36,9 +40,11 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
     """
     points = frame.drop_duplicates("point_id")
     found: dict[str, dict[str, Any]] = {}
-    promise = registry.promises(experiment.model.name)
+    promise, clusters = registry.promises(experiment.model.name), _clusters(experiment)
     for values in points.to_dict("records"):
         promised = promise(values) if promise else None
+        if promised and values["point_id"] in clusters:
+            promised = _on(clusters[values["point_id"]], promised)
         fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
             fields |= promised._asdict() | _latency(experiment, promised)
@@ -58,6 +64,31 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
     if math.isfinite(target) or experiment.clusters:
         columns["target"] = [target] * len(frame)
     return frame.assign(**columns, **wanted)
+
+
+def _clusters(experiment: Experiment) -> dict[str, list[Cluster]]:
+    """The clusters that the design of each point runs on, by point id; none without [cluster]."""
+    found: dict[tuple[tuple[str, Any], ...], list[Cluster]] = {}
+    for placed in experiment.clusters:
+        design = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
+        found.setdefault(design, []).append(placed.cluster)
+    return {point.point_id: found[point.design] for point in experiment.points} if found else {}
+
+
+def _on(clusters: list[Cluster], promised: Promise) -> Promise:
+    """What a design promises on its clusters, whose racks take the place of the model's."""
+    nodes = several(promised.nodes, promised.node)
+    rest = promised.survives.removeprefix(nodes).removeprefix(" or 1 zone")
+    racks = int(all(_survives_a_rack(each, promised.copies) for each in clusters))
+    return promised._replace(zones=racks, survives=f"{nodes}{' or 1 rack' * racks}{rest}")
+
+
+@lru_cache(maxsize=4096)
+def _survives_a_rack(cluster: Cluster, copies: int) -> bool:
+    """Whether no rack ever has so many copies of an entry as there are when it is acknowledged: whichever is down, all
+    ledgers can be read and closed."""
+    down = availability(cluster, Restarts(), copies).rack_down
+    return down is not None and down.closing == 0.0
 
 
 def _latency(experiment: Experiment, promised: Promise) -> dict[str, float]:

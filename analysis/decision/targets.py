@@ -6,7 +6,7 @@ p_any_loss_per_year = 1e-4 # that anything acknowledged is lost; takes [cluster]
 incident_entries_p99 = 1e6 # of a hundred incidents, 99 lose no more entries
 write_p99 = "20 ms"        # the latency that 99 % of writes do not exceed; takes [latency]
 copies = 2                 # of an entry, as it is acknowledged
-survives = "1 zone"        # what may be lost at once: nodes, by the protocol's own word or not, or zones
+survives = "1 zone"        # what may be lost at once: nodes, by the protocol's own word or not, or zones, also "racks"
 """
 
 import math
@@ -43,6 +43,8 @@ class Targets(NamedTuple):
     node: str = "node"
     """What the file calls one of them."""
     zones: int = 0
+    zone: str = "zone"
+    """What the file calls one of them: it may say "rack"."""
     p_any_loss_per_year: float = math.inf
     incident_entries_p99: float = math.inf
 
@@ -95,7 +97,7 @@ def _survives(given: object) -> dict[str, Any]:
     if not found:
         raise _not_survived(given, Targets().node)
     number, word = int(found[1]), found[2].removesuffix("s")
-    return {"zones": number} if word in _ZONES else {"nodes": number, "node": word}
+    return {"zones": number, "zone": word} if word in _ZONES else {"nodes": number, "node": word}
 
 
 def _not_survived(given: object, node: str) -> ConfigError:

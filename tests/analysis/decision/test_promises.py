@@ -173,7 +173,7 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
     wanted = {name: set(found[name]) for name in found if name.startswith("wants_")}
     limits = {"wants_losses_per_year", "wants_p_any_loss_per_year", "wants_incident_entries_p99"}
     least = {"wants_write_p99_ms": {1.0}, "wants_copies": {2}, "wants_nodes": {1}, "wants_zones": {0}}
-    least["wants_node"] = {"bookie"}
+    least |= {"wants_node": {"bookie"}, "wants_zone": {"zone"}}
     assert wanted == least | {name: set(found[name]) for name in limits}
 
 
@@ -202,7 +202,8 @@ def test_mistaken_targets_are_told(tmp_path, targets, said):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("2 acceptors", "2 acceptors"), ("1 node", "1 node"), ("2 racks", "2 zones")]
+    ("given", "said"),
+    [("2 acceptors", "2 acceptors"), ("1 node", "1 node"), ("2 racks", "2 racks"), ("2 zones", "2 zones")],
 )
 def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(tmp_path, monkeypatch, given, said):
     path = tmp_path / "x.toml"
@@ -219,6 +220,43 @@ def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(tmp_path, mon
     design = Design("", [row], row | {"nodes": 0})
     assert f"survives the loss of {said}" in design.wanted()
     assert f"survives the loss of no {said[2:].removesuffix('s')}" in design.shortfalls()
+
+
+CLUSTERED = {"nodes": 20, "ledgers": 100, "entries_per_ledger": 1000}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "ack_quorum", "survives"),
+    [
+        ({"racks": 3, "placement": "two_racks"}, 3, "2 bookies or 1 rack"),
+        ({"racks": 3, "placement": "two_racks"}, 2, "1 bookie"),  # both of them may be in one rack
+        ({"racks": 3, "placement": "distinct_racks"}, 2, "1 bookie or 1 rack"),
+        ({"racks": 3, "placement": "distinct_racks"}, 1, "no bookie"),
+        ({"racks": 3}, 3, "2 bookies"),
+        ({}, 3, "2 bookies"),
+    ],
+)
+def test_on_a_cluster_its_racks_count(cluster, ack_quorum, survives):
+    model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": ack_quorum, "entries": 1, "inflight": 1}
+    tables = {"cluster": CLUSTERED | cluster, "targets": {"survives": "1 rack"}}
+    experiment = build({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
+    point = experiment.points[0]
+    row = {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
+    found = with_promises(pd.DataFrame([row]), experiment).iloc[0].to_dict()
+    assert found["survives"] == survives
+    short = Design("", [found], found).shortfalls()
+    assert short == ([] if "rack" in survives else ["survives the loss of no rack"])
+
+
+def test_a_design_survives_a_rack_if_it_does_on_each_of_its_clusters():
+    model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
+    tables = {"cluster": CLUSTERED | {"placement": "two_racks"}, "grid": {"cluster.racks": [2, 3]}}
+    experiment = build({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
+    point = experiment.points[0]
+    row = {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
+    assert with_promises(pd.DataFrame([row]), experiment)["zones"].tolist() == [1]
+    mixed = experiment.changed('cluster.placement="two_racks"', 'grid.cluster.placement=["random", "two_racks"]')
+    assert with_promises(pd.DataFrame([row]), mixed)["zones"].tolist() == [0]
 
 
 def test_a_target_for_latency_takes_a_latency(tmp_path):
