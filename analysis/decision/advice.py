@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.analysis.decision import flips, verdict
-from quorisk.analysis.decision.designs import SAME, Design, designs, estimate
+from quorisk.analysis.decision.designs import SAME, Design, at_least, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.doubt import sentences as told
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
@@ -108,13 +108,16 @@ def _risk(design: Design) -> str:
         lost = f"{estimate(worst)} {unit}" if "parts" in worst else f"{unit} {estimate(worst)}"
         return f"{lost}, none seen" if design.is_clean else lost
     where = f" ({worst['cluster_at']})" if worst.get("cluster_at") else ""
+    least, why = (
+        ("at least ", "; of a partition that a scenario loses one entry counts") if at_least(worst) else ("", "")
+    )
     said = f"Data is lost in a year with probability {numbers.plain(worst['p'])}{where}"
     if worst["incidents"] > 0.0:
         median, most = worst["incident_p50"], worst["incident_p99"]
-        entries = f"{numbers.in_full(median)} entr{'y' if median == 1.0 else 'ies'}"
+        entries = f"{least}{numbers.in_full(median)} entr{'y' if median == 1.0 else 'ies'}"
         more = f"; one incident in 100: {numbers.in_full(most)} or more" if most > median else ""
         said += f": once in {say_time(YEAR_S / worst['incidents'])}, and then {entries} at once (median{more})"
-    return f"{said}; {numbers.plain(worst['entries'])} entries a year on average"
+    return f"{said}; {least}{numbers.plain(worst['entries'])} entries a year on average{why}"
 
 
 def _open(undecided: Sequence[Design], tail: float, target: float) -> str:

@@ -14,14 +14,14 @@ from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_s
 from quorisk.say import choose, numbers, text
 
 _TOLD = (
-    "point_id", "method", "sequential", "per_year", text.SCENARIO,
+    "point_id", "protocol", "method", "sequential", "per_year", text.SCENARIO,
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
     "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_zone",
     "wants_losses_per_year", "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
-    "incident", "incident_p50", "incident_p99", "incident_p99_high", "cluster_at", "placement", "at_random",
-    "allowed_low", "allowed_high", *BY_CAUSE.values(),
+    "incident", "incident_p50", "incident_p99", "incident_p99_high", "incident_at_least", "cluster_at", "placement",
+    "at_random", "allowed_low", "allowed_high", *BY_CAUSE.values(),
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
 _PROMISED: Mapping[str, tuple[str, str]] = {
@@ -34,6 +34,12 @@ _LOST = ("nodes", "zones")
 _SIZES = ("model.bookies",)
 SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
+
+
+def at_least(case: Mapping[str, Any]) -> bool:
+    """Returns whether a case's incidents lose so much or more: those of its scenarios take a partition each, of which
+    nobody knows how much is lost."""
+    return case.get("incident_at_least") is True
 
 
 def estimate(case: Mapping[str, Any]) -> str:

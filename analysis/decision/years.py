@@ -13,6 +13,9 @@ COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizo
 SUMMED = ("p", "low", "high")
 SIZES = {"incident_p50": 0.5, "incident_p99": 0.01, "incident_p99_high": 0.01}
 """What an incident loses, and the part of incidents that lose as much or more."""
+_WHOLE = ("kafka", "kraft")
+"""Protocols whose scenarios follow a partition: an incident of one takes a record at least, and nobody knows how many.
+Others follow an entry."""
 _ALMOST = 1.0 - 1e-16
 
 
@@ -21,7 +24,8 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     `p`, `low` and `high` are losses a year. On a cluster they are of P(any loss in a year), and `entries` and
     `incidents`, each with its ends, what is lost in a year and how often: the cluster's with those scenarios whose
-    losses are incidents of their own. The sizes of incidents are the cluster's, unless it has too few of them.
+    losses are incidents of their own. The sizes of incidents are the cluster's, unless it has too few of them: then
+    that of what a scenario follows, which may be the least that is lost (`incident_at_least`).
     """
     counted = {name: sum(part[name] for part in parts) for name in COUNTED}
     clustered = "any_loss" in parts[0] and parts[0].get("invariant", text.ANY_LOSS) == text.ANY_LOSS
@@ -33,9 +37,11 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for name, end in zip(SUMMED, ENDS, strict=True):
         found[name] = -math.expm1(math.log1p(-min(parts[0][f"any_loss{end}"], _ALMOST)) - summed[name])
         found |= {f"{what}{end}": parts[0][f"{what}{end}"] + summed[name] for what in ("entries", "incidents")}
-    for size, part in SIZES.items():  # of a scenario's incident: one object
+    whole = parts[0].get("protocol") in _WHOLE
+    for size, part in SIZES.items():
         if size in parts[0] and parts[0]["incidents_high"] < part * (parts[0]["incidents_high"] + summed["low"]):
-            found[size] = 1.0
+            found[size] = math.inf if whole and size == "incident_p99_high" else 1.0
+            found["incident_at_least"] = whole
     counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
     return {**parts[0], **counted, **found, "yearly": True}
 

@@ -1,13 +1,13 @@
 """Choices as people read them: rich tables on a console."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from quorisk.analysis.decision.designs import Design
+from quorisk.analysis.decision.designs import Design, at_least
 from quorisk.analysis.decision.diff import NOT_SHOWN, Change, Diff, Side
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.experiment.config import Experiment
@@ -73,7 +73,7 @@ def _columns(advice: Advice, losses: str) -> dict[str, list[str]]:
             DESIGN: design.settings,
             losses: _losses(design),
             "interval": interval,
-            "an incident": numbers.in_full(worst["incident_p50"]) if design.is_clustered else "",
+            "an incident": _incident(worst) if design.is_clustered else "",
             "entries a year": numbers.plain(worst["entries"]) if design.is_clustered else "",
             "copies": f"{worst['copies']} of {worst['stored']}" if "copies" in worst else "",
             "stores": numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else "",
@@ -114,6 +114,10 @@ def _fitting(columns: dict[str, list[str]], width: int) -> tuple[list[str], dict
 
 def _longest(*texts: Sequence[str]) -> int:
     return max(len(each) for some in texts for each in some or [""])
+
+
+def _incident(worst: Mapping[str, Any]) -> str:
+    return f"{'≥ ' if at_least(worst) else ''}{numbers.in_full(worst['incident_p50'])}"
 
 
 def _losses(design: Design) -> str:

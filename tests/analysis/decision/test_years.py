@@ -1,12 +1,24 @@
 """What the scenarios of a design add up to in a year, on a cluster."""
 
+import math
+
 import pytest
 
 from quorisk.analysis.decision import years
+from quorisk.analysis.decision.designs import at_least
 
 NOTHING = dict.fromkeys(years.COUNTED, 0)
 SIZES = {"incident_p50": 4e6, "incident_p99": 7e6, "incident_p99_high": 8e6}
 CLUSTER = {f"{name}{end}": 1e-3 for name in ("any_loss", "incidents", "entries") for end in ("", "_low", "_high")}
+
+
+def test_of_a_partition_that_a_scenario_loses_nobody_knows_how_much_that_is():
+    part = {**NOTHING, **CLUSTER, **SIZES, "p": 1.0, "low": 1.0, "high": 1.0, "per_year": 0.1, "incident": True}
+    ledger, partition = (years.added([part | {"protocol": name}]) for name in ("bookkeeper", "kraft"))
+    assert (ledger["incident_p99_high"], ledger["incident_at_least"]) == (1.0, False)
+    assert (partition["incident_p50"], partition["incident_p99_high"]) == (1.0, math.inf)
+    assert at_least(partition)
+    assert not at_least(years.added([part | {"protocol": "kraft", "per_year": 1e-9}]))
 
 
 @pytest.mark.parametrize(
