@@ -1,16 +1,18 @@
 """What designs may lose on their clusters by what is known of the rates: P(any loss in a year) at each draw of them.
 
-The rate at which anything is lost is close to a product of powers of node loss, outages and what they take. Its powers
-come of solving the cluster again with one figure a little higher or lower; how far off the product is at some draws,
-which are solved, is `error_factor`, and widens what is said.
+A cluster is solved again at as many draws as there is time for. At the others, the logarithm of the rate at which
+anything is lost is interpolated between these: it is smooth, close to a plane where losses are rare, and bends where
+one cause takes over from another. How far off that is at draws that are solved is `error_factor`, and widens what is
+said.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
-from quorisk.analysis.cluster.answer import Effort, by_years_alone, effort_of
+from quorisk.analysis.cluster.answer import Effort, by_years_alone, cluster_of, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
 from quorisk.analysis.estimate.estimate import num_cores
@@ -18,90 +20,125 @@ from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import NUM_DRAWS
 from quorisk.analysis.rates.draws import draw_named
-from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure, log_variance_shares
+from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure, bent, log_variance_shares
 from quorisk.analysis.statistics.allowed import Draws as Levels
-from quorisk.analysis.statistics.known import Known
+from quorisk.kernels.cluster.bounds import INCIDENTS
+from quorisk.kernels.cluster.setting import Cluster
+from quorisk.kernels.cluster.strata import strata
 from quorisk.kernels.cores import side_by_side
+from quorisk.say.quantities import YEAR_S
 
 _STEP = 1.25
-"""By how much a figure is scaled, up and down, to find its power."""
-_NUM_CHECKED = 4
-_PRECISION = 0.01
-_SURELY = 1e-9
+"""By how much a figure is scaled to see whether it plays a part."""
+_LEAST_SOLVED, _MOST_ROWS = 16, 8192
+"""So many draws of each design are solved, and more where strata have few rows: so many in all."""
+_FINE = 4096
+"""Draws of which quantiles are told; the first of them are those that designs are compared at."""
+_NUM_CHECKED = 8
+"""Of these, which the others are held against."""
+_PRECISION, _PILOT = 0.1, 512
+"""How closely: rates leave far more open."""
+_LEAST_REACH = 0.02
+"""Of the logarithm of losses: by how much less no figure is taken to move it."""
+_SURELY = 1e-18
 """A hazard below which nothing is lost, as far as anybody can tell."""
+_ALMOST = 1.0 - 1e-16
 
 
 def known(experiment: Experiment, placed: Sequence[Placed], num_draws: int = NUM_DRAWS) -> Allowed | None:
-    """Returns what these designs may lose; None if the file says of no figure of its cluster how well it is known, or
-    if nodes age, so that years have to be drawn.
+    """Returns what these designs may lose; None if the file says of no figure that plays a part how well it is known,
+    or if nodes age, so that years have to be drawn.
     """
     of = _figures(experiment, placed)
     if not of or any(by_years_alone(each.cluster) for each in placed):
         return None
-    draws, effort = draw_named(tuple(of), num_draws), effort_of(experiment, num_cores())
-    values = {
-        name: figure.known.quantile(draws.levels[:, draws.names.index(name)]) / figure.value
-        for name, figure in of.items()
-    }
-    found = side_by_side(lambda each: _design(each, effort, of, draws, values), placed, effort.threads)
-    return Allowed(draws, of, list(found))
+    draws, effort = draw_named(tuple(of), max(_FINE, num_draws)), effort_of(experiment, num_cores())
+    rows = _MOST_ROWS // len(placed)
+    found = side_by_side(lambda each: _design(each, effort, of, draws, num_draws, rows), placed, effort.threads)
+    told = [each._replace(values=each.values[:num_draws]) if each else None for each in found]
+    return Allowed(draws._replace(levels=draws.levels[:num_draws]), of, told)
 
 
 def _figures(experiment: Experiment, placed: Sequence[Placed]) -> dict[str, Figure]:
-    """The figures that play a part, by name."""
+    """The figures that play a part, by name: of the cluster, and of the runs on which entries depend that have few
+    copies or are not on disk."""
     found = {}
     for name, each in experiment.known.items():
-        field = name.removeprefix(f"{TABLE}.")
-        if field == name or each.log_sigma == 0.0 or name in placed[0].varied:
+        table, _, field = name.partition(".")
+        if each.log_sigma == 0.0 or table == "scenarios" or name in placed[0].varied:
             continue
-        value = float(getattr(placed[0].cluster, field))
-        if value > 0.0:
-            found[name] = Figure(each, value, value, "trial" if field.startswith("p_") else "year")
+        value = placed[0].figure(name)
+        if any(design.with_figures({name: _STEP * value}).is_other(design) for design in placed):
+            is_trial = table == "faults" or field.startswith("p_")
+            often = value if is_trial or table == TABLE else value * YEAR_S
+            found[name] = Figure(each, value, often, "trial" if is_trial else "year")
     return found
 
 
-def _hazard(placed: Placed, effort: Effort, factors: Mapping[str, float]) -> float:
-    """The rate of years with a loss, with some figures multiplied."""
-    cluster = placed.cluster
-    for name, factor in factors.items():
-        field = name.removeprefix(f"{TABLE}.")
-        value = getattr(cluster, field) * factor
-        cluster = cluster._replace(**{field: min(value, 1.0) if field.startswith("p_") else value})
-    cluster = cluster._replace(thin=placed.thin or ())
-    p_any = any_loss(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=_PRECISION)).value
-    if p_any == 1.0:
-        return math.inf
-    tails = Tails(cluster.outages, placed.unflushed, cluster.ledgers)
-    return max(-math.log1p(-p_any) + tails.incidents, _SURELY * _SURELY)
+def _hazard(placed: Placed, effort: Effort) -> float:
+    """The rate of years with a loss: of copies where only those outages happen that find all on disk, and of others."""
+    tails = Tails(placed.cluster.outages, placed.unflushed, placed.cluster.ledgers)
+    calm = cluster_of(placed)._replace(outages=tails.outages * tails.p_none)
+    return max(-math.log1p(-min(_p_any(calm, effort), _ALMOST)) + tails.incidents, _SURELY)
+
+
+@lru_cache(maxsize=4096)
+def _p_any(cluster: Cluster, effort: Effort) -> float:
+    """P(any loss of copies in a year): once where designs or figures make no difference to a cluster."""
+    return any_loss(cluster, effort.confidence, Draws(effort.seed, 1, None, _PRECISION, _PILOT)).value
 
 
 def _design(
-    placed: Placed, effort: Effort, of: Mapping[str, Figure], draws: Levels, values: Mapping[str, np.ndarray]
+    placed: Placed, effort: Effort, of: dict[str, Figure], draws: Levels, num_draws: int, most_rows: int
 ) -> Design | None:
-    here = _hazard(placed, effort, {})
-    if not _SURELY * _SURELY < here < math.inf:
+    if _hazard(placed, effort) <= _SURELY:
         return None
-    ends = {name: [_hazard(placed, effort, {name: step}) for step in (_STEP, 1.0 / _STEP)] for name in of}
-    powers = {name: math.log(more / less) / (2.0 * math.log(_STEP)) for name, (more, less) in ends.items()}
-    hazards = np.full(len(draws.levels), here)
-    for name, power in powers.items():
-        hazards *= values[name] ** power
-    solved = np.array(
-        [_hazard(placed, effort, {name: float(values[name][i]) for name in of}) for i in range(_NUM_CHECKED)]
-    )
-    off = np.log(hazards[:_NUM_CHECKED] / solved)
-    factor, whole = float(np.exp(np.abs(off).max())), float(np.log(hazards).var())
-    hazards[:_NUM_CHECKED] = solved
+    num_rows = max(1, len(strata(cluster_of(placed), INCIDENTS).rows))
+    num_solved = min(num_draws, max(_LEAST_SOLVED, most_rows // num_rows))
+    given = [figure.value for figure in of.values()]
+    ends = np.array([figure.known.quantile(LEVELS) for figure in of.values()])
+    around = _around(given, ends)
+    drawn = np.column_stack([figure.known.quantile(draws.levels[:, i]) for i, figure in enumerate(of.values())])
+    there = [dict(zip(of, row, strict=True)) for row in [*around, *drawn[:num_solved]]]
+    solved = np.log([_hazard(placed.with_figures(figures), effort) for figures in there])
+    moved, far = solved[2 : len(around) : 2] - solved[1 : len(around) : 2], np.log(ends[:, 1] / ends[:, 0])
+    scale = np.maximum(np.abs(moved), _LEAST_REACH) / far
+    at = np.log(np.vstack([around, drawn]) / given) * scale
+    hazards = np.exp(_between(at, solved)[len(around) :])
+    factor = _factor(at[: len(solved)], solved)
     low, middle, high = (float(each) for each in np.quantile(hazards, (LEVELS[0], 0.5, LEVELS[1])))
-    of_known: dict[str, Known] = {name: figure.known for name, figure in of.items()}
+    powers = dict(zip(of, (moved / far).tolist(), strict=True))
+    of_known = {name: figure.known for name, figure in of.items()}
     return Design(
         values=-np.expm1(-hazards),
         median=-math.expm1(-middle),
         low=-math.expm1(-low / factor),
         high=-math.expm1(-high * factor),
         error_factor=factor,
-        num_solved=_NUM_CHECKED,
+        num_solved=num_solved,
         powers=powers,
         shares=log_variance_shares(of_known, powers),
-        bent=float((off**2).mean() / whole) if whole else 0.0,
+        bent=bent(hazards, powers, of_known, draws),
     )
+
+
+def _around(given: Sequence[float], ends: np.ndarray) -> np.ndarray:
+    """Figures as they are given, and with one after another at the ends of what is known of it."""
+    around = np.tile(given, (1 + 2 * len(given), 1))
+    for i, (low, high) in enumerate(ends):
+        around[1 + 2 * i, i], around[2 + 2 * i, i] = low, high
+    return around
+
+
+def _between(at: np.ndarray, solved: np.ndarray) -> np.ndarray:
+    """Values at all places, of which those at the first are `solved`."""
+    from scipy.interpolate import RBFInterpolator  # here, since it takes its time to load
+
+    places, first = np.unique(at[: len(solved)], axis=0, return_index=True)
+    rest = RBFInterpolator(places, solved[first], kernel="cubic")(at[len(solved) :])
+    return np.concatenate([solved, rest])
+
+
+def _factor(at: np.ndarray, solved: np.ndarray) -> float:
+    """By which factor the last of some values are off, if they are told from the others."""
+    return float(np.exp(np.abs(_between(at, solved[:-_NUM_CHECKED]) - solved).max()))

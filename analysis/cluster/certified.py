@@ -37,6 +37,8 @@ class Draws(NamedTuple):
     progress: Callable[[int], None] | None = None
     """Called with the number of draws that were made since its last call."""
     precision: float = PRECISION
+    pilot: int = PILOT
+    """To see how many are needed, and as many at least."""
 
 
 class Rate(NamedTuple):
@@ -93,8 +95,8 @@ def _figure(ends: Sequence[float]) -> Figure:
 
 def _rate(cluster: Cluster, what: str, confidence: float, draws: Draws, purpose: int) -> Rate:
     found = strata(cluster, what)
-    pilot = draw(cluster, found, what, False, PILOT, draws.seed, purpose, draws.threads, draws.progress)
-    num = _needed(found, pilot, draws.precision)
+    pilot = draw(cluster, found, what, False, draws.pilot, draws.seed, purpose, draws.threads, draws.progress)
+    num = _needed(found, pilot, draws)
     sampled = draw(cluster, found, what, False, num, draws.seed, purpose + 1, draws.threads, draws.progress)
     value, low, high, off = found.solved, 0.0, 0.0, found.off
     if num:
@@ -111,25 +113,25 @@ def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
     return part.whole * low, part.whole * high
 
 
-def _needed(found: Strata, pilot: Shares, precision: float) -> int:
+def _needed(found: Strata, pilot: Shares, draws: Draws) -> int:
     """How many draws the precision takes, by others."""
     if not pilot.draws:
         return 0
     mean = pilot.sums[SHARE] / pilot.draws
     spread = math.sqrt(max(0.0, pilot.sums[SHARE_SQUARED] / pilot.draws - mean * mean))
-    wanted = precision * (found.solved + pilot.whole * mean)
-    return _within((3.0 * pilot.whole * spread / wanted) ** 2, precision) if wanted > 0.0 else MOST
+    wanted = draws.precision * (found.solved + pilot.whole * mean)
+    return _within((3.0 * pilot.whole * spread / wanted) ** 2, draws) if wanted > 0.0 else MOST
 
 
-def _within(num: float, precision: float) -> int:
-    """So many draws, but not too few or too many for a precision."""
-    return int(min(max(num, PILOT, LEAST * PRECISION / precision), MOST))
+def _within(num: float, draws: Draws) -> int:
+    """So many draws, but not too few or too many for their precision."""
+    return int(min(max(num, draws.pilot, LEAST * PRECISION / draws.precision), MOST))
 
 
 def _again(cluster: Cluster, found: Strata, draws: Draws, purpose: int) -> Shares:
     """Draws of the strata that are solved: for how much is lost, and whether it is the first time."""
     whole = sum(row.weight * row.bound for row in found.rows if not math.isnan(row.value))
-    num = _within(10.0 / draws.precision * whole / found.solved, draws.precision) if found.solved else 0
+    num = _within(10.0 / draws.precision * whole / found.solved, draws) if found.solved else 0
     return draw(cluster, found, INCIDENTS, True, num, draws.seed, purpose, draws.threads, draws.progress)
 
 

@@ -63,7 +63,7 @@ def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort
 def answer_of(placed: Placed, effort: Effort) -> Answer:
     """Returns what a design loses on its cluster: asked again for each table, figure and break-even point, it is the
     same each time, and computed once."""
-    return _answer(placed._replace(varied=()), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
+    return _answer(placed._replace(varied=(), source=None), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
 
 
 def p_any_of(placed: Placed, effort: Effort) -> Figure:

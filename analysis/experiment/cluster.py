@@ -47,6 +47,17 @@ _COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor")
 """By which key a design says how many copies there are."""
 
 
+class Source(NamedTuple):
+    """From what a design's entries with few copies, or not on disk, follow."""
+
+    protocol: str
+    values: tuple[tuple[str, Any], ...]
+    """Of all keys, by dotted name."""
+    is_physical: bool
+    """Whether rates are a second's."""
+    promised: Promise
+
+
 class Placed(NamedTuple):
     """A design and the cluster that it runs on."""
 
@@ -70,6 +81,28 @@ class Placed(NamedTuple):
     write_needs: int | None = None
     """The fewest replicas with which a write is acknowledged: the ack quorum, or min.insync.replicas; None if the
     protocol's model has neither."""
+    source: Source | None = None
+
+    def figure(self, name: str) -> float:
+        """Returns a figure of it by its dotted name: of [cluster], or of what runs depend on; 0 if it has none."""
+        table, _, field = name.partition(".")
+        if table == TABLE:
+            return float(getattr(self.cluster, field))
+        return float(dict(self.source.values).get(name, 0.0)) if self.source else 0.0
+
+    def with_figures(self, figures: Mapping[str, float]) -> "Placed":
+        """Returns the design under other figures, by dotted name, with the entries that have few copies then or are
+        not on disk."""
+        mine = {name.partition(".")[2]: value for name, value in figures.items() if name.startswith(f"{TABLE}.")}
+        placed = self._replace(cluster=self.cluster._replace(**mine))  # type: ignore[arg-type]
+        if self.source is None or len(mine) == len(figures):
+            return placed
+        source = self.source._replace(values=tuple({**dict(self.source.values), **figures}.items()))
+        return placed._replace(source=source, **_at_risk(source, placed.cluster))
+
+    def is_other(self, other: "Placed") -> bool:
+        """Returns whether what it may lose differs from what another may."""
+        return self._replace(source=None) != other._replace(source=None)
 
 
 def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
@@ -180,10 +213,20 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     entry_bytes = entry_bytes or node_bytes * mine["nodes"] / copies / entries
     downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
     ack_quorum = values.get("model.ack_quorum")
-    thin = _thin(protocol, values, cluster, is_physical) if ack_quorum and ack_quorum < copies else ()
-    unflushed, refused = _unflushed(protocol, values, cluster, is_physical, promised)
     needs = ack_quorum or (1 if values.get("variant.acks") == "1" else values.get("model.min_isr"))
-    return Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, thin, unflushed, refused, needs)
+    source = Source(protocol, tuple(values.items()), is_physical, promised)
+    placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
+    return placed._replace(**_at_risk(source, cluster))
+
+
+def _at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
+    """What `Placed` says of entries that have few copies or are not on disk."""
+    values = dict(source.values)
+    ack_quorum = values.get("model.ack_quorum") or cluster.write_quorum
+    is_thin = ack_quorum < cluster.write_quorum
+    thin = _thin(source.protocol, values, cluster, source.is_physical) if is_thin else ()
+    unflushed, refused = _unflushed(source.protocol, values, cluster, source.is_physical, source.promised)
+    return {"thin": thin, "unflushed": unflushed, "refused": refused}
 
 
 def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:
@@ -224,7 +267,7 @@ def _unflushed(
         return 0.0, f"{TABLE}.outages: {told}; how much that is follows from {wanted}: give these"
     unflushed = per_second * unflushed_for(values)
     if unflushed > cluster.entries:
-        return 0.0, f"{TABLE}.outages: {told}, and by the rate of flushes that is more than is stored"
+        return unflushed, f"{TABLE}.outages: {told}, and by the rate of flushes that is more than is stored"
     return unflushed, ""
 
 

@@ -16,8 +16,16 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
-from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Draws, Figure, Unknown, log_variance_shares
-from quorisk.analysis.statistics.known import Known
+from quorisk.analysis.statistics.allowed import (
+    LEVELS,
+    Allowed,
+    Design,
+    Draws,
+    Figure,
+    Unknown,
+    bent,
+    log_variance_shares,
+)
 from quorisk.analysis.year import by_design
 from quorisk.kernels.states.moves import lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
@@ -174,15 +182,5 @@ def _summed(experiment: Experiment, points: Sequence[GridPoint], parts: Sequence
         num_solved=min(part.num_solved for part in parts),
         powers=powers,
         shares=log_variance_shares(of, powers),
-        bent=_bent(values, powers, of, draws),
+        bent=bent(values, powers, of, draws),
     )
-
-
-def _bent(values: np.ndarray, powers: Mapping[str, float], of: Mapping[str, Known], draws: Draws) -> float:
-    """The part of the variance of logarithms that a product of powers leaves."""
-    logs = np.log(values)
-    product = np.zeros(len(logs))
-    for name, power in powers.items():
-        product += power * np.log(of[name].quantile(draws.levels[:, draws.names.index(name)]))
-    whole = logs.var()
-    return float((logs - product).var() / whole) if whole else 0.0

@@ -56,9 +56,10 @@ class Design(NamedTuple):
     error_factor: float
     """By which factor computing may be off at some draw."""
     num_solved: int
-    """Draws at which it was solved anew; at the others it follows from elasticities."""
+    """Draws at which it was solved anew; at the others it follows from elasticities, or on a cluster from these."""
     powers: dict[str, float]
-    """By figure, the elasticity of the losses at the values that answers are computed with."""
+    """By figure, the elasticity of the losses at the values that answers are computed with; on a cluster that between
+    the ends of 90 % of what is known of the figure."""
     shares: dict[str, float]
     """By figure, the part of the log-variance that it has in a product of these powers."""
     bent: float
@@ -76,6 +77,16 @@ def log_variance_shares(known: Mapping[str, Known], powers: Mapping[str, float])
     variances = {name: (powers[name] * known[name].log_sigma) ** 2 for name in powers}
     whole = math.fsum(variances.values())
     return {name: variance / whole if whole else 0.0 for name, variance in variances.items()}
+
+
+def bent(values: np.ndarray, powers: Mapping[str, float], known: Mapping[str, Known], draws: Draws) -> float:
+    """Returns the part of the variance of logarithms that a product of powers leaves."""
+    logs = np.log(values)
+    product = np.zeros(len(logs))
+    for name, power in powers.items():
+        product += power * np.log(known[name].quantile(draws.levels[:, draws.names.index(name)]))
+    whole = logs.var()
+    return float((logs - product).var() / whole) if whole else 0.0
 
 
 class Allowed(NamedTuple):
