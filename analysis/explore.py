@@ -25,7 +25,7 @@ def parse_memory(text: str) -> int:
     units = {unit.lower(): size for unit, size in UNITS.items()}
     size = round(float(match[1]) * units.get(match[2].lower() or "b", 0)) if match else 0
     if not 0 < size <= MAX_BYTES:
-        raise ConfigError(f" {text!r}: at most 1024TiB, written as 4GiB (or {', '.join(UNITS)})", "memory")
+        raise ConfigError(f" {text!r}: above 0 and at most 1024TiB, written as 4GiB (or {', '.join(UNITS)})", "memory")
     return size
 
 

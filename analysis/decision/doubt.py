@@ -37,7 +37,7 @@ class Learn(NamedTuple):
     """In so many more of the draws the choice would be right, if the figure were known."""
     at: float
     """The choice flips about there, in times a year or a trial, as `per` says."""
-    events: float
+    events: int
     """Events to count until that is decided."""
     exposure: float
     """The years or trials in which so many are expected."""
@@ -166,7 +166,7 @@ def _split(levels: np.ndarray, usual: np.ndarray) -> float:
 def _counted(name: str, gain: float, figure: Figure, level: float) -> Learn:
     at = float(figure.known.quantile(level)) / figure.value * figure.often
     distance = max(abs(math.log(at / figure.often)), _LEAST_DISTANCE)
-    events = (Z / distance) ** 2
+    events = math.ceil((Z / distance) ** 2)
     return Learn(name, gain, at, events, events / figure.often, figure.per)
 
 
@@ -196,7 +196,7 @@ def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> li
 
 
 def _told(each: Learn) -> str:
-    many = numbers.plain(math.ceil(each.events), 2)
+    many = numbers.plain(each.events, 2)
     where = numbers.plain(each.exposure, 2) + (" trials" if each.per == "trial" else " years of it")
     if each.per == "unit of time":
         where = f"{numbers.plain(each.exposure, 2)} units of time"

@@ -67,7 +67,7 @@ def _figure(found: Finding, base: Profile, day: date) -> list[str]:
     observed, known = found.observed, found.known
     say = (lambda p: f"{digits(100 * p)} %") if observed.kind.in_trials else say_rate
     low, high, least, most = (say(float(each)) for each in known.quantile([0.05, 0.95, 0.025, 0.975]))
-    counted = f"{observed.events:,} {observed.kind.name} in {observed.amount}"
+    counted = f"{observed.kind.name}: {observed.events:,} in {observed.amount}"
     there = base.figures.get(found.key)
     value = _value(known.median, observed.kind.in_trials)
     match known:
@@ -84,7 +84,7 @@ def _figure(found: Finding, base: Profile, day: date) -> list[str]:
         f"value = {value}",
         *what,
         f"means = {_string(there.means if there else observed.kind.about)}",
-        f"source = {_string(f'{counted}: {observed.source}; read on {day.isoformat()}')}",
+        f"source = {_string(f'{counted} ({observed.source}); read on {day.isoformat()}')}",
     ]
 
 

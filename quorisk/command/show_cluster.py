@@ -34,7 +34,8 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
     losses = found.losses
     if losses.in_entries:
         size = numbers.in_full(losses.in_entries["p50"].value)
-        out.print(f"Data is lost {_between(losses.incidents)}: {size} entries then (median).", soft_wrap=True)
+        entries = "entry" if size == "1" else "entries"
+        out.print(f"Data is lost {_between(losses.incidents)}: {size} {entries} then (median).", soft_wrap=True)
     else:
         out.print(f"Data is lost {_between(losses.incidents)}.", soft_wrap=True)
     table = make_table("", "", f"{numbers.percent(confidence)} interval")

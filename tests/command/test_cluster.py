@@ -36,6 +36,12 @@ def test_one_design(quorisk, on_a_cluster):
     )
 
 
+def test_one_entry_is_one(quorisk):
+    design = ("--set", "cluster.nodes=20", "--set", "write_quorum=4", "--set", "ack_quorum=1")
+    out = quorisk("cluster", str(ROOT / "configs" / "cluster.toml"), *design)[1]
+    assert ": 1 entry then (median).\n" in out
+
+
 def test_json(quorisk, on_a_cluster):
     code, out, _ = quorisk("cluster", on_a_cluster, "--json", "--threads", "1")
     told = json.loads(out)

@@ -99,7 +99,7 @@ def test_memory_sizes(text, size):
 @pytest.mark.parametrize("text", ["", "GiB", "4GB", "-1GiB", "0", "1e9", "4 Gi B", "1025TiB"])
 def test_what_is_no_memory_size(text):
     with pytest.raises(
-        ConfigError, match=r"^memory .*: at most 1024TiB, written as 4GiB \(or B, KiB, MiB, GiB, TiB\)$"
+        ConfigError, match=r"^memory .*: above 0 and at most 1024TiB, written as 4GiB \(or B, KiB, MiB, GiB, TiB\)$"
     ):
         explore.parse_memory(text)
 

@@ -49,11 +49,11 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert (sure.learn.name, sure.learn.per) == ("scenarios.outage.per_year", "year")
     assert sure.learn.at == pytest.approx(1.0, rel=0.05)
     assert sure.learn.gain == pytest.approx(1 - part, abs=0.03)
-    assert sure.learn.events == pytest.approx((Z / math.log(2.0)) ** 2, rel=0.2)
+    assert sure.learn.events == math.ceil((Z / math.log(sure.learn.at / 0.5)) ** 2)
     assert sure.learn.exposure == pytest.approx(sure.learn.events / 0.5)
     said = " ".join(sentences(sure, "copies 2", "losses a year"))
     assert "It is the choice in 85.2% of what the rates allow, and copies 3 in 14.8%." in said
-    assert "Learn scenarios.outage.per_year next: about 6 events" in said
+    assert "Learn scenarios.outage.per_year next: about 6 events (12 years of it at the rate assumed)" in said
     without_target = sentences(sure, "copies 2", "losses a year", is_named=False)
     assert without_target[0].startswith("By what is known of the rates, losses a year of copies 2 may be ")
     assert without_target[1].startswith("copies 2 is the choice in 85.2%")

@@ -107,7 +107,7 @@ def test_a_profile_of_counts_is_read_as_these_counts(tmp_path):
     assert text["date"] == date(2026, 11, 23)
     assert experiment.notes == ()
     figure = text["rates"]["bookie_is_lost"]
-    assert figure["source"] == "3 node losses in 200 years of node time: a test; read on 2026-11-23"
+    assert figure["source"] == "node losses: 3 in 200 years of node time (a test); read on 2026-11-23"
     assert (figure["value"], figure["events"], figure["exposure"]) == ("1.59 % / year", 3, "73050 days")
 
 
