@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from quorisk.analysis.decision.designs import Design, designs
 from quorisk.plots.canvas import framed, given_or_current, log_ticks
-from quorisk.plots.looks import Looks
+from quorisk.plots.looks import of_designs
 from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
@@ -50,13 +50,13 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     one beats in all of losses, latency and storage at once; dashed lines are the targets.
     """
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
-    found, keys = designs(rows), choose.design(text.varied(rows))
-    looks, across, floor = Looks(rows), LATENCY if LATENCY in rows else STORED, _floor(found)
+    found = designs(rows)
+    looks, across, floor = of_designs(rows), LATENCY if LATENCY in rows else STORED, _floor(found)
     for design in _others(found):
         _mark(axes, design, design.worst[across], floor, _OTHERS, 4.0)
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
-        _mark(axes, design, x, floor, looks.of({key: design.worst[key] for key in keys}), size, _label(design))
+        _mark(axes, design, x, floor, looks[design.settings], size, _label(design))
         if not any(_beats(other, design, across) for other in found):
             ring: dict[str, Any] = {"color": INK, "mfc": "none", "markersize": size + _RING, "linewidth": 0.8}
             axes.plot(x, _height(design, floor), "o", gid=FRONTIER, **ring)

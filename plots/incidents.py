@@ -1,12 +1,13 @@
 """Figures of a cluster's incidents: how often so much is lost at once, and P(any loss in a year) over its size."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from quorisk.plots.canvas import framed, log_ticks
-from quorisk.plots.style import MOST_LINES, quorisk_style, style_of
+from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers
 
 _WIDTH_IN, _HEIGHT_IN = 8.5, 3.6
@@ -14,9 +15,9 @@ _ROOM = 3.0
 """Above the highest line and below the lowest one, as a factor."""
 
 
-def sizes_figure(curves: pd.DataFrame) -> Figure | None:
+def sizes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | None:
     """Returns the figure of frequency against size (`analysis.cluster.curves.at_least`): each line falls from how often
-    anything is lost to how often a whole cluster's worth is. None if nothing is lost.
+    anything is lost to how often a whole cluster's worth is; `looks` has the design's style. None if nothing is lost.
     """
     title = "How often at least so many entries are lost at once"
     said = (
@@ -24,10 +25,11 @@ def sizes_figure(curves: pd.DataFrame) -> Figure | None:
         "lower is better; a flat line means that an incident, if it comes, is a large one. Bars: intervals; of large "
         "incidents few may have been drawn. They are narrower than the marks unless they are drawn."
     )
-    return _figure(curves, ("entries", "per_year"), ("entries lost at once, at least", "incidents a year"), title, said)
+    labels = "entries lost at once, at least", "incidents a year"
+    return _figure(curves, looks, ("entries", "per_year"), labels, title, said)
 
 
-def nodes_figure(curves: pd.DataFrame) -> Figure | None:
+def nodes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | None:
     """Returns the figure of P(any loss in a year) against the number of nodes (`analysis.cluster.curves.over_nodes`).
     None if there is none, or only one size of cluster.
     """
@@ -35,14 +37,20 @@ def nodes_figure(curves: pd.DataFrame) -> Figure | None:
         return None
     title = "P(any loss in a year) of larger and smaller clusters"
     said = (
-        "The same entries on more or fewer nodes, each of which stores as much as before and fails as often. Where "
-        "lines cross, the choice changes. Intervals are narrower than the marks unless they are drawn."
+        "The same entries on more or fewer nodes, each of which fails as often as before. What a node stores is what "
+        "the file says, or follows from the entries: then each stores less, the more there are. Lower is better. "
+        "Intervals are narrower than the marks unless they are drawn."
     )
-    return _figure(curves, ("nodes", "p"), ("nodes", "P(any loss in a year)"), title, said)
+    return _figure(curves, looks, ("nodes", "p"), ("nodes", "P(any loss in a year)"), title, said)
 
 
 def _figure(
-    curves: pd.DataFrame, columns: tuple[str, str], labels: tuple[str, str], title: str, said: str
+    curves: pd.DataFrame,
+    looks: Mapping[str, Style],
+    columns: tuple[str, str],
+    labels: tuple[str, str],
+    title: str,
+    said: str,
 ) -> Figure | None:
     (x, y), names = columns, list(dict.fromkeys(curves["design"]))
     shown = curves[curves["design"].isin(names[:MOST_LINES]) & (curves[y] > 0.0)]
@@ -52,14 +60,9 @@ def _figure(
     with quorisk_style():
         figure, canvas = framed(title, said + left_out, _WIDTH_IN, _HEIGHT_IN)
         axes = canvas.subplots()
-        for index, name in enumerate(names[:MOST_LINES]):
-            line, look = shown[shown["design"] == name].sort_values(x), style_of(index)
-            drawn: dict[str, Any] = {
-                "color": look.colour,
-                "marker": look.marker,
-                "linestyle": look.dashes,
-                "markersize": 4.5,
-            }
+        for name in names[:MOST_LINES]:
+            line, look = shown[shown["design"] == name].sort_values(x), looks[name]
+            drawn: dict[str, Any] = look.marks(4.5) | {"linestyle": look.dashes}
             if "low" in line:
                 ends = [line[y] - line["low"], line["high"] - line[y]]
                 axes.errorbar(line[x], line[y], ends, label=name, linewidth=1.2, capsize=2, **drawn)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from quorisk.analysis.decision.designs import designs
 from quorisk.plots.style import Style, style_of
 from quorisk.say import choose, text
 
@@ -36,6 +37,12 @@ class Looks:
             combinations = sorted(found.itertuples(index=False, name=None), key=_num_off)
             self._places[tuple(keys)] = {each: place for place, each in enumerate(combinations)}
         return self._places[tuple(keys)][tuple(settings[key] for key in keys)]
+
+
+def of_designs(rows: pd.DataFrame) -> dict[str, Style]:
+    """Returns the style of each design among the rows of one invariant, by its settings in words."""
+    looks, keys = Looks(rows), choose.design(text.varied(rows))
+    return {each.settings: looks.of({key: each.worst[key] for key in keys}) for each in designs(rows)}
 
 
 def _num_off(combination: Sequence[Any]) -> int:

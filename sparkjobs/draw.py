@@ -25,6 +25,7 @@ from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
 from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.incidents import nodes_figure, sizes_figure
+from quorisk.plots.looks import of_designs
 from quorisk.plots.report import Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
 from quorisk.plots.tornado import tornado_figure
@@ -105,12 +106,13 @@ def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[st
     if not text.is_clustered(rows):
         return
     design_of = {point.point_id: point.design for point in experiment.points}
+    looks = of_designs(rows)
     names = {design_of[each.worst["parts"][0]["point_id"]]: each.settings for each in designs(rows)}
     for name, make, curves in (
         ("incidents", sizes_figure, at_least(experiment, names)),
         ("nodes", nodes_figure, over_nodes(experiment, names)),
     ):
-        if (figure := make(curves)) is not None:
+        if (figure := make(curves, looks)) is not None:
             yield name, figure
 
 
