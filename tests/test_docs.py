@@ -79,6 +79,25 @@ def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
         assert said + (", ".join(sizes) if each.unflushed else f"{sizes[0]} (") in page
 
 
+@pytest.mark.parametrize(
+    ("write_quorum", "ack_quorum", "said"),
+    [
+        (4, 1, "WQ 4 / AQ 1 loses something with {p:.1e} a year"),
+        (4, 4, "WQ 4 / AQ 4 with {p:.1e}"),
+        (3, 3, '"WQ 3 loses {entries:.0f} entries a year"'),
+        (3, 3, "once in {years:,.0f} years"),
+    ],
+)
+def test_what_a_cluster_of_bookies_loses_is_what_the_page_says(write_quorum, ack_quorum, said):
+    page = (ROOT / "docs" / "cluster.md").read_text().replace("\n", " ")
+    quorums = f"write_quorum={write_quorum}", f"ack_quorum={ack_quorum}"
+    given = load(ROOT / "configs" / "cluster.toml", ["cluster.nodes=20", *quorums])
+    losses = answer.answer(given.clusters[0], answer.effort_of(given, 1)).losses
+    years = float(f"{1 / losses.incidents.value:.3g}")
+    told = said.format(p=losses.p_any.value, entries=losses.entries.value, years=years)
+    assert told.replace("e-0", "e-") in page
+
+
 def test_a_protocol_need_not_say_which_settings_it_has():
     assert registry.settings("compaction") == ()
     assert registry.evidence("compaction") == {}
