@@ -292,8 +292,11 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
             f"Each interval on its own holds with {confidence} confidence: about {wrong:.2g} of {len(rows):,} "
             "intervals may miss. With run.simultaneous = true, all hold together."
         )
-    if text.is_yearly(rows) and not found[0].is_clustered:
-        said.append("A loss is one entry's, not a bad day's: [cluster] in the file asks for incidents and their size.")
+    if text.is_yearly(rows) and not found[0].is_clustered and "copies" in rows:  # else it goes on no cluster
+        said.append(
+            "A loss is one run's, of what a scenario is about (an entry, a ledger, a partition), and not a bad day: "
+            "[cluster] in the file asks for incidents and their size."
+        )
     if hidden := int(rows["hidden"].sum()):
         said.append(f"{numbers.counted(hidden, 'run')} ended before it was known whether data would be lost; the "
                     "upper ends count each of them as a loss.")  # fmt: skip

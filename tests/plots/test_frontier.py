@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from quorisk.analysis.decision import years
+from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import designs
 from quorisk.plots import canvas
 from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults
@@ -47,6 +48,14 @@ def test_the_frontier_has_what_no_other_design_beats_in_losses_latency_and_stora
     clean = [each for each in found.values() if not each["losses"]]
     assert len(drawn(figure, UPPER_BOUND)) == len(clean) == 2
     assert 1.0 in [xy(line)[0][1] for line in all_axes(figure)[0].lines if len(xy(line)) == 2]  # the target
+
+
+def test_a_loss_is_that_of_what_a_scenario_is_about_and_a_cluster_is_named_where_it_helps():
+    frame = year().frame
+    sentences = " ".join(recommend(frame).sentences)
+    assert "A loss is one run's, of what a scenario is about (an entry, a ledger, a partition)" in sentences
+    without_copies = frame.drop(columns=["copies", "stored", "nodes", "zones", "on_disk", "survives"])
+    assert "[cluster]" not in " ".join(recommend(without_copies).sentences)
 
 
 def test_what_is_proved_to_lose_nothing_stands_below_all_that_is_not():
