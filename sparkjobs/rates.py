@@ -1,5 +1,6 @@
 """From data to what they say of a protocol's figures: files sorted out, read by kind (drives on Spark), and weighed."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -92,7 +93,7 @@ def _watched(asked: Asked, path: Path) -> Watched:
             times.append(incidents.unix_s(text))
         except ValueError:
             raise ConfigError(f" {text}: a date or time, such as 2026-01-31 or 2026-01-31T12:00", name) from None
-    if asked.nodes <= 0:
+    if not 0 < asked.nodes < math.inf:
         raise ConfigError(f" {asked.nodes}: a number above 0", "nodes")
     if times[0] >= times[1]:
         raise ConfigError(f" {asked.until}: a time after since ({asked.since})", "until")

@@ -107,6 +107,13 @@ def test_a_figure_is_written(quorisk, data, kind):
             ["list.csv", "--nodes", "0", "--since", "2025-01-01", "--until", "2026-01-01"],
             "--nodes 0.0: a number above 0",
         ),
+        *(
+            (
+                ["list.csv", "--nodes", given, "--since", "2025-01-01", "--until", "2026-01-01"],
+                f"--nodes {given}: a number above 0",
+            )
+            for given in ("nan", "inf", "-2.0")
+        ),
         (
             ["list.csv", "--nodes", "1", "--since", "2026-01-01", "--until", "2025-01-01"],
             "--until 2025-01-01: a time after",
