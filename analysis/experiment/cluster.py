@@ -127,6 +127,7 @@ def keys() -> dict[str, Key]:
     rate = number("a number of times a year from 0 to 1e6", lambda v: 0 <= v <= 1e6)
     rate = _read_as(rate, units.read_rate, YEAR_S, units.RATE)
     time = Kind(float, f"0, or {units.TIME}", _read_time)
+    some_time = Kind(float, f"{units.TIME}, above 0", lambda value: _read_time(value) or None)
     size = _read_as(number("a number of bytes above 0", lambda v: 0 < v <= 1e30), units.read_size, 1, units.SIZE)
     some = number("a number above 0, of bytes a second", lambda v: 0 < v <= 1e30)
     bandwidth = _read_as(some, units.read_bandwidth, 1, units.BANDWIDTH)
@@ -141,7 +142,7 @@ def keys() -> dict[str, Key]:
         "ledgers": (many, 0.0),
         "entries_per_ledger": (many, 0.0),
         "entries_per_second": (number("a number above 0, and 1e15 at most", lambda v: 0 < v <= 1e15), 0.0),
-        "retention": (time, 0.0),
+        "retention": (some_time, 0.0),
         "stored_bytes": (size, 0.0),
         "entry_bytes": (size, 0.0),
         "node_loss": (rate, 0.0),
@@ -160,7 +161,7 @@ def keys() -> dict[str, Key]:
         "restart_time": (time, 0.0),
         "outage_time": (time, 0.0),
         "lifetime_shape": (shape, 1.0),
-        "service_life": (time, 5.0 * YEAR_S),
+        "service_life": (some_time, 5.0 * YEAR_S),
         "batches": (count(1, MOST_NODES), 0),
     }
     figures = dict.fromkeys(("node_loss", "outages", "rack_outages"), PER_YEAR)
@@ -351,8 +352,6 @@ def _check_losses(mine: Mapping[str, Any], cluster: Cluster) -> None:
         raise ConfigError(f"{TABLE}.repair_bandwidth: to detect a loss and repair a node takes {years}")
     if mine["batches"] and mine["batches"] > mine["nodes"]:
         raise _wrong(mine, "batches", f"at most {TABLE}.nodes ({mine['nodes']})")
-    if not mine["service_life"]:
-        raise _wrong(mine, "service_life", units.TIME)
     if cluster.repair_queue and cluster.utilization >= 1.0:
         raise _wrong(
             mine, "repair_queue", f"nodes are lost {cluster.utilization:.3g} times as fast as they are repaired"

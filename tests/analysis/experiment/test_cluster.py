@@ -166,7 +166,9 @@ REFUSED = {
     "ledgers=0": r"cluster\.ledgers = 0: a number from 1 to 1e15",
     "cluster.entries_per_second=1": r"",
     "batches=21": r"cluster\.batches = 21: at most cluster\.nodes \(20\)",
-    "service_life=0": r"cluster\.service_life = 0\.0: a time such as",
+    "service_life=0": r'cluster\.service_life = 0: a time such as "5 s" or "7 days", above 0',
+    "retention=0 s": r'cluster\.retention = "0 s": a time such as "5 s" or "7 days", above 0',
+    "cluster.retention=1000000": r'cluster\.retention = 1000000: a time such as "5 s" or "7 days", above 0',
     "cluster.nodez=3": r"cluster\.nodez = 3: there is no key cluster\.nodez; did you mean cluster\.nodes\?",
 }
 
