@@ -231,7 +231,7 @@ def chosen(form: str | None, out: Path | None) -> str:
     """Returns the format that is asked for by its name, or a file's: one of FORMATS, or json. Raises ConfigError."""
     suffix = out.suffix.lower() if out else ""
     by_suffix = BY_SUFFIX.get(suffix)
-    if suffix in _NO_TEXT:
+    if suffix in _NO_TEXT or not (form or suffix in (*BY_SUFFIX, ".txt", "")):
         raise ConfigError(f" {out}: {', '.join(BY_SUFFIX)}, or .txt for text; a browser shows .svg", "out")
     if form and by_suffix and form != by_suffix:
         raise ConfigError(f" {out}: ends in {suffix}, which is {by_suffix}, not {form}", "out")

@@ -231,7 +231,9 @@ def trace_verb(
     form: Annotated[
         Literal["words", "tlc", "mermaid", "sequencediagram", "svg"] | None,
         typer.Option(
-            "--format", help="default: words, or by the ending of --out (.svg, .mmd, .json)", show_default=False
+            "--format",
+            help="default: words, or by the ending of --out (.svg, .mmd, .json; .txt or none: words)",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write", dir_okay=False, show_default=False)] = None,

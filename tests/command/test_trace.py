@@ -111,6 +111,8 @@ def test_what_is_not_a_run_of_the_model_is_not_replayed(quorisk, tmp_path, chang
         (["--replay", "nowhere.json"], "--replay nowhere.json: cannot be read"),
         (["--set", "grid.replicas=[2,3]"], "2 grid points"),
         (["--out", "/nowhere/x.svg", "--invariant", "StrongIsr"], "--out /nowhere/x.svg: cannot be written"),
+        (["--out", "x.foo"], "--out x.foo: .svg, .mmd, .json, or .txt for text; a browser shows .svg"),
+        (["--out", "x.png", "--format", "svg"], "--out x.png: .svg, .mmd, .json, or .txt for text"),
         (["--memory", "2"], None),
     ],
 )
