@@ -43,11 +43,14 @@ def outcomes(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
     labels, rows = _labels(rows), choose.worst(rows, MOST_ROWS)
     y, left = np.arange(len(rows)), np.zeros(len(rows))
+    said = {"horizon": text.ended_by(rows)}
     for name in OUTCOMES:
         share = (rows[name] / rows["runs"]).to_numpy()
         if name in _ALWAYS or share.any():
             face, hatch = _LOOKS[name]
-            axes.barh(y, share, 0.75, left, label=name, color=face, hatch=hatch, edgecolor=INK, linewidth=0.5)
+            axes.barh(
+                y, share, 0.75, left, label=said.get(name, name), color=face, hatch=hatch, edgecolor=INK, linewidth=0.5
+            )
             left = left + share
     axes.set_yticks(y, labels, fontsize=7)
     axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -1.2), xlabel="share of the runs")

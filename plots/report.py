@@ -287,6 +287,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "core_s": numbers.number(points["wall_s"].sum()),
         "unfinished": int(points["unfinished"].sum()),
         "horizon": int(points["horizon"].sum()),
+        "ended_by": text.ended_by(points),
         "at_any_time": bool((points["hidden"] > points["unfinished"]).any()),
         "out_of_time": _num_stopped(points, OUT_OF_TIME),
         "spent": _num_stopped(points, SPENT),

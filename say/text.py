@@ -247,6 +247,14 @@ def loses_messages(frame: pd.DataFrame) -> bool:
     return bool(frame[MESSAGE_LOSS].any())
 
 
+def ended_by(rows: pd.DataFrame) -> str:
+    """Returns what ends runs that are watched for some time: a lifetime, the horizon, or either."""
+    lifetime, horizon = ((rows[key] < math.inf).any() for key in _TIMES)
+    if not lifetime:
+        return "horizon"
+    return "horizon or lifetime" if horizon else "lifetime"
+
+
 def terms(frame: pd.DataFrame) -> str:
     """Model, faults and runs of a figure: what all rows share."""
     first, keys = frame.iloc[0], varied(frame)

@@ -142,6 +142,8 @@ def test_outcomes_are_stacked_shares_with_the_numbers_that_count_beside_them():
     rows = choose.of(given, "data loss")
     for name, patches in bars.items():
         assert [bar.get_width() for bar in patches] == pytest.approx(list(rows[name] / RUNS))
+    of_lifetimes = outcomes.outcomes(given.assign(**{"run.lifetime": 5.0}), Figure().subplots())
+    assert "lifetime" in of_lifetimes.get_legend_handles_labels()[1]
     ends = [patches[-1].get_x() + patches[-1].get_width() for patches in bars.values()]
     assert ends == sorted(ends)
     assert ends[-1] == pytest.approx(1.0)

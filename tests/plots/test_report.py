@@ -1,6 +1,7 @@
 """The report: what it says of made-up result frames, and that it runs nothing of what they hold."""
 
 import hashlib
+import math
 import re
 from base64 import b64decode, b64encode
 
@@ -170,6 +171,11 @@ def test_a_report_says_what_became_of_runs_that_the_horizon_ended():
     )
     assert "The horizon ended 10 runs. What they would have broken later is not counted." in by_then
     assert "The horizon ended 10 runs. The upper end of each interval counts each of them" in at_any_time
+    for lifetime, horizon, said in ((5.0, math.inf, "lifetime"), (5.0, 9.0, "horizon or lifetime")):
+        times = {"run.lifetime": lifetime, "run.horizon": horizon}
+        html = report(frame_of(given, 0.95, False, False).assign(**times), [], PROVENANCE)
+        assert f"The {said} ended 10 runs." in html
+        assert f'<th scope="col">{said}</th>' in html
     assert "ended by the horizon" not in report(frame([0, 30], **LOST_AT), [], PROVENANCE)
 
 
