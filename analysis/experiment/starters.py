@@ -21,6 +21,12 @@ OF_CLUSTERS = "bookkeeper", "kraft"
 MOST_ENSEMBLE, MOST_FACTOR = 5, 6
 """The models have six bookies, one of them to spare, and six brokers."""
 _PARTITIONS = 1000
+
+
+def _toml(figure: Mapping[str, float]) -> str:
+    return f"{{ {', '.join(f'{name} = {value:g}' for name, value in figure.items())} }}"
+
+
 _QUORUMS = {
     "bookkeeper": re.compile(r"(?:E *)?(\d+)(?: *[,/] *| +)(?:WQ *)?(\d+)(?: *[,/] *| +)(?:AQ *)?(\d+)", re.IGNORECASE),
     "kraft": re.compile(
@@ -28,12 +34,14 @@ _QUORUMS = {
     ),
 }
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
-_OUTAGES = """rack_outages = { value = 0.27, low = 0.1, high = 0.44 }   # of each rack, a year: Ford et al., OSDI 2010
+_PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
+"""Times a year that a rack has an outage."""
+_OUTAGES = f"""rack_outages = {_toml(_PER_RACK)}   # of each rack, a year: Ford et al., OSDI 2010
 p_lost_in_rack_outage = 0.0075    # assumed: as in an outage of the whole cluster"""
 _NO_OUTAGES = "# rack_outages: where copies are in two racks or more"
 _RACK_SCENARIO = """
 [scenarios.rack_loses_power]
-per_year = { value = $rack_losses, error_factor = 3 }   # $partitions partitions; of each, a rack in five years
+per_year = $rack_losses   # $partitions partitions, times rack_outages of each of the $zones racks
 about = "one of the racks of a partition loses power while brokers are restarted for an upgrade"
 simplifications = ["One record is watched; it is written 2 min after the upgrade began, on average"]
 incident = true
@@ -146,7 +154,8 @@ def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
     factors = sorted({factor, min(3, nodes)})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
-    numbers = {"partitions": f"{_PARTITIONS:,}", "rack_losses": _PARTITIONS // 5 * zones // 3}
+    rack_losses = _toml({name: _PARTITIONS * zones * each for name, each in _PER_RACK.items()})
+    numbers = {"partitions": f"{_PARTITIONS:,}", "zones": zones, "rack_losses": rack_losses}
     return {
         "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
         "placement": in_racks if zones else "random",

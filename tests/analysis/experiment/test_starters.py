@@ -73,6 +73,17 @@ def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, qu
             assert experiment.clusters[0].cluster.placement == DISTINCT_RACKS
 
 
+@pytest.mark.parametrize(("racks", "quorums", "zones"), [("3", "3/2/all", 3), ("2", "3/2/all", 2), ("5", "5/3/all", 3)])
+def test_outages_of_racks_come_as_often_in_scenarios_as_on_the_cluster(racks, quorums, zones, tmp_path):
+    experiment = load("kraft", MINE._replace(racks=racks, quorums=quorums), tmp_path)
+    per_rack = experiment.clusters[0].cluster.rack_outages
+    assert experiment.scenarios["rack_loses_power"].per_year == pytest.approx(1000 * zones * per_rack)
+    ends = [
+        experiment.known[key].quantile(0.95) for key in ("cluster.rack_outages", "scenarios.rack_loses_power.per_year")
+    ]
+    assert ends[1] == pytest.approx(1000 * zones * ends[0])
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
