@@ -87,19 +87,21 @@ def at(place, history, repair, law, kinds, outage, nodes, down, found):
 
 @jitable_apart
 def _take(i, history, repair, busy, nodes):
-    """The nodes of a tick go down, but for those that are. Returns until when its repair takes."""
-    then = -history.age[i]
+    """The nodes of a tick go down, but for those that are. Returns until when there is something to repair."""
+    then, new = -history.age[i], 0
     start = then + repair.detection_delay
     if repair.queue and start < busy:
         start = busy
-    until = start + history.lost[i] * repair.repair_time
+    for j in range(history.first[i], history.first[i + 1]):
+        new += nodes.until[history.node[j]] <= then
+    until = start + new * repair.repair_time
     for j in range(history.first[i], history.first[i + 1]):
         node = history.node[j]
         nodes.since[node] = min(nodes.since[node], then)
         nodes.num_hits[node] += 1
         if nodes.until[node] <= then:
             nodes.start[node], nodes.until[node] = start, until
-    return until
+    return until if new else busy
 
 
 @jitable_apart

@@ -15,7 +15,7 @@ SINGLES, OUTAGES, RACK_OUTAGES, THIN = CAUSES = ("single_losses", "outages", "ra
 """What an incident is put down to: the kind of its tick; or, where that took no whole write set, thin entries."""
 MOST_COPIES = 8
 """Of an ensemble."""
-VERSION = 2
+VERSION = 3
 """Counted up with every change of what years of a cluster are: results of different versions never merge."""
 
 

@@ -278,9 +278,11 @@ def _year(
         start = time + repair.detection_delay
         if repair.queue and start < busy:
             start = busy
-        busy = start + lost * repair.repair_time
-        num, old = _go_down(time, start, busy, lost, num, nodes, down, taken)
-        if time < 0.0 or num == old or num < kinds.least:
+        num, old = _go_down(time, start, repair.repair_time, lost, num, nodes, down, taken)
+        if num == old:
+            continue
+        busy = start + (num - old) * repair.repair_time
+        if time < 0.0 or num < kinds.least:
             continue
         for i in range(num):
             down.share[i] = 1.0 if i >= old else share_missing(nodes, down.node[i], time)
@@ -322,7 +324,7 @@ def _num_lost(at_most, stream):
 
 
 @jitable_apart
-def _go_down(time, start, until, lost, num, nodes, down, taken):
+def _go_down(time, start, repair_time, lost, num, nodes, down, taken):
     """Nodes that are repaired leave the list of those that are down, and others that are taken now join it. Returns how
     many are on it, and how many of them were before."""
     old = 0
@@ -334,9 +336,11 @@ def _go_down(time, start, until, lost, num, nodes, down, taken):
     for i in range(lost):
         node = taken[i]
         if nodes.until[node] <= time:
-            nodes.start[node], nodes.until[node] = start, until
             down.node[num] = node
             num += 1
+    for i in range(old, num):
+        node = down.node[i]
+        nodes.start[node], nodes.until[node] = start, start + (num - old) * repair_time
     return num, old
 
 

@@ -66,6 +66,17 @@ def test_years_are_compiled_once_for_whole_numbers_and_others():
     assert len(compiled(_years).signatures) == 1
 
 
+@pytest.mark.parametrize("queue", [False, True])
+def test_a_node_that_is_down_is_not_repaired_again(queue):
+    """Of a single node losses are a renewal process: once it is lost, it is down for the delay and the repair."""
+    cluster = Cluster(
+        1, 1, 1, 1, 1, node_loss=2.0, detection_delay=240 * HOUR, repair_time=1440 * HOUR, repair_queue=queue
+    )
+    tally, truth = simulate(cluster, 0, 4 * YEARS, 1, threads=2), 2.0 / (1.0 + 2.0 * 1680 * HOUR)
+    off = sqrt((tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / tally.years)
+    assert abs(tally.mean(INCIDENTS) - truth) < 4.5 * off
+
+
 def test_causes_add_up():
     tally = simulate(RACKED._replace(thin=(Thin(1, 2, False),)), 0, 5_000, 1)
     causes = [tally.mean(BY_CAUSE + 2 * i) for i in range(len(CAUSES))]

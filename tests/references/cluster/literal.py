@@ -58,9 +58,9 @@ def _year(
         start = time + cluster.detection_delay
         if cluster.repair_queue:
             start = max(start, busy)
-        finish = start + len(hit) * cluster.repair_time
-        busy = finish if hit else busy
         up = [node for node in hit if node_back[node] <= time]
+        finish = start + len(up) * cluster.repair_time
+        busy = finish if up else busy
         for node in up:
             node_back[node] = finish
         lost = sum(_loses(unit, set(up), time, start, finish, rng) for unit in map(units.__getitem__, _met(on, up)))
