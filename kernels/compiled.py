@@ -66,18 +66,18 @@ def _sources(protocol: str) -> str:
     return str(path)
 
 
-def bind(template: Any, name: str, kept_for: str | None = None, **names: Any) -> Any:
+def bind(template: Any, name: str, kept_for: str | None = None, allocates: bool = True, **names: Any) -> Any:
     """`template` compiled under `name`, with `names` as globals.
 
     With `kept_for`, a protocol or "" as in `code_folder`, the machine code is kept on disk, and Python may call it;
-    else it is inlined into what calls it.
+    else it is inlined into what calls it. Unless it `allocates`, it counts no references to arrays.
     """
     cached = kept_for is not None
     code = template.__code__ if kept_for is None else template.__code__.replace(co_filename=_sources(kept_for))
     function = FunctionType(code, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
-    options: dict[str, Any] = {} if cached else INLINED
+    options: dict[str, Any] = {"_nrt": allocates} if cached else INLINED
     compiled = njit(function, nogil=True, error_model="numpy", **options)
     return kept(compiled) if cached else compiled
 

@@ -19,7 +19,18 @@ from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import growth
 from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.odds import odds_of, room_for_steps
-from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, SLICE, WIDER, Store, why_stop
+from quorisk.kernels.states.store import (
+    ENDED,
+    FULL,
+    MOST_SUCCESSORS,
+    SLICE,
+    WIDER,
+    Store,
+    approach,
+    seek,
+    settle,
+    why_stop,
+)
 
 MOST_STATES = 2**31 - 2
 """A chain numbers its states in 32 bits, whatever memory there is."""
@@ -141,8 +152,7 @@ def _cut(chain: Chain, states: int) -> Chain:
 
 # A template, with names that are bound by `compiled_for`
 
-approach = broken = data_loss = enabled = follow = guards = listed = num_words = outcome = LATE
-seek = settle = state = weigh = words = LATE
+broken = data_loss = enabled = follow = guards = listed = num_words = outcome = state = weigh = words = LATE
 
 
 def _expand(odds, steps, kept, latest, place, last, count, chain):

@@ -4,14 +4,29 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from quorisk.kernels.compiled import LATE
+from quorisk.kernels.keeping import kept
 from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.head import Head, Solved
-from quorisk.kernels.states.odds import room_for_steps
-from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, NO_ROW, WIDER, Store, why_stop
+from quorisk.kernels.states.store import (
+    ENDED,
+    FULL,
+    MOST_SUCCESSORS,
+    NO_ROW,
+    WIDER,
+    Store,
+    approach,
+    keep_row,
+    read,
+    seek,
+    settle,
+    why_stop,
+    write_row,
+)
+from quorisk.kernels.states.successors import ANY_COST, in_memory, successors
 
 
 class Exits(NamedTuple):
@@ -48,14 +63,14 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
 
     Runs from there are hurried if the model's margin says that most of them are never lost.
     """
-    leave = compiled_for(head.model, _leave)
     store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
-    order, steps = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)], room_for_steps()
+    order = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)]
     i, count, status = 0, 0, ENDED
     while i < len(order) and status != FULL:
-        given = head.odds, steps, head.kept, head.arrays, solved.flows
-        status, i, count = leave(*given, order, i, store.kept, flows, count)
+        status, i, count = _leave(
+            head.successors, head.kept, head.arrays, solved.flows, order, i, store.kept, flows, count
+        )
         status = store.make_room(status, count)
     left_out, flows = math.fsum(solved.bounds[order[i:]]), flows[:count]
     hurry = head.margin if solved.is_far else None
@@ -66,46 +81,37 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
     return found._replace(places=hurry.most, p=hurry.p) if hurry else found
 
 
-# A template, with names that are bound by `compiled_for`
-
-approach = cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
-seek = settle = state = weigh = words = write = LATE
-
-
-def _leave(odds, steps, kept, arrays, flows, order, i, exits, exit_flows, count):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _leave(given, stored, arrays, flows, order, i, exits, exit_flows, count):
     """Adds the exits of states order[i] and on. Returns why it stopped, the next i, the number of exits.
 
     A state of which no path was followed yet is an exit itself. A state in which it stopped is taken anew: exits are
     kept, and flows added to, when the rows of all exits of a state are written.
     """
-    masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
     mixed = np.empty(MOST_SUCCESSORS, np.uint64)
+    steps, rows, here = given.steps, given.rows, in_memory((given, stored))
     while i < len(order):
         place = order[i]
         why = why_stop(exits, count)
         if why != ENDED:
             return why, i, count
-        before = state(kept, place)
-        due = arrays.due[place]
-        if due == arrays.cost[place]:
-            found = keep(before, exits, count)
+        due = arrays.due[place] - arrays.cost[place]
+        if due == 0:
+            read(stored, place)
+            found = keep_row(stored.here, exits, count)
             if found == NO_ROW:
                 return WIDER, i, count
             exit_flows[found] += flows[place]
             count += found == count
             i += 1
             continue
-        guards(before, odds.params, masks)
-        total, top = enabled(masks, odds)
+        num, _, _, _ = successors(given.address, here, place, False, due, ANY_COST)
         share = flows[place] / arrays.leaves[place]
-        num = listed(kept.here, odds.params, masks, steps)
-        weigh(masks, odds, total, steps, num)
         leaving = 0
         for k in range(num):
-            action, lost = words.action[steps.word[k]], steps.lost[k]
-            if steps.p[k] > 0.0 and arrays.cost[place] + cost(odds, top, action, lost) >= due:
-                after = effect_of(kept.here, odds.params, action, steps.instance[k], lost)
-                if not write(representative(after, odds.params, odds.alike, room), exits, count + leaving):
+            if steps.p[k] > 0.0 and steps.cost[k] >= due:
+                if not write_row(rows[leaving], exits, count + leaving):
                     return WIDER, i, count
                 mixed[leaving] = seek(exits, count + leaving)
                 steps.p[leaving] = steps.p[k]

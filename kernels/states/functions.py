@@ -12,9 +12,10 @@ from quorisk.kernels.stepper import stepper
 
 
 @cache
-def compiled_for(model: Model, template: Any, **others: Any) -> Any:
-    """A template for Python to call, with all of that, and `others`, as globals; its code is kept on disk."""
-    return bind(template, model.name, kept_for=model.name, **_functions(model), **others)
+def compiled_for(model: Model, template: Any, allocates: bool = True, **others: Any) -> Any:
+    """A template for Python to call, with all of that, and `others`, as globals; its code is kept on disk. `allocates`
+    is as for `bind`."""
+    return bind(template, model.name, kept_for=model.name, allocates=allocates, **_functions(model), **others)
 
 
 @cache

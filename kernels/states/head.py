@@ -19,15 +19,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from quorisk.kernels.compiled import LATE
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import absorption, margins
 from quorisk.kernels.states.chain import Chain
-from quorisk.kernels.states.functions import compiled_for
-from quorisk.kernels.states.odds import odds_of, room_for_steps
-from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, NO_ROW, SLICE, WIDER, Kept, Store, why_stop
+from quorisk.kernels.states.odds import odds_of
+from quorisk.kernels.states.store import (
+    ENDED,
+    FULL,
+    MOST_SUCCESSORS,
+    NO_ROW,
+    SLICE,
+    WIDER,
+    Kept,
+    Store,
+    keep_row,
+    why_stop,
+)
+from quorisk.kernels.states.successors import in_memory, successors, successors_of
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Of the arrays here and of solving them, beside the states themselves."""
@@ -92,11 +102,12 @@ class Head:
     def __init__(self, model: Model, point: Point, memory_bytes: int, by_margin: bool = False) -> None:
         """`by_margin`: where the model says how many faults a loss takes, it follows these first and knows `beyond`."""
         self.model, self._memory_bytes = model, memory_bytes
-        self.odds, self._steps = odds_of(model, point), room_for_steps()
+        self.odds = odds_of(model, point)
         self.margin = margins.known(model, self.odds) if by_margin else None
         if self.margin:
             self.odds = self.margin.ahead(self.odds)
         self._store = Store(model, self.odds.params, memory_bytes, STATE_BYTES)
+        self.successors = successors_of(model, self.odds, self._store.kept)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
         self._transitions, self.stopped_by = 0, ""
         choices = model.initial_choices(self.odds.params)
@@ -149,7 +160,6 @@ class Head:
         Stops at `most_transitions` as where memory ends; it goes on from there if called with more.
         `progress(states, transitions)` is called now and then.
         """
-        expand = compiled_for(self.model, _expand)
         level = self.next_cost
         if self.stopped_by == STOPPED_BY_SIZE and self._transitions <= most_transitions:
             self.stopped_by = ""
@@ -158,9 +168,8 @@ class Head:
         place, status, stopped_by = 0, ENDED, STOPPED_BY_MEMORY
         while place < self._count and status != FULL:
             stop = min(self._count, place + SLICE)
-            status, place, self._count, self._transitions = expand(
-                self.odds, self._steps, level, self.kept, self.arrays, place, stop, self._count, self._transitions
-            )
+            given = self.successors, level, self.kept, self.arrays, place, stop
+            status, place, self._count, self._transitions = _expand(*given, self._count, self._transitions)
             status = self._store.make_room(status, self._count)
             if self.num_bytes <= self._memory_bytes and self._transitions > most_transitions:
                 stopped_by = STOPPED_BY_SIZE
@@ -272,45 +281,33 @@ def _by_source(source, target, p, expires, leaves):
     return first, targets, odds
 
 
-# A template, with names that are bound by `compiled_for`
-
-broken = cost = data_loss = effect_of = enabled = guards = keep = listed = num_room = num_words = LATE
-outcome = representative = state = weigh = words = LATE
-
-
-def _expand(odds, steps, level, kept, arrays, place, stop, count, end):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _expand(given, level, stored, arrays, place, stop, count, end):
     """Follows the paths of cost `level` from states `place` to stop - 1. Returns why it stopped, the next state, and
     the numbers of states and transitions. A state in which it stopped is expanded anew.
     """
-    masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
+    steps, rows, end_rate, here = given.steps, given.rows, given.odds.rates[-1], in_memory((given, stored))
     while place < stop:
         if arrays.due[place] != level:
             place += 1
             continue
-        why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else why_stop(kept, count)
+        why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else why_stop(stored, count)
         if why != ENDED:
             return why, place, count, end
-        before = state(kept, place)
-        guards(before, odds.params, masks)
-        total, top = enabled(masks, odds)
-        if level == arrays.cost[place]:
-            arrays.broken[place] = broken(before, odds.params)
-            arrays.ends[place] = UNFINISHED if total > 0.0 else outcome(before, odds.params)
-            if arrays.broken[place] & data_loss:
-                arrays.ends[place] = LOST
-        row, out, due, num = end, 0.0, NEVER, 0
-        if arrays.ends[place] == UNFINISHED:
-            num = listed(kept.here, odds.params, masks, steps)
-            weigh(masks, odds, total, steps, num)
+        cost = arrays.cost[place]
+        num, total, breaks, ends = successors(given.address, here, place, level == cost, level - cost, level - cost)
+        if level == cost:
+            arrays.broken[place], arrays.ends[place] = breaks, ends
+        row, out, due, at = end, 0.0, NEVER, 0
         for i in range(num):
-            action, p = words.action[steps.word[i]], steps.p[i]
-            step_cost = arrays.cost[place] + cost(odds, top, action, steps.lost[i])
+            p, step_cost = steps.p[i], cost + steps.cost[i]
             if p > 0.0 and step_cost > level:
                 out += p
                 due = min(due, step_cost)
             elif p > 0.0 and step_cost == level:
-                after = effect_of(kept.here, odds.params, action, steps.instance[i], steps.lost[i])
-                found = keep(representative(after, odds.params, odds.alike, room), kept, count)
+                found = keep_row(rows[at], stored, count)
+                at += 1
                 if found == NO_ROW:
                     for begun in range(row, end):
                         arrays.latest[arrays.target[begun]] = 0
@@ -328,7 +325,7 @@ def _expand(odds, steps, level, kept, arrays, place, stop, count, end):
                     arrays.latest[found] = end
                 arrays.p[arrays.latest[found] - 1] += p
         if arrays.ends[place] == UNFINISHED:  # with what leaves it, so that both are of the same level
-            arrays.expires[place] = odds.rates[-1] / total
+            arrays.expires[place] = end_rate / total
         arrays.leaves[place] = out
         arrays.due[place] = due
         place += 1

@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from quorisk.kernels.compiled import LATE
 from quorisk.kernels.engines.points import Point
+from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import Components
 from quorisk.kernels.states.chain import Chain
-from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.head import Head
-from quorisk.kernels.states.odds import Odds, odds_of, room_for_steps
-from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS
+from quorisk.kernels.states.odds import Odds, odds_of
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
+from quorisk.kernels.states.successors import ANY_COST, in_memory, successors
 
 MOVE_BYTES = 32
 """Memory for a move, its share of what solving takes included."""
@@ -63,12 +64,11 @@ class Moves(NamedTuple):
 
 def moves_of(head: Head, num_states: int) -> Moves:
     """The steps of a head, of whose states `num_states` are all."""
-    model, odds, steps = head.model, head.odds, room_for_steps()
-    list_moves = compiled_for(model, _list_moves)
     first, columns = np.zeros(num_states + 3, np.int64), _columns(2 * head.transitions + 2 * MOST_SUCCESSORS)
     place, end, status = 0, 0, ENDED
     while place < num_states:
-        status, place, end = list_moves(odds, steps, head.kept, head.arrays, first, *columns, place, num_states, end)
+        given = head.successors, head.kept, head.arrays, first, *columns
+        status, place, end = _list_moves(*given, place, num_states, end)
         if status == FULL:
             columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
     first[num_states + 1 :] = end
@@ -84,7 +84,7 @@ def moves_of(head: Head, num_states: int) -> Moves:
         ends=np.append(head.arrays.ends[:num_states], np.full(2, HORIZON, np.int8)),
     )
     source = np.repeat(np.arange(num_states + 2, dtype=np.int32), np.diff(first))
-    return Moves(chain, absorption.components(chain), source, action, size, lost, odds)
+    return Moves(chain, absorption.components(chain), source, action, size, lost, head.odds)
 
 
 def reweighted(moves: Moves, model: Model, point: Point) -> Chain:
@@ -113,41 +113,35 @@ def _columns(room: int) -> Sequence[np.ndarray]:
     return [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
 
 
-# A template, with names that are bound by `compiled_for`
-
-cost = effect_of = enabled = guards = keep = listed = num_room = num_words = representative = LATE
-state = weigh = words = LATE
-
-
-def _list_moves(odds, steps, kept, arrays, first, target, p, action, size, lost, place, num_states, end):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _list_moves(given, stored, arrays, first, target, p, action, size, lost, place, num_states, end):
     """Writes the moves of states `place` and on. Returns why it stopped, the next state, and the number of moves.
 
     A state of which no path was followed yet has none: whoever comes to it is outside.
     """
-    masks, room = np.empty(num_words, np.int64), np.empty(num_room, np.int64)
+    steps, rows, rates, here = given.steps, given.rows, given.odds.rates, in_memory((given, stored))
     outside = num_states + 1
     while place < num_states:
         if end + MOST_SUCCESSORS + 1 > len(p):
             return FULL, place, end
         first[place] = end
-        if arrays.ends[place] == UNFINISHED and arrays.due[place] > arrays.cost[place]:
-            before, due = state(kept, place), arrays.due[place]
-            guards(before, odds.params, masks)
-            total, top = enabled(masks, odds)
-            num = listed(kept.here, odds.params, masks, steps)
-            weigh(masks, odds, total, steps, num)
+        due = arrays.due[place] - arrays.cost[place]
+        if arrays.ends[place] == UNFINISHED and due > 0:
+            num, total, _, _ = successors(given.address, here, place, False, -ANY_COST, due - 1)
+            at = 0
             for i in range(num):
                 if steps.p[i] > 0.0:
-                    taken, to = words.action[steps.word[i]], outside
-                    if arrays.cost[place] + cost(odds, top, taken, steps.lost[i]) < due:
-                        after = effect_of(kept.here, odds.params, taken, steps.instance[i], steps.lost[i])
-                        found = keep(representative(after, odds.params, odds.alike, room), kept, num_states)
+                    to = outside
+                    if steps.cost[i] < due:
+                        found = keep_row(rows[at], stored, num_states)
+                        at += 1
                         to = found if arrays.due[found] > arrays.cost[found] else outside
-                    target[end], p[end], action[end] = to, steps.p[i], taken
+                    target[end], p[end], action[end] = to, steps.p[i], steps.action[i]
                     size[end], lost[end] = steps.size[i], popcount(steps.lost[i])
                     end += 1
-            if total > 0.0 and odds.rates[-1] > 0.0:
-                target[end], p[end], action[end] = num_states, odds.rates[-1] / total, len(odds.rates) - 1
+            if total > 0.0 and rates[-1] > 0.0:
+                target[end], p[end], action[end] = num_states, rates[-1] / total, len(rates) - 1
                 size[end] = lost[end] = 0
                 end += 1
         place += 1

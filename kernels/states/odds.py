@@ -48,6 +48,8 @@ class Steps(NamedTuple):
     size: np.ndarray  # int64, the members of its subset
     lost: np.ndarray  # int64, mask of those that are lost
     p: np.ndarray  # float64; 0 if its rate is 0
+    action: np.ndarray  # int64, and
+    cost: np.ndarray  # int64: only if `successors` listed them
 
 
 class Words(NamedTuple):
@@ -85,8 +87,8 @@ def _fates(model: Model, p: float) -> list[list[float]]:
 
 def room_for_steps() -> Steps:
     """Room for the steps from one state."""
-    word, instance, size, lost = np.empty((4, MOST_SUCCESSORS), np.int64)
-    return Steps(word, instance, size, lost, np.empty(MOST_SUCCESSORS))
+    word, instance, size, lost, action, cost = np.empty((6, MOST_SUCCESSORS), np.int64)
+    return Steps(word, instance, size, lost, np.empty(MOST_SUCCESSORS), action, cost)
 
 
 @cache

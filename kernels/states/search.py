@@ -13,7 +13,18 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit
 from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.odds import room_for_steps
-from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, SLICE, WIDER, Store, why_stop
+from quorisk.kernels.states.store import (
+    ENDED,
+    FULL,
+    MOST_SUCCESSORS,
+    SLICE,
+    WIDER,
+    Store,
+    approach,
+    seek,
+    settle,
+    why_stop,
+)
 
 _MANY = 64
 """Successors from which on they are settled."""
@@ -115,8 +126,7 @@ def visit(
 
 # Templates, with names that are bound by `compiled_for`
 
-approach = broken = follow = guards = listed = num_actions = num_invariants = num_words = LATE
-seek = settle = state = words = LATE
+broken = follow = guards = listed = num_actions = num_invariants = num_words = state = words = LATE
 
 
 def _note(params, kept, first, last, depth, breaking):

@@ -57,9 +57,6 @@ def store_functions(model: Model) -> dict[str, Any]:
         "write": write,
         "state": bind(_state, model.name, unpack=unpack, like=like),
         "follow": bind(_follow, model.name, change=stepper(model).change),
-        "seek": bind(_seek, model.name),
-        "approach": bind(_approach, model.name),
-        "settle": bind(_settle, model.name),
         "begin": bind(_begin, model.name, kept_for=model.name, initial=stepper(model).initial, keep=keep),
     }
 
@@ -140,11 +137,83 @@ def _first_row(model: Model, params: Any) -> np.ndarray:
 
 
 @jitable
+def read(kept, place):
+    """Makes `kept.here` the wide row of the state of that number."""
+    respread(kept.rows[place], kept.layout, kept.here)
+
+
+@jitable
+def write_row(wide, kept, at):
+    """`write` of the state of a wide row."""
+    beyond = np.uint64(0)
+    for i in range(len(wide)):
+        beyond |= (wide[i] ^ kept.layout.base[i]) & kept.layout.fixed[i]
+    if beyond != 0:
+        for i in range(len(wide)):
+            kept.wide[i] = wide[i]
+        return False
+    narrow(wide, kept.layout, kept.rows[at])
+    return True
+
+
+@jitable
+def keep_row(wide, kept, count):
+    """`keep` of the state of a wide row."""
+    if not write_row(wide, kept, count):
+        return NO_ROW
+    return settle(kept, count, hash_words(kept.rows[count]), count)
+
+
+@jitable
 def why_stop(kept, count):
     """Why compiled code has to stop before it keeps the successors of one more state; ENDED if it need not."""
     if count + MOST_SUCCESSORS > len(kept.rows):
         return FULL
     return TABLE_FULL if 2 * (count + MOST_SUCCESSORS) > len(kept.table) else ENDED
+
+
+@jitable
+def seek(kept, at):
+    """The hash of a row that was written, which `settle` asks for. Has the processor fetch what `approach` looks at."""
+    mixed = hash_words(kept.rows[at])
+    prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
+    return mixed
+
+
+@jitable
+def approach(kept, mixed):
+    """Has the processor fetch what `settle` looks at."""
+    entry = kept.table[np.int64(mixed) & (len(kept.table) - 1)]
+    if entry & ~_PLACE == np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS:
+        prefetch(kept.rows, np.uint64((entry & _PLACE) - 1) * np.uint64(kept.rows.shape[1]))
+
+
+@jitable
+def settle(kept, at, mixed, count):
+    """The number of the state whose row is at `at`, not before `count`: that of its equal, or `count` if it is new,
+    where its row is put then."""
+    rows, table = kept.rows, kept.table
+    row = rows[at]
+    slots = len(table) - 1
+    slot = np.int64(mixed) & slots
+    fingerprint = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS
+    while table[slot] != 0:
+        entry = table[slot]
+        if entry & ~_PLACE == fingerprint:
+            other = rows[(entry & _PLACE) - 1]
+            same = True
+            for i in range(len(row)):
+                if row[i] != other[i]:
+                    same = False
+                    break
+            if same:
+                return (entry & _PLACE) - 1
+        slot = (slot + 1) & slots
+    table[slot] = fingerprint | (count + 1)
+    if at != count:
+        for i in range(len(row)):
+            rows[count, i] = row[i]
+    return count
 
 
 # Templates, with the names that are bound by `store_functions`
@@ -174,7 +243,7 @@ def _keep(state, kept, count):
     """
     if not write(state, kept, count):
         return NO_ROW
-    return _settle(kept, count, hash_words(kept.rows[count]), count)
+    return settle(kept, count, hash_words(kept.rows[count]), count)
 
 
 def _write(state, kept, at):
@@ -205,48 +274,6 @@ def _follow(place, params, action, instance, lost, kept, at):
         kept.wide[i] = kept.here[i]
     spread(kept.rows[place], kept.layout, kept.here)  # `respread` leaves alone the words in which no state differs
     return False
-
-
-def _seek(kept, at):
-    """The hash of a row that was written, which `settle` asks for. Has the processor fetch what `approach` looks at."""
-    mixed = hash_words(kept.rows[at])
-    prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
-    return mixed
-
-
-def _approach(kept, mixed):
-    """Has the processor fetch what `settle` looks at."""
-    entry = kept.table[np.int64(mixed) & (len(kept.table) - 1)]
-    if entry & ~_PLACE == np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS:
-        prefetch(kept.rows, np.uint64((entry & _PLACE) - 1) * np.uint64(kept.rows.shape[1]))
-
-
-@jitable
-def _settle(kept, at, mixed, count):
-    """The number of the state whose row is at `at`, not before `count`: that of its equal, or `count` if it is new,
-    where its row is put then."""
-    rows, table = kept.rows, kept.table
-    row = rows[at]
-    slots = len(table) - 1
-    slot = np.int64(mixed) & slots
-    fingerprint = np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS
-    while table[slot] != 0:
-        entry = table[slot]
-        if entry & ~_PLACE == fingerprint:
-            other = rows[(entry & _PLACE) - 1]
-            same = True
-            for i in range(len(row)):
-                if row[i] != other[i]:
-                    same = False
-                    break
-            if same:
-                return (entry & _PLACE) - 1
-        slot = (slot + 1) & slots
-    table[slot] = fingerprint | (count + 1)
-    if at != count:
-        for i in range(len(row)):
-            rows[count, i] = row[i]
-    return count
 
 
 def _rehash_template(rows, count, table):

@@ -16,7 +16,7 @@ from tests.support import params_of
 @pytest.mark.parametrize("word", [0, 1, 2])
 def test_states_of_equal_hash_are_told_apart_by_every_word(word):
     one_hash_for_all = np.uint64(0x0123456789ABCDEF)
-    inner = bind(store._settle, "collide")  # for compiled code alone
+    inner = bind(store.settle, "collide")  # for compiled code alone
     settle = njit(lambda kept, at, count: inner(kept, at, one_hash_for_all, count))
     rows, nothing = np.zeros((9, 3), np.uint64), np.zeros(1, np.uint64)
     kept = store.Kept(rows, np.zeros(64, np.int64), nothing, nothing, narrowest(nothing), np.zeros((1, 3), np.uint64))
