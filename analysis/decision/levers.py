@@ -40,6 +40,8 @@ class Lever(NamedTuple):
     """Rates and times are in seconds."""
     written: str = ""
     """As the file writes it, such as 0.75 % / min, if that is not a number."""
+    is_at_risk: bool = False
+    """Whether entries that have few copies on a cluster follow from it."""
 
     @property
     def own(self) -> tuple[str, str]:
@@ -107,10 +109,14 @@ def levers(experiment: Experiment) -> list[Lever]:
     of_cluster = [
         Lever(key, max(getattr(each, name) for each in clusters)) for key, name in _OF_CLUSTER.items() if clusters
     ]
+    at_risk = [
+        Lever(key, max(each.figure(key) for each in experiment.clusters), is_at_risk=True)
+        for key in _at_risk(experiment)
+    ]
     points = [each for each in experiment.points if not is_replaced(experiment, each.scenario)]
     rates = [f"rates.{action.name}" for action in experiment.model.actions]
     rest = []
-    p_lost = [f"{FAULTS}{name}" for name in loss_names(experiment.model)]
+    p_lost = [key for key in _p_lost(experiment) if key not in {lever.key for lever in at_risk}]
     for key in [*(key for key in rates if key in experiment.given), LIFETIME, *p_lost]:
         for scenario in ("", *experiment.scenarios):
             values = [_value(each, key) for each in points if _owner(experiment, each, key) == scenario]
@@ -121,11 +127,32 @@ def levers(experiment: Experiment) -> list[Lever]:
                 rest.append(Lever(name, max(values), physical, _written(experiment, scenario, key)))
     faults = {LIFETIME, *p_lost, *(f"rates.{action.name}" for action in experiment.model.actions if action.fault)}
     rest.sort(key=lambda lever: (lever.own[1] not in faults, lever.value ** (-1 if lever.own[1] == LIFETIME else 1)))
-    return [lever for lever in [*found, *of_cluster] if lever.value > 0] + rest
+    return [lever for lever in [*found, *of_cluster, *at_risk] if lever.value > 0] + rest
+
+
+def _p_lost(experiment: Experiment) -> list[str]:
+    return [f"{FAULTS}{name}" for name in loss_names(experiment.model)]
+
+
+def _at_risk(experiment: Experiment) -> list[str]:
+    """The keys of probabilities from which it follows how many entries on a cluster have few copies; none that a
+    scenario has a value of its own for."""
+
+    def matters(placed: Placed, key: str) -> bool:
+        return placed.thin != placed.with_figures({key: placed.figure(key) / 2}).thin
+
+    own = {key for scenario in experiment.scenarios.values() for key in scenario.values}
+    return [
+        key
+        for key in _p_lost(experiment)
+        if key not in own and any(matters(placed, key) for placed in experiment.clusters)
+    ]
 
 
 def is_off(experiment: Experiment, lever: Lever) -> bool:
     """Returns whether a figure plays no part at all, since what it is about is switched off wherever it is used."""
+    if lever.is_at_risk:
+        return False
     scenario, key = lever.own
     points = [each for each in experiment.points if not is_replaced(experiment, each.scenario)]
     used = [each.point for each in points if _owner(experiment, each, key) == scenario]
@@ -137,7 +164,7 @@ def untold(experiment: Experiment) -> list[Lever]:
     clusters the clusters' own, which decide there."""
     found = levers(experiment)
     if experiment.clusters:
-        return [lever for lever in found if lever.of_cluster]
+        return [lever for lever in found if lever.of_cluster or lever.is_at_risk]
     return [lever for lever in found if lever.own[1] != PER_YEAR]
 
 
@@ -174,13 +201,11 @@ def _value(each: GridPoint, key: str) -> float:
 def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
     """Returns the experiment with a figure multiplied."""
     scenario, key = lever.own
-    if name := lever.of_cluster:
-
-        def other_cluster(placed: Placed) -> Placed:
-            value = lever.scaled(getattr(placed.cluster, name), factor)
-            return placed._replace(cluster=placed.cluster._replace(**{name: value}))  # type: ignore[arg-type]
-
-        return experiment._replace(clusters=tuple(map(other_cluster, experiment.clusters)))
+    if lever.of_cluster or lever.is_at_risk:
+        others = [each.with_figures({key: lever.scaled(each.figure(key), factor)}) for each in experiment.clusters]
+        experiment = experiment._replace(clusters=tuple(others))
+    if lever.of_cluster:
+        return experiment
     if key == PER_YEAR:
         there = experiment.scenarios[scenario]
         other = there._replace(per_year=lever.scaled(there.per_year, factor))

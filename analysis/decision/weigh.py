@@ -149,6 +149,8 @@ class Weigher:
             records.append(row | now)
         if other.clusters:
             self._in_time()
+        if other.clusters is not experiment.clusters:  # whose designs are those of the frame's points
+            other = other._replace(points=experiment.points)
         frame = pd.DataFrame(records)
         weighed = frame["point_id"].isin(point_ids)
         if "any_loss" not in frame or (frame.filter(_OF_SIZES) < math.inf).any(axis=None):

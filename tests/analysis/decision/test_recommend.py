@@ -10,13 +10,14 @@ from quorisk.analysis.decision import breakeven, verdict, weigh
 from quorisk.analysis.decision.breakeven import break_even, can_be_chosen
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
-from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scaled
+from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scaled, untold
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
 from quorisk.kernels.engines import registry
 from quorisk.kernels.errors import ConfigError
+from tests.support import ROOT
 
 FILE = """
 protocol = "bookkeeper"
@@ -203,6 +204,29 @@ def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, ke
         nearest = min(factor for factor in (missed, apart) if factor > 1)
         above = next(each for each in advice.search.found if each.beyond > 200)
         assert above.before <= 200 * nearest <= above.beyond
+
+
+def test_on_a_cluster_message_loss_is_scaled_with_the_entries_that_few_copies_are_left_of(weigher):
+    """Designs with an ack quorum below the write quorum lose by it; runs of single entries are not weighed there."""
+    key = "faults.message_loss"
+
+    def load(target, *more):
+        grid = "grid.write_quorum=[3, 4]", "grid.ack_quorum=[2]"
+        return config.load(
+            ROOT / "configs" / "cluster.toml",
+            ["cluster.nodes=20", *grid, f"targets.p_any_loss_per_year={target}", *more],
+        )
+
+    target = 0.7 * weigher.frame(load(1.0))["any_loss"].max()
+    advice = advise(load(target), weigher, [key])
+    [found] = advice.search.found
+    assert found.beyond < found.lever.value  # the design with fewer copies meets the target if less is lost
+    assert (found.chosen[:4], found.instead[:4]) == ("WQ 4", "WQ 3")
+    sides = (1.05 * found.before, found.chosen), (found.beyond / 1.05, found.instead)  # P is told to 1 % there
+    for value, chosen in sides:
+        assert verdict.chosen(designs(weigher.frame(load(target, f"{key}={value!r}"))), target, "") == chosen
+    assert key in [lever.key for lever in untold(load(target))]
+    assert key not in [lever.key for lever in levers(load(target, "grid.ack_quorum=[3]", "grid.write_quorum=[3]"))]
 
 
 def test_chains_are_not_tried_again_and_again_where_two_no_larger_did_not_fit(load, monkeypatch):
