@@ -1,4 +1,8 @@
-"""How long an outage of all bookies takes an acknowledged entry: until the first of its copies is flushed."""
+"""How long an outage of all bookies takes an acknowledged entry: until the first of its copies is flushed.
+
+A request and its confirmation are each lost with `message_loss`. So an entry has as many copies as requests arrive, and
+is acknowledged if an ack quorum of these are confirmed.
+"""
 
 import math
 from collections.abc import Mapping
@@ -12,5 +16,18 @@ def unflushed_for(values: Mapping[str, Any]) -> float:
     """
     if values["variant.journal_write"] and values["variant.journal_sync"]:
         return 0.0
-    rate = values["rates.bookie_flushes"] * values["model.write_quorum"]
-    return float(1.0 / rate) if rate > 0.0 else math.inf
+    write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
+    arrives, flushes = 1.0 - values["faults.message_loss"], values["rates.bookie_flushes"]
+    if flushes == 0.0:
+        return math.inf
+    chances = {}
+    for copies in range(ack_quorum, write_quorum + 1):
+        confirmed = sum(_chance(copies, number, arrives) for number in range(ack_quorum, copies + 1))
+        chances[copies] = _chance(write_quorum, copies, arrives) * confirmed
+    acknowledged = sum(chances.values())
+    return sum(chance / acknowledged / (copies * flushes) for copies, chance in chances.items() if chance)
+
+
+def _chance(messages: int, number: int, arrives: float) -> float:
+    """Of so many of some messages to arrive."""
+    return float(math.comb(messages, number) * arrives**number * (1.0 - arrives) ** (messages - number))

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from quorisk.analysis.cluster import allowed
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.cluster.unflushed import UNFLUSHED, Tails
+from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
 from quorisk.kernels.errors import ConfigError
@@ -78,6 +80,39 @@ def test_an_outage_that_takes_copies_and_what_is_not_flushed_is_one_and_takes_no
     assert found.in_ledgers["p50"].value <= found.in_ledgers["p99"].value <= 864
     assert found.in_entries["p99"].value <= 86_400_000
     assert found.entries.value <= 0.5 * 86_400_000 * (1.02 if method == "count" else 1 + 1e-9)
+
+
+PLAIN: dict[str, Any] = {
+    "protocol": "bookkeeper",
+    "model": {"bookies": 3, "clients": 1, "entries": 1, "inflight": 1},
+    "variant": {"journal_sync": False},
+    "faults": {"max_outages": 1, "p_lost_in_outage": 0.0},
+    "rates": {
+        **dict.fromkeys(("client_creates_ledger", "client_sends_add_entry_requests"), "1 / 1 us"),
+        **dict.fromkeys(("bookie_sends_add_confirmed_response", "client_receives_add_confirmed_response"), "1 / 1 us"),
+        "client_changes_ensemble": "1 / 100 year",
+        "client_closes_ledger_success": "1 / 1 s",
+        "bookie_flushes": "1 / 1 s",
+        "cluster_loses_power": "1 / 100000 s",
+    },
+    "run": {"lifetime": "100 days"},
+}
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize(("write_quorum", "ack_quorum"), [(2, 1), (3, 1), (3, 2), (3, 3)])
+def test_of_bookkeeper_an_entry_waits_for_as_many_flushes_as_requests_arrived(write_quorum, ack_quorum, loss):
+    """The power fails once in 100,000 s: by then what was acknowledged is flushed, but for that of the last moment."""
+    model = {**PLAIN["model"], "write_quorum": write_quorum, "ack_quorum": ack_quorum}
+    cluster = {**CLUSTER, "entries_per_second": 1.0, "retention": "1000000 s", "p_lost_in_outage": 0.0}
+    document = {**PLAIN, "model": model, "faults": {**PLAIN["faults"], "message_loss": loss}}
+    found = exact(build(document, "x.toml"), 1 << 28, data_loss_alone=True)
+    copies = np.arange(write_quorum + 1)
+    is_acknowledged = binom.pmf(copies, write_quorum, 1 - loss) @ binom.sf(ack_quorum - 1, copies, 1 - loss)
+    [placed] = designs(build({**document, "cluster": cluster}, "x.toml"))
+    assert placed.unflushed == pytest.approx(found.data_loss.p * 1e5 / is_acknowledged, rel=1e-3)
+    if loss == 0.0:
+        assert placed.unflushed == pytest.approx(1 / write_quorum, rel=1e-12)
 
 
 def test_what_an_outage_finds_is_what_ledgers_flushed_at_random_have():
