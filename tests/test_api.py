@@ -132,10 +132,10 @@ def test_an_experiment_may_be_a_dictionary(file):
 
 
 def test_errors_name_arguments_here_and_options_on_the_command_line(quorisk, file):
-    with pytest.raises(q.ConfigError, match=r"^memory 'lots': at most"):
+    with pytest.raises(q.ConfigError, match=r"^memory 'lots': above 0 and at most"):
         q.explore(file, memory="lots")
     code, _, err = quorisk("explore", file, "--memory", "lots")
-    assert (code, err.startswith("error: --memory 'lots': at most")) == (2, True)
+    assert (code, err.startswith("error: --memory 'lots': above 0 and at most")) == (2, True)
     with pytest.raises(q.ConfigError, match="has to be in a file"):
         q.sweep({"protocol": "compaction", "model": q.load_experiment(file).document["model"]}, "x")
     assert all(issubclass(error, q.QuoriskError) for error in (q.ConfigError, q.RunError, q.ResultError, q.EngineError))
