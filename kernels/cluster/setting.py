@@ -15,7 +15,7 @@ SINGLES, OUTAGES, RACK_OUTAGES, THIN = CAUSES = ("single_losses", "outages", "ra
 """What an incident is put down to: the kind of its tick; or, where that took no whole write set, thin entries."""
 MOST_COPIES = 8
 """Of an ensemble."""
-VERSION = 3
+VERSION = 4
 """Counted up with every change of what years of a cluster are: results of different versions never merge."""
 
 
@@ -93,10 +93,15 @@ class Cluster(NamedTuple):
         return self.lifetime_shape != 1.0
 
     @property
+    def hits(self) -> float:
+        """How often a tick takes a node, if it is up."""
+        in_outages = self.outages * self.p_lost_in_outage + self.rack_outages * self.p_lost_in_rack_outage
+        return self.node_loss + in_outages
+
+    @property
     def utilization(self) -> float:
         """The part of the time for which repairs one after another have work; 1 or more if they never catch up."""
-        in_outages = self.outages * self.p_lost_in_outage + self.rack_outages * self.p_lost_in_rack_outage
-        return self.nodes * (self.node_loss + in_outages) * self.repair_time
+        return self.nodes * self.hits * self.repair_time
 
     def window(self, lost: int) -> float:
         """Until all copies of a tick that took so many nodes are back, if it waits for no other."""

@@ -5,6 +5,7 @@ up. A year is a function of the cluster, the seed and its number. What years add
 it does not matter which years are added up where.
 """
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -34,6 +35,10 @@ _HALF, _MOST = 2.0**30, 2.0**19
 _SINGLE, _OUTAGE, _RACK, _THIN = (CAUSES.index(cause) for cause in (SINGLES, OUTAGES, RACK_OUTAGES, THIN))
 _WARM_UP = 1e-9
 """Chance of an outage after which repair takes longer than a year's warm-up allows for."""
+_REMEMBERED = 1e-6
+"""What a year may still remember of all nodes being up at the beginning of its warm-up."""
+_LEAST_WINDOWS, _MOST_WINDOWS = 2.0, 100.0
+"""Of a warm-up; the most are reached where nodes are down for nine tenths of the time."""
 
 
 class Tally(NamedTuple):
@@ -149,7 +154,8 @@ def warm_up_of(cluster: Cluster) -> float:
     if cluster.outages + cluster.rack_outages > 0 and p > 0:
         chances = np.cumsum(p_lost(cluster.nodes, p, np.arange(cluster.nodes + 1)))
         most = min(cluster.nodes, int(np.searchsorted(chances, 1.0 - _WARM_UP)) + 1)
-    warm_up = 2.0 * cluster.window(most)
+    window = cluster.window(most)
+    warm_up = _windows(cluster.hits * window) * window
     if cluster.repair_queue:
         if cluster.utilization >= 1.0:
             raise RunError(
@@ -157,6 +163,20 @@ def warm_up_of(cluster: Cluster) -> float:
             )
         warm_up = warm_up / (1.0 - cluster.utilization) ** 2
     return warm_up
+
+
+def _windows(hits: float) -> float:
+    """For how many windows nodes are looked at before a year, by how many ticks in one would take a node.
+
+    Losses of a node are a renewal process: it is down for a window, and then up for an exponential time. The density of
+    such a process tends to its rate as e^(x t), t in windows, where x is the root of hits e^(-x) = hits + x, beside 0,
+    whose real part is the largest. So e^(-Re x) is |1 + x / hits|: |1 + 4.5 i / hits| or more, found for hits from 0.01
+    to 20.
+    """
+    if hits == 0.0:
+        return _LEAST_WINDOWS
+    needed = -math.log(_REMEMBERED) / math.log(math.hypot(1.0, 4.5 / hits))
+    return min(max(_LEAST_WINDOWS, needed), _MOST_WINDOWS)
 
 
 def _rates(cluster: Cluster) -> Rates:

@@ -8,7 +8,7 @@ import pytest
 from quorisk.kernels.cluster.fate import compiled
 from quorisk.kernels.cluster.placement import catalogue
 from quorisk.kernels.cluster.setting import CAUSES, Cluster, Thin
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _years, simulate
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _years, simulate, warm_up_of
 from tests.references.cluster import literal
 
 HOUR = 1.0 / 8766.0
@@ -75,6 +75,27 @@ def test_a_node_that_is_down_is_not_repaired_again(queue):
     tally, truth = simulate(cluster, 0, 4 * YEARS, 1, threads=2), 2.0 / (1.0 + 2.0 * 1680 * HOUR)
     off = sqrt((tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / tally.years)
     assert abs(tally.mean(INCIDENTS) - truth) < 4.5 * off
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        Cluster(3, 3, 3, 1, 1, outages=10.0, p_lost_in_outage=1.0, detection_delay=2400 * HOUR),
+        Cluster(1, 1, 1, 1, 1, node_loss=10.0, detection_delay=1440 * HOUR),
+        Cluster(1, 1, 1, 1, 1, node_loss=30.0, detection_delay=2400 * HOUR),
+    ],
+    ids=("all at once", "one", "one that is seldom up"),
+)
+def test_where_nodes_are_often_down_a_year_does_not_begin_with_more_of_them_up_than_others_do(cluster):
+    """Losses are a renewal process: as often as anything is up, it is lost."""
+    tally, rate = simulate(cluster, 0, 4 * YEARS, 1, threads=2), cluster.node_loss + cluster.outages
+    off = sqrt((tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / tally.years)
+    assert abs(tally.mean(INCIDENTS) - rate / (1.0 + rate * cluster.detection_delay)) < 4.5 * off
+
+
+def test_where_nodes_are_seldom_down_a_year_warms_up_for_two_windows():
+    seldom = Cluster(20, 3, 3, 1e6, 1000, node_loss=0.02, detection_delay=HOUR, repair_time=10 * HOUR)
+    assert warm_up_of(seldom) == 2.0 * seldom.window(1)
 
 
 def test_causes_add_up():
