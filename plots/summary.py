@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, at_least, estimate
+from quorisk.analysis.decision.designs import Design, estimate, loses_at_least
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
@@ -29,8 +29,11 @@ def _risk(design: Design) -> Iterator[tuple[str, str]]:
         median, most = numbers.in_full(worst["incident_p50"]), numbers.in_full(worst["incident_p99"])
         if worst["incidents"]:
             entries = "entry" if median == "1" else "entries"
-            if at_least(worst):
-                yield "lost at once", f"at least {median} {entries} (median): scenarios lose partitions, of any size"
+            if loses_at_least(worst):
+                yield (
+                    "lost at once",
+                    f"at least {median} {entries} (median): a partition that a scenario loses counts as one",
+                )
             else:
                 yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
     if causes := design.by_cause:

@@ -78,7 +78,7 @@ def _figures(experiment: Experiment, placed: Sequence[Placed]) -> dict[str, Figu
 def _hazard(placed: Placed, effort: Effort) -> float:
     """The rate of years with a loss: of copies where only those outages happen that find all on disk, and of others."""
     tails = Tails(placed.cluster.outages, placed.unflushed, placed.cluster.ledgers)
-    calm = cluster_of(placed)._replace(outages=tails.outages * tails.p_none)
+    calm = cluster_of(placed)._replace(outages=tails.calm_outages)
     return max(-math.log1p(-min(_p_any(calm, effort), _ALMOST)) + tails.incidents, _SURELY)
 
 

@@ -21,8 +21,6 @@ WIDE = 0.05
 """Of a figure: if strata leave it more open than that, years are drawn as well, and the narrower interval counts."""
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
-SURELY = 1e-12
-"""A part of all outages that is as good as none."""
 
 
 class Effort(NamedTuple):
@@ -165,9 +163,9 @@ def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tall
 
 
 def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
-    """What copies are lost where only those outages happen that find everything flushed."""
-    outages = tails.outages * tails.p_none if tails.p_none > SURELY else 0.0
-    calm, drawn = placed._replace(cluster=placed.cluster._replace(outages=outages)), None
+    """What copies are lost where only those outages happen that find everything flushed. Of years no more are drawn
+    than if nobody says how many: this is not shared out."""
+    calm, drawn = placed._replace(cluster=placed.cluster._replace(outages=tails.calm_outages)), None
     found = solved(calm, effort)
     if wants_years(found, effort):
         years = min(effort.years, Effort().years)

@@ -17,6 +17,8 @@ from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of,
 
 UNFLUSHED = "unflushed"
 """What such incidents are put down to."""
+_SELDOM = 1e-12
+"""A part of all outages that is as good as none."""
 _PARTS = 2000
 """Of a distribution, each as likely as the others."""
 
@@ -34,6 +36,11 @@ class Tails(NamedTuple):
     def p_none(self) -> float:
         """P(an outage finds nothing of the kind)."""
         return math.exp(-self.ledgers * math.log1p(self.entries / self.ledgers))
+
+    @property
+    def calm_outages(self) -> float:
+        """Outages a year that find nothing of the kind."""
+        return self.outages * self.p_none if self.p_none > _SELDOM else 0.0
 
     @property
     def incidents(self) -> float:
@@ -110,7 +117,7 @@ def _more(losses: Losses, tails: Tails, outages: float, stored: float) -> float:
 
 
 def _sizes(losses: Losses, tails: Tails, both: float, stored: float) -> Sizes:
-    """The sizes of all incidents, weighed by their rates; so many take both, whose sizes add up."""
+    """The sizes of all incidents, weighed by their rates; so many take both."""
     sizes, old = no_sizes(), Sizes(*losses.sizes)
     weight = float(old.weight[IN_ENTRIES].sum())
     if weight:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.analysis.decision import flips, verdict
-from quorisk.analysis.decision.designs import SAME, Design, at_least, designs, estimate
+from quorisk.analysis.decision.designs import SAME, Design, designs, estimate, loses_at_least
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.doubt import sentences as told
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
@@ -109,7 +109,7 @@ def _risk(design: Design) -> str:
         return f"{lost}, none seen" if design.is_clean else lost
     where = f" ({worst['cluster_at']})" if worst.get("cluster_at") else ""
     least, why = (
-        ("at least ", "; of a partition that a scenario loses one entry counts") if at_least(worst) else ("", "")
+        ("at least ", " (a partition that a scenario loses counts as one)") if loses_at_least(worst) else ("", "")
     )
     said = f"Data is lost in a year with probability {numbers.plain(worst['p'])}{where}"
     if worst["incidents"] > 0.0:

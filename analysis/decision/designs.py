@@ -36,7 +36,7 @@ SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 
 
-def at_least(case: Mapping[str, Any]) -> bool:
+def loses_at_least(case: Mapping[str, Any]) -> bool:
     """Returns whether a case's incidents lose so much or more: those of its scenarios take a partition each, of which
     nobody knows how much is lost."""
     return case.get("incident_at_least") is True

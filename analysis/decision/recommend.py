@@ -11,7 +11,7 @@ from quorisk.analysis.cluster.joined import worst_clusters
 from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.breakeven import BreakEven, Search
-from quorisk.analysis.decision.designs import Design, at_least, designs
+from quorisk.analysis.decision.designs import Design, designs, loses_at_least
 from quorisk.analysis.decision.doubt import Doubt, doubt
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
@@ -164,6 +164,6 @@ def _losses(design: Design) -> dict[str, Any]:
         "incident_entries": {
             "p50": worst["incident_p50"],
             "p99": worst["incident_p99"],
-            "at_least": at_least(worst),
+            "at_least": loses_at_least(worst),
         },
     }

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from quorisk.analysis.decision.designs import Design, at_least
+from quorisk.analysis.decision.designs import Design, loses_at_least
 from quorisk.analysis.decision.diff import NOT_SHOWN, Change, Diff, Side
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.experiment.config import Experiment
@@ -117,7 +117,7 @@ def _longest(*texts: Sequence[str]) -> int:
 
 
 def _incident(worst: Mapping[str, Any]) -> str:
-    return f"{'≥ ' if at_least(worst) else ''}{numbers.in_full(worst['incident_p50'])}"
+    return f"{'≥ ' if loses_at_least(worst) else ''}{numbers.in_full(worst['incident_p50'])}"
 
 
 def _losses(design: Design) -> str:

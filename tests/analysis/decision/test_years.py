@@ -5,7 +5,7 @@ import math
 import pytest
 
 from quorisk.analysis.decision import years
-from quorisk.analysis.decision.designs import at_least
+from quorisk.analysis.decision.designs import loses_at_least
 
 NOTHING = dict.fromkeys(years.COUNTED, 0)
 SIZES = {"incident_p50": 4e6, "incident_p99": 7e6, "incident_p99_high": 8e6}
@@ -17,8 +17,8 @@ def test_of_a_partition_that_a_scenario_loses_nobody_knows_how_much_that_is():
     ledger, partition = (years.added([part | {"protocol": name}]) for name in ("bookkeeper", "kraft"))
     assert (ledger["incident_p99_high"], ledger["incident_at_least"]) == (1.0, False)
     assert (partition["incident_p50"], partition["incident_p99_high"]) == (1.0, math.inf)
-    assert at_least(partition)
-    assert not at_least(years.added([part | {"protocol": "kraft", "per_year": 1e-9}]))
+    assert loses_at_least(partition)
+    assert not loses_at_least(years.added([part | {"protocol": "kraft", "per_year": 1e-9}]))
 
 
 @pytest.mark.parametrize(
