@@ -56,6 +56,21 @@ def test_ends_are_those_of_the_closed_form_though_no_product_of_powers_has_them(
     assert found.bent > 0.01
 
 
+def test_ends_are_widened_by_how_far_off_interpolation_is(monkeypatch):
+    given = build(DOCUMENT, "x.toml")
+    rates = []
+    for factor in (1.0, 2.0):
+        monkeypatch.setattr(allowed, "_factor", lambda *_, factor=factor: factor)
+        found = allowed.known(given, designs(given), 64)
+        assert found is not None
+        [design] = found.designs
+        assert design is not None
+        assert design.error_factor == factor
+        rates.append([-math.log1p(-p) for p in (design.low, design.median, design.high)])
+    (low, median, high), wider = rates
+    assert wider == pytest.approx([low / 2.0, median, 2.0 * high])
+
+
 def test_a_design_that_loses_least_at_each_draw_is_the_choice_in_all(advice):
     assert advice.doubt.choice == {"WQ 4, AQ 4": 1.0}
 
