@@ -5,6 +5,7 @@ import math
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,20 +57,34 @@ def html(request, tmp_path_factory):
     return write(tmp_path_factory.mktemp("report") / "report.html", request.param)
 
 
-@pytest.fixture
-def page(browser, html):
-    """The report at 1400 pixels; fails if it says, asks for or runs anything."""
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+@pytest.fixture(scope="module")
+def tab(browser):
+    """A tab, and what its pages said, asked for or ran: opening one takes longer than most tests."""
+    page = browser.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
     page.on("request", lambda request: said.append(request.url) if not request.url.startswith("data:") else None)
     page.add_init_script("addEventListener('securitypolicyviolation', (e) => console.error(e.violatedDirective))")
-    page.goto(html.as_uri())
-    yield page
-    assert said == [html.as_uri()]
+    yield page, said
     page.close()
+
+
+def loaded(tab: tuple[Page, list[str]], path: Path) -> Iterator[Page]:
+    """A page at 1400 pixels; fails if it says, asks for or runs anything."""
+    page, said = tab
+    said.clear()
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.emulate_media(media="screen")
+    page.goto(path.as_uri())
+    yield page
+    assert said == [path.as_uri()]
+
+
+@pytest.fixture
+def page(tab, html):
+    yield from loaded(tab, html)
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -166,7 +181,7 @@ def test_it_prints(page, tmp_path):
     assert 3 <= pdf.count(b"/Type /Page\n") <= 20
 
 
-def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
+def test_on_paper_a_wide_table_lies_across_and_is_whole(tab, tmp_path):
     given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID).frame
     provenance = Provenance("quorisk run", "", [])
     narrow, wide = tmp_path / "narrow.html", tmp_path / "wide.html"
@@ -175,10 +190,11 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
     given.loc[broken, ["losses", "p", "low", "high"]] = [7, 7.123e-6, 2.345e-6, 1.567e-5]
     given[["completed", "stuck", "horizon"]] = 1_000_000
     wide.write_text(report(given, [], provenance), "utf-8")
-    page = browser.new_page(viewport={"width": 1000, "height": 700})  # A4, across, within its margins
+    page, _ = tab
+    page.emulate_media(media="print")
     for path, across in ((narrow, False), (wide, True)):
+        page.set_viewport_size({"width": 1000, "height": 700})  # A4, across, within its margins
         page.goto(path.as_uri())
-        page.emulate_media(media="print")
         assert page.locator("section.landscape #results").count() == across
         assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
         page.set_viewport_size({"width": 688, "height": 1000})  # A4, upright
@@ -187,7 +203,6 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(browser, tmp_path):
         page.set_viewport_size({"width": 1000, "height": 700})
         sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
         assert len(sizes) == 1 + across
-    page.close()
 
 
 def year():
@@ -222,18 +237,16 @@ def chosen(page: Page) -> str:
     return re.sub(r"^Run (design )?|\. Runner-up.*|\.$", "", page.locator("#chosen").inner_text())
 
 
-@pytest.fixture
-def decision(browser, tmp_path):
-    path = tmp_path / "year.html"
+@pytest.fixture(scope="module")
+def year_html(tmp_path_factory):
+    path = tmp_path_factory.mktemp("year") / "year.html"
     path.write_text(report(year(), [], Provenance("quorisk run", "", [])), "utf-8")
-    page = browser.new_page(viewport={"width": 1300, "height": 900})
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(path.as_uri())
-    yield page
-    assert said == []
-    page.close()
+    return path
+
+
+@pytest.fixture
+def decision(tab, year_html):
+    yield from loaded(tab, year_html)
 
 
 def test_a_reader_drags_a_target_and_sees_another_choice(decision):
@@ -316,7 +329,7 @@ def test_where_no_scenario_is_ticked_nothing_is_said(decision):
     assert decision.locator("#designs").is_visible()
 
 
-def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(browser, tmp_path):
+def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, tmp_path):
     rows = year().assign(incident=lambda given: given["run.scenario"] == "failover", cluster_at="", by_outages=0.02)
     figures = {"any_loss": 0.02, "entries": 50.0, "incidents": 0.02}
     ends = {f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")}
@@ -326,7 +339,7 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(browse
     sure = Doubt({each.settings: known for each in found}, {}, {}, None, {})
     path = tmp_path / "cluster.html"
     path.write_text(report(rows, [], Provenance("", "", []), sure=sure), "utf-8")
-    page = browser.new_page()
+    page, _ = tab
     page.goto(path.as_uri())
     assert page.locator("#controls input[type=checkbox]").count() == 1
 
@@ -338,4 +351,3 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(browse
     added = [sum(part["per_year"] * part["p"] for part in each.worst["parts"] if part["incident"]) for each in found]
     hazards = [-4.0 * math.log1p(-0.02) + each for each in added]
     assert sorted(told()) == sorted(numbers.number(-math.expm1(-each)) for each in hazards)
-    page.close()

@@ -20,6 +20,7 @@ from tests.analysis.exact.chains import (
     BOOKKEEPER,
     CHECKED,
     COMPACTION,
+    CYCLING,
     ESTIMATED,
     KAFKA,
     MEMORY,
@@ -63,7 +64,7 @@ def test_herman_ring():
 def test_figure_of_the_design_and_the_keys_of_its_json():
     variant = {"semantics": "literal", "fence_recovery_reads": False}
     asked = experiment(model={"write_quorum": 2, "ack_quorum": 2}, variant=variant)
-    found = json.loads(json.dumps(plain(exact.exact(asked, 4 * MEMORY, steps=[14, 40], ask_storm=True))))
+    found = json.loads(json.dumps(plain(exact.exact(asked, 4 * MEMORY, steps=[14, 40]))))
     assert f"{found['invariants']['NoDivergenceBetweenClientAndMetaData']['p']:.11e}" == "8.93576144389e-06"
     assert f"{found['expected_steps']:.11f}" == "7.52003662239"
     assert found["outcomes"]["lost"] == found["data_loss"]["p"] == pytest.approx(found["p_by_steps"]["40"], rel=1e-12)
@@ -71,7 +72,14 @@ def test_figure_of_the_design_and_the_keys_of_its_json():
     assert found["invariants"]["AllAckedEntriesAreReadable"] == {"p": 0.0, "proved_zero": True}
     assert found["invariants"]["NoDivergenceBetweenClientAndMetaData"]["proved_zero"] is False
     assert (found["states"], found["transitions"]) == (1_858_469, 7_147_622)
-    assert found["storm_difference"] < 1e-12
+    assert found["storm_difference"] is None
+
+
+def test_the_difference_from_storm_is_told_if_it_is_asked():
+    found = exact.exact(experiment(variant={"defer_recovery_ensemble_change": False}), MEMORY, steps=[14, 40], ask_storm=True)
+    assert found.data_loss.p > 0
+    assert 0 < found.p_by_steps[14] < found.p_by_steps[40]
+    assert found.storm_difference < 1e-12
 
 
 # Independent solutions of the protocols' chains
@@ -83,9 +91,9 @@ def ends_in_fractions(model, point):
     for k in reversed(range(len(rows))):  # eliminates state k: whoever comes there goes where it leads
         if ends[k] is None:
             stay = 1 - rows[k].pop(k, Fraction(0))
-            for row in (*rows[:k], entering):
-                share = row.pop(k, Fraction(0)) / stay
-                for j, p in rows[k].items() if share else ():
+            for row in (row for row in (*rows[:k], entering) if k in row):
+                share = row.pop(k) / stay
+                for j, p in rows[k].items():
                     row[j] = row.get(j, Fraction(0)) + share * p
     found = {name: Fraction(0) for name in OUTCOMES}
     for i, share in entering.items():
@@ -207,7 +215,7 @@ def test_random_runs_agree(model, values, loss, rates):
     protocol = model in (BOOKKEEPER, COMPACTION, KAFKA)
     point = point_of(model, loss, rates, **values) if protocol else external_point(values or {}, rates, loss)
     *_, ours = solved(model, point)
-    runs = 400_000
+    runs = 100_000 if rates is CYCLING else 400_000  # the former's go round for hundreds of steps
     tally = run(model, point, runs, seed=17, threads=2)
     for counts, probabilities in ((tally.broken, ours.invariants), (tally.outcomes, ours.outcomes)):
         for name, p in probabilities.items():

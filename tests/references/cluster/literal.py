@@ -181,16 +181,17 @@ def _lost_alone(cluster: Cluster, rng: random.Random, warm: float) -> Iterator[t
     life, shape, step = cluster.service_life, cluster.lifetime_shape, 1.0 / 365.25
     batches = cluster.batches or cluster.nodes
     bought = [rng.random() * life for _ in range(batches)]
+    days = range(int(life / step) + 2)  # of a node's life, in each of which it is lost with a chance of its own
+    chances = [step * cluster.node_loss * shape * ((day + 0.5) * step / life) ** (shape - 1.0) for day in days]
     for node in range(cluster.nodes):
         # from the day its batch was bought, as it may have been lost since
         phase = bought[node * batches // cluster.nodes]
-        time, age, batch_age = -warm - phase, 0.0, 0.0
+        time, age, batch_age = -warm - phase, 0, 0.0
         while time < 1.0:
-            hazard = cluster.node_loss * shape * ((age + step / 2) / life) ** (shape - 1.0)
-            if rng.random() < hazard * step:
+            if rng.random() < chances[age]:
                 if time >= -warm:
                     yield time + rng.random() * step, node
-                age = 0.0
-            time, age, batch_age = time + step, age + step, batch_age + step
+                age = 0
+            time, age, batch_age = time + step, age + 1, batch_age + step
             if batch_age >= life:
-                age = batch_age = 0.0
+                age, batch_age = 0, 0.0
