@@ -76,9 +76,11 @@ def test_figure_of_the_design_and_the_keys_of_its_json():
 
 
 def test_the_difference_from_storm_is_told_if_it_is_asked():
-    found = exact.exact(experiment(variant={"defer_recovery_ensemble_change": False}), MEMORY, steps=[14, 40], ask_storm=True)
+    asked = experiment(variant={"defer_recovery_ensemble_change": False})
+    found = exact.exact(asked, MEMORY, steps=[14, 40], ask_storm=True)
     assert found.data_loss.p > 0
     assert 0 < found.p_by_steps[14] < found.p_by_steps[40]
+    assert found.storm_difference is not None
     assert found.storm_difference < 1e-12
 
 
