@@ -7,6 +7,7 @@ are rotated to where they hit no other's in a word of the narrow row: an `and`, 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +107,16 @@ def widened(layout: Layout, wide: np.ndarray) -> Layout:
 
 def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
     """First fit, the words with the most varying bits first."""
-    vary = [~int(mask) & _WORD for mask in fixed]
+    pieces, num_words = _pieces(tuple(~int(mask) & _WORD for mask in fixed), num_words)
+    words, sources, turns = np.array(pieces, np.uint64).reshape(-1, 3).T
+    last = np.searchsorted(words, np.arange(num_words, dtype=np.uint64), "right").astype(np.uint64)
+    return Layout(base & fixed, fixed, sources.copy(), ~fixed[sources], turns.copy(), last)
+
+
+@lru_cache(maxsize=1 << 12)  # searches of one model at other rates ask for the same ones again
+def _pieces(vary: tuple[int, ...], num_words: int) -> tuple[list[tuple[int, int, int]], int]:
+    """Of each piece the word of a row, the word of the wide row and the rotation, in order; and how many words rows
+    have, which are `num_words` or more."""
     used, pieces = [0] * num_words, []
     for source in sorted((i for i, mask in enumerate(vary) if mask), key=lambda i: -vary[i].bit_count()):
         word, turn = _place(vary[source], used)
@@ -114,10 +124,7 @@ def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
         if word == len(used):
             used.append(0)
         used[word] |= _rotated(vary[source], turn)
-    pieces.sort()
-    words, sources, turns = np.array(pieces, np.uint64).reshape(-1, 3).T
-    last = np.searchsorted(words, np.arange(len(used), dtype=np.uint64), "right").astype(np.uint64)
-    return Layout(base & fixed, fixed, sources.copy(), ~fixed[sources], turns.copy(), last)
+    return sorted(pieces), len(used)
 
 
 def _place(mask: int, used: Sequence[int]) -> tuple[int, int]:

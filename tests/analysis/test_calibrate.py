@@ -44,11 +44,11 @@ def test_the_known_answers_are_exact():
 def test_every_interval_holds_as_often_as_it_says_and_stops_where_it_should():
     rare = ("until half-width P/2", "CompactedLedgerLeak")  # takes long
     chosen = [each for each in estimators([0.5, 0.05], 500, 0.9, 3) if (each.method, each.chain) != rare]
-    result = calibrate.calibrate(chosen, 200, 0.9, 3)
+    result = calibrate.calibrate(chosen, 100, 0.9, 3)
     assert {row.chain for row in result.rows} == {"Bernoulli", "multinomial", *PROTOCOL_P}
     assert len(result.rows) == len(chosen) == 15
     for row in result.rows:
-        assert row.coverage_low < row.coverage == row.covered / 200 <= row.coverage_high
+        assert row.coverage_low < row.coverage == row.covered / 100 <= row.coverage_high
         assert row.coverage_high >= 0.9
         if row.method == intervals.METHOD:
             assert (row.mean_runs, row.mean_width) == (500, row.mean_reference)

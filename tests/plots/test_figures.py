@@ -301,9 +301,9 @@ def test_a_design_looks_the_same_in_all_figures():
         faults__message_loss=[0.1, 0.2],
     )
     named: dict[str, set[tuple[object, ...]]] = {}
+    drawn = dict(figures(*given))
     for name in ("loss_data_loss", "cost_data_loss", "distribution"):
-        figure = dict(figures(*given))[name]
-        handles = {id(line): line for axes in figure.axes for line in axes.get_legend_handles_labels()[0]}
+        handles = {id(line): line for axes in drawn[name].axes for line in axes.get_legend_handles_labels()[0]}
         labelled = [(line, line.get_label()) for line in handles.values()]
         for line, label in [(each, label) for each, label in labelled if isinstance(each, Line2D)]:
             looks = named.setdefault(re.findall(r"keys \d", str(label))[0], set())

@@ -140,6 +140,6 @@ def test_intervals_of_losses_hold_the_truth_of_simulated_fleets():
         model = {"scenarios": {}, "faults": {"max_lost": 2}}
         of = experiment(rates={"bookie_is_lost": counted}, **model)
         truth = experiment(rates={"bookie_is_lost": f"{rate_a_year} / year"}, **model)
-        [design] = known(of, 64).designs
+        [design] = known(of, 24).designs
         held += design.low <= losses(truth)[0][0] <= design.high
     assert abs(held - 0.9 * fleets) <= 4 * math.sqrt(0.09 * fleets)

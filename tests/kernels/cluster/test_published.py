@@ -50,7 +50,7 @@ def test_five_thousand_nodes():
 @pytest.mark.parametrize("nodes", published.WINDOWED)
 def test_random_sets_in_a_window(nodes):
     cluster = Cluster(nodes, 3, 3, published.EVERY_SET, 1, sets=published.windowed(nodes, 10))
-    p = published.p_of(cluster, nodes // 100, 1 << 15)
+    p = published.p_of(cluster, nodes // 100, 1 << 13)
     assert 100 * p == pytest.approx(float(published.WINDOWED[nodes]), rel=0.012)
 
 
