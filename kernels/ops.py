@@ -108,12 +108,15 @@ class Traced:
     __hash__ = None  # type: ignore[assignment]
 
 
+_TRUTHS = (int, np.bool_)  # as a tuple, since a union would be made anew at every call
+
+
 def where(condition: Any, yes: T, no: T) -> T:
     """`yes` where `condition` holds, else `no`; integers, or NamedTuples of them taken field by field.
 
     Fields that both have in common are left as they are.
     """
-    if isinstance(condition, int | np.bool_):
+    if isinstance(condition, _TRUTHS):
         return yes if condition else no
     if isinstance(condition, Traced):
         return condition.make("select", condition, yes, no)

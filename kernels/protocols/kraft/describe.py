@@ -35,7 +35,8 @@ _FETCH_ERRORS = {
 def spec_state(state: layout.State, params: Any) -> spec.SpecState:
     """The state that the spec would have."""
     brokers = range(params.brokers)
-    log = metadata_log(state, params)
+    log = metadata_log(state.log, state.con.partition_epoch, params)
+    replicated = [wide_row(state.replicated, record.partition_epoch - 1) for record in log]
     alters = alter_messages(state)
     return spec.SpecState(
         con_unfenced=_brokers(state.unfenced),
@@ -52,7 +53,7 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
         broker_state=tuple(_broker_state(state, b) for b in brokers),
         broker_fetchers=tuple(tuple(_fetcher(state, b, t) for t in brokers) for b in brokers),
         broker_metadata_log=tuple(
-            tuple(r for r in log if wide_row(state.replicated, r.partition_epoch - 1) >> b & 1) for b in brokers
+            tuple(record for record, by in zip(log, replicated, strict=True) if by >> b & 1) for b in brokers
         ),
         partition_status=tuple(_status(state, b) for b in brokers),
         partition_metadata=tuple(_local(state, b) for b in brokers),
@@ -112,11 +113,11 @@ def records(state: layout.State, values: int) -> tuple[spec.Record, ...]:
     return tuple(found)
 
 
-def metadata_log(state: layout.State, params: Any) -> tuple[spec.PartitionMetadata, ...]:
+@lru_cache(1 << 12)  # what few steps add to
+def metadata_log(log: layout.MetadataLog, partition_epoch: int, params: Any) -> tuple[spec.PartitionMetadata, ...]:
     """con_metadata_log; `last_known_elr` is made of the other fields again, as ApplyPartitionChange does."""
-    log = state.log
     found: list[spec.PartitionMetadata] = []
-    for i in range(int(params.init_isr < params.replication_factor), state.con.partition_epoch):
+    for i in range(int(params.init_isr < params.replication_factor), partition_epoch):
         sets = (_brokers(wide_row(w, i)) for w in (log.replicas, log.isrs, log.elrs, log.adding, log.removing))
         replicas, isr, elr, adding, removing = sets
         last_known: spec.Brokers = frozenset()
