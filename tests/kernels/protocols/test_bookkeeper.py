@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,11 +35,6 @@ EXPOSED = "AllCommittedEntriesReachWriteQuorum"
 """Broken by lost messages alone wherever the ack quorum is the smaller one: no error."""
 SWITCHES = [parameter.name for parameter in MODEL.parameters if parameter.table == "variant" and not parameter.allowed]
 VARIANTS = [{}, {"semantics": "literal"}] + [{switch: False} for switch in SWITCHES]
-OF_FAULTS = (
-    *("fence_on_unclean_shutdown", "limbo_on_unclean_shutdown", "limbo_answers_fencing"),
-    *("damaged_reads_unknown", "rack_aware_placement", "callbacks_after_unset"),
-)
-"""Switches that change nothing where nothing fails, and no ensemble is striped."""
 MEMORY = 2 << 30
 ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
 FAULTS = {"max_lost": 2, "max_empty_restarts": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
@@ -69,19 +65,40 @@ def test_actions_are_those_of_the_spec_in_its_order():
     assert [action.name for action in MODEL.actions] == list(reference.ACTIONS)
 
 
-SMALL = [(1, 2, 1, 1, 2, 1), (2, 2, 1, 1, 1, 1), (2, 1, 2, 1, 2, 2)]
+IN_MEMORY: list[dict[str, Any]] = [{"journal_write": False}, {"journal_sync": False}]
+CHANGING: dict[tuple[int, ...], list[dict[str, Any]]] = {
+    (1, 2, 1, 1, 2, 1): [{"semantics": "literal"}, {"fence_unknown_ledger": False}, *IN_MEMORY],
+    (2, 2, 1, 1, 1, 1): [
+        {"recovery_reads_initial_ensemble": False},
+        {"defer_recovery_ensemble_change": False},
+        {"fence_unknown_ledger": False},
+        {"journal_write": False},
+    ],
+    (2, 1, 2, 1, 2, 2): IN_MEMORY,
+}
+"""Small sizes without faults, and the variants that change what happens there. The space of an unsynced journal with
+two bookies and two clients is left out: it is the largest by far."""
 
 
-@pytest.mark.parametrize("variant", [variant for variant in VARIANTS if not variant.keys() & {*OF_FAULTS}], ids=str)
-@pytest.mark.parametrize("sizes", SMALL, ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "variant"), [(sizes, variant) for sizes, found in CHANGING.items() for variant in ({}, *found)], ids=str
+)
 def test_state_space_equals_the_reference(sizes, variant):
     state_space_equals_the_reference(sizes, variant)
 
 
-@pytest.mark.parametrize("switch", OF_FAULTS)
-@pytest.mark.parametrize("sizes", SMALL, ids=str)
-def test_where_nothing_fails_what_faults_meet_changes_nothing(sizes, switch):
-    assert searched(sizes, **{switch: False}) == searched(sizes)
+@pytest.mark.parametrize(
+    ("sizes", "variant"),
+    [
+        (sizes, variant)
+        for sizes, found in CHANGING.items()
+        for variant in VARIANTS
+        if variant not in ({}, *found, *IN_MEMORY)
+    ],
+    ids=str,
+)
+def test_any_other_variant_changes_nothing_there(sizes, variant):
+    assert searched(sizes, **variant) == searched(sizes)
 
 
 ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
@@ -189,7 +206,7 @@ def test_every_field_stays_within_its_width(variant):
     striped = largest | {"ensemble_size": 4, "callbacks_after_unset": False}
     widths = np.array(leaves(MODEL.widths))
     seen = np.zeros(len(widths), np.int64)
-    for given, walks in ((largest, 120), (striped, 60), (largest | PARTIAL, 20)):
+    for given, walks in ((largest, 70), (striped, 40), (largest | PARTIAL, 10)):
         states = {state for *_, state in long_walks(params_of(MODEL, **given, **variant), walks, seed=3)}
         values = np.array([leaves(state) for state in states], np.int64)
         assert (values >> widths == 0).all()  # -1, too, stays what it is
@@ -216,14 +233,14 @@ def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant)
     """In every state of random runs: the same instances with the same successors, and the same broken invariants."""
     constants = reference.Constants(*sizes, **variant)
     params = params_of(MODEL, **named(sizes), **variant)
-    walks = 2 if "max_lost" in variant else 12  # they are long: bookies are lost and replaced for ever
+    walks = 2 if "max_lost" in variant else 10  # they are long: bookies are lost and replaced for ever
     assert spec_state(MODEL.initial(params, 0), params) == reference.initial(constants)
-    for seed, (state, *_) in enumerate(long_walks(params, walks, seed=sum(sizes))):
+    for step, (state, *_) in enumerate(long_walks(params, walks, seed=sum(sizes))):
         literal = spec_state(state, params)
         assert [not i.holds(state, params) for i in MODEL.invariants] == [
             not holds for holds in reference.invariants(literal, constants).values()
         ]
-        if seed % 3 == 0:
+        if step % 8 == 0:
             assert successors(state, params) == reference_successors(literal, constants)
 
 

@@ -22,7 +22,7 @@ from tests.support import compiled_effect, params_of, random_walks, values_of
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
 """What a variant may set besides parameters and the model's other probabilities."""
-STEPS = 4096
+STEPS = 2500
 """That are compared at most."""
 
 WALKS = [(name, number) for name in registry.names() for number in range(len(registry.cases(name).walks))]
