@@ -165,7 +165,7 @@ def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes)
     params, start = of.params, MODEL.initial(of.params, 0)
     taken: set[str] = set()
     committed: frozenset[int] = frozenset()
-    for state, action, *_ in walks(of.values, 6, seed=sum(sizes)):
+    for state, action, *_ in walks(of.values, 8, seed=sum(sizes)):
         if state == start:
             committed = frozenset()
         committed |= properties.committed_now(spec_state(state, params))
