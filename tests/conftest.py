@@ -3,6 +3,7 @@
 import gc
 import signal
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,35 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(items):
-    """Puts files first that run sweeps or whole commands, and otherwise those with many tests: each of the former has
-    few tests, which take long and wait for other programs, and one that came last would keep all cores but one idle."""
-    num_tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: (item.path.parent not in (HERE, HERE / "sparkjobs"), -num_tests[item.path]))
+    """Puts files first that run sweeps, which share Spark, then those that run whole commands, and otherwise those with
+    many tests: each of the former has few tests, which take long and wait for other programs, and one that came last
+    would keep all cores but one idle."""
+    num_tests, sparks = Counter(item.path for item in items), {item.path for item in items if needs_spark(item)}
+    items.sort(
+        key=lambda item: (
+            item.path not in sparks,
+            item.path.parent not in (HERE, HERE / "sparkjobs"),
+            -num_tests[item.path],
+        )
+    )
+
+
+def needs_spark(item):
+    return "spark" in item.fixturenames
+
+
+@pytest.fixture(scope="session")
+def kept_spark():
+    """What ends Spark once no test needs it."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark_only_where_it_is_needed(request, kept_spark):
+    """A file's Spark goes on for the next file that needs one, and ends before any other."""
+    if not any(needs_spark(item) for item in request.session.items if item.path == request.path):
+        kept_spark.close()
 
 
 def pytest_collection_finish():

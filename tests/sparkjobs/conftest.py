@@ -1,6 +1,9 @@
 """Spark for the tests of a file: sweeps use what is active, and starting it takes longer than most of them."""
 
+from contextlib import contextmanager
+
 import pytest
+from pyspark import SparkContext
 
 from quorisk.analysis.experiment import config
 from quorisk.sparkjobs import folder, session
@@ -8,10 +11,16 @@ from tests.sparkjobs.small import FILE
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    log = tmp_path_factory.mktemp("spark") / folder.SPARK_LOG
-    with session.spark("local[2]", {}, log) as spark:
-        yield spark
+def spark(kept_spark, tmp_path_factory):
+    if not SparkContext._active_spark_context:
+        kept_spark.enter_context(started(tmp_path_factory.mktemp("spark") / folder.SPARK_LOG))
+    return SparkContext._active_spark_context
+
+
+@contextmanager
+def started(log):
+    with session.spark("local[2]", {}, log):
+        yield
     assert log.stat().st_size > 0
 
 
