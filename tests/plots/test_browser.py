@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -71,12 +73,15 @@ def tab(browser):
     page.close()
 
 
-def loaded(tab: tuple[Page, list[str]], path: Path) -> Iterator[Page]:
-    """A page at 1400 pixels; fails if it says, asks for or runs anything."""
+@contextmanager
+def loaded(
+    tab: tuple[Page, list[str]], path: Path, media: Literal["screen", "print"] = "screen", width=1400, height=900
+) -> Iterator[Page]:
+    """A page of so many pixels; fails if it says, asks for or runs anything."""
     page, said = tab
     said.clear()
-    page.set_viewport_size({"width": 1400, "height": 900})
-    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(media=media)
     page.goto(path.as_uri())
     yield page
     assert said == [path.as_uri()]
@@ -84,7 +89,8 @@ def loaded(tab: tuple[Page, list[str]], path: Path) -> Iterator[Page]:
 
 @pytest.fixture
 def page(tab, html):
-    yield from loaded(tab, html)
+    with loaded(tab, html) as page:
+        yield page
 
 
 def column(page: Page, number: int) -> list[str]:
@@ -190,19 +196,16 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(tab, tmp_path):
     given.loc[broken, ["losses", "p", "low", "high"]] = [7, 7.123e-6, 2.345e-6, 1.567e-5]
     given[["completed", "stuck", "horizon"]] = 1_000_000
     wide.write_text(report(given, [], provenance), "utf-8")
-    page, _ = tab
-    page.emulate_media(media="print")
     for path, across in ((narrow, False), (wide, True)):
-        page.set_viewport_size({"width": 1000, "height": 700})  # A4, across, within its margins
-        page.goto(path.as_uri())
-        assert page.locator("section.landscape #results").count() == across
-        assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
-        page.set_viewport_size({"width": 688, "height": 1000})  # A4, upright
-        assert page.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")
-        assert page.evaluate("document.querySelector('#summary').getBoundingClientRect().bottom < innerHeight")
-        page.set_viewport_size({"width": 1000, "height": 700})
-        sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
-        assert len(sizes) == 1 + across
+        with loaded(tab, path, "print", 1000, 700) as page:  # A4, across, within its margins
+            assert page.locator("section.landscape #results").count() == across
+            assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
+            page.set_viewport_size({"width": 688, "height": 1000})  # A4, upright
+            assert page.evaluate("document.querySelector('#designs').scrollWidth <= innerWidth")
+            assert page.evaluate("document.querySelector('#summary').getBoundingClientRect().bottom < innerHeight")
+            page.set_viewport_size({"width": 1000, "height": 700})
+            sizes = set(re.findall(rb"/MediaBox \[([^]]*)\]", page.pdf(prefer_css_page_size=True)))
+            assert len(sizes) == 1 + across
 
 
 def year():
@@ -246,7 +249,8 @@ def year_html(tmp_path_factory):
 
 @pytest.fixture
 def decision(tab, year_html):
-    yield from loaded(tab, year_html)
+    with loaded(tab, year_html) as page:
+        yield page
 
 
 def test_a_reader_drags_a_target_and_sees_another_choice(decision):
@@ -339,15 +343,14 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, t
     sure = Doubt({each.settings: known for each in found}, {}, {}, None, {})
     path = tmp_path / "cluster.html"
     path.write_text(report(rows, [], Provenance("", "", []), sure=sure), "utf-8")
-    page, _ = tab
-    page.goto(path.as_uri())
-    assert page.locator("#controls input[type=checkbox]").count() == 1
-
-    def told() -> list[str]:
-        return [text.split("\n")[0] for text in page.locator("#designs [data-cell=losses]").all_inner_texts()]
-
-    assert told() == [numbers.number(each.worst["p"]) for each in found]
-    page.locator("#controls input[data-figure]").evaluate(DRAG, math.log10(2))  # four times the cluster's hazard
     added = [sum(part["per_year"] * part["p"] for part in each.worst["parts"] if part["incident"]) for each in found]
     hazards = [-4.0 * math.log1p(-0.02) + each for each in added]
-    assert sorted(told()) == sorted(numbers.number(-math.expm1(-each)) for each in hazards)
+    with loaded(tab, path) as page:
+        assert page.locator("#controls input[type=checkbox]").count() == 1
+
+        def told() -> list[str]:
+            return [text.split("\n")[0] for text in page.locator("#designs [data-cell=losses]").all_inner_texts()]
+
+        assert told() == [numbers.number(each.worst["p"]) for each in found]
+        page.locator("#controls input[data-figure]").evaluate(DRAG, math.log10(2))  # four times the cluster's hazard
+        assert sorted(told()) == sorted(numbers.number(-math.expm1(-each)) for each in hazards)

@@ -12,7 +12,7 @@ from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate
 from tests.analysis.cluster.clusters import HOUR, KNOWN, cluster_of
 
-YEARS, DRAWS = 20_000, Draws(3, 2)
+YEARS, DRAWS = 40_000, Draws(3, 2)
 SEVERAL = 4.5
 WIDTH = 7.5
 """Standard errors that an interval by Bernstein is wide, or more."""
