@@ -12,13 +12,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from quorisk.kernels.compiled import LATE
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.keeping import kept
+from quorisk.kernels.model import HORIZON, UNFINISHED, Model
 from quorisk.kernels.states import growth
-from quorisk.kernels.states.functions import compiled_for
-from quorisk.kernels.states.odds import odds_of, room_for_steps
+from quorisk.kernels.states.by_address import in_memory
+from quorisk.kernels.states.followers import BEYOND, followers, followers_of
+from quorisk.kernels.states.odds import odds_of
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -71,12 +73,13 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
     `progress` is called a few times a second. Raises ChainError, as soon as it is likely that there is too little
     memory.
     """
-    expand, odds, steps = compiled_for(model, _expand), odds_of(model, point), room_for_steps()
+    odds = odds_of(model, point)
     params = odds.params
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, STATE_BYTES)
     if lacking := store.lacks(num_initial):
         raise ChainError(lacking)
+    given = followers_of(model, odds, store.kept)
     # only what is written takes memory
     chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
     latest = np.zeros(len(chain.ends), np.int64)
@@ -91,7 +94,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
             in_all = growth.expected(by_depth)
             _check_room(count, in_all, count * store.state_bytes + transitions * TRANSITION_BYTES, memory_bytes)
         stop = min(level_end, place + SLICE)
-        status, place, count = expand(odds, steps, store.kept, latest, place, stop, count, chain)
+        status, place, count = _expand(given, store.kept, latest, place, stop, count, chain)
         status = store.make_room(status, count)
         transitions = int(chain.first[place])
         over = count * store.state_bytes + transitions * TRANSITION_BYTES > memory_bytes
@@ -150,59 +153,40 @@ def _cut(chain: Chain, states: int) -> Chain:
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
 
 
-# A template, with names that are bound by `compiled_for`
-
-broken = data_loss = enabled = follow = guards = listed = num_words = outcome = state = weigh = words = LATE
-
-
-def _expand(odds, steps, kept, latest, place, last, count, chain):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _expand(given, stored, latest, place, last, count, chain):
     """Adds the transitions of states `place` to last - 1. Returns why it stopped, the next state, the number of states.
 
     latest[i] - 1 is the last transition into state i so far. A state in which it stopped is expanded anew.
     """
-    masks = np.empty(num_words, np.int64)
-    mixed, p = np.empty(MOST_SUCCESSORS, np.uint64), np.empty(MOST_SUCCESSORS)
-    end_rate = odds.rates[-1]
-    end = chain.first[place]
+    here, steps, end_rate = in_memory((given, stored)), given.steps, given.odds.rates[-1]
+    mixed, end = np.empty(MOST_SUCCESSORS, np.uint64), chain.first[place]
     while place < last:
         if count + MOST_SUCCESSORS > len(chain.ends) or end + MOST_SUCCESSORS > len(chain.target):
             return FULL, place, count
-        why = why_stop(kept, count)
+        why = why_stop(stored, count)
         if why != ENDED:
             return why, place, count
-        before = state(kept, place)
-        chain.broken[place] = broken(before, odds.params)
-        guards(before, odds.params, masks)
-        total, _ = enabled(masks, odds)
-        ends = UNFINISHED if total > 0.0 else outcome(before, odds.params)
-        if chain.broken[place] & data_loss:
-            ends = LOST
-        chain.ends[place] = ends
+        num, total, breaks, ends = followers(given.address, here, place, count, True)
+        if num == BEYOND:
+            return WIDER, place, count
+        chain.broken[place], chain.ends[place] = breaks, ends
         chain.total_rate[place] = total if total > 0.0 else end_rate
-        num = 0
-        if ends == UNFINISHED:
-            num_steps = listed(kept.here, odds.params, masks, steps)
-            weigh(masks, odds, total, steps, num_steps)
-            for i in range(num_steps):
-                if steps.p[i] > 0.0:
-                    action = words.action[steps.word[i]]
-                    if not follow(place, odds.params, action, steps.instance[i], steps.lost[i], kept, count + num):
-                        return WIDER, place, count
-                    mixed[num] = seek(kept, count + num)
-                    p[num] = steps.p[i]
-                    num += 1
         for i in range(num):
-            approach(kept, mixed[i])
+            mixed[i] = seek(stored, count + i)
+        for i in range(num):
+            approach(stored, mixed[i])
         row, first_at = end, count
         for i in range(num):
-            found = settle(kept, first_at + i, mixed[i], count)
+            found = settle(stored, first_at + i, mixed[i], count)
             count += found == count
             if latest[found] <= row:
                 chain.target[end] = found
                 chain.p[end] = 0.0
                 end += 1
                 latest[found] = end
-            chain.p[latest[found] - 1] += p[i]
+            chain.p[latest[found] - 1] += steps.p[i]
         if ends == UNFINISHED and end_rate > 0.0:
             chain.target[end] = NOWHERE
             chain.p[end] = end_rate / total

@@ -9,6 +9,7 @@ from numba import njit
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states import margins
+from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.store import (
@@ -26,7 +27,7 @@ from quorisk.kernels.states.store import (
     why_stop,
     write_row,
 )
-from quorisk.kernels.states.successors import ANY_COST, in_memory, successors
+from quorisk.kernels.states.successors import ANY_COST, successors
 
 
 class Exits(NamedTuple):

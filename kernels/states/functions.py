@@ -6,7 +6,7 @@ from typing import Any
 from quorisk.kernels.compiled import bind
 from quorisk.kernels.model import Model, data_loss_mask
 from quorisk.kernels.states.odds import step_functions
-from quorisk.kernels.states.representatives import representative_function, room_for
+from quorisk.kernels.states.representatives import representative_function
 from quorisk.kernels.states.store import store_functions
 from quorisk.kernels.stepper import stepper
 
@@ -25,8 +25,6 @@ def _functions(model: Model) -> dict[str, Any]:
         **store_functions(model),
         **step_functions(model),
         "representative": representative_function(model),
-        "num_room": room_for(model),
         "data_loss": data_loss_mask(model),
-        "num_actions": len(model.actions),
         "num_invariants": len(model.invariants),
     }

@@ -23,6 +23,7 @@ from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import absorption, margins
+from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.chain import Chain
 from quorisk.kernels.states.odds import odds_of
 from quorisk.kernels.states.store import (
@@ -37,7 +38,7 @@ from quorisk.kernels.states.store import (
     keep_row,
     why_stop,
 )
-from quorisk.kernels.states.successors import in_memory, successors, successors_of
+from quorisk.kernels.states.successors import successors, successors_of
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Of the arrays here and of solving them, beside the states themselves."""

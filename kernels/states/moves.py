@@ -19,11 +19,12 @@ from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import Components
+from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.chain import Chain
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.odds import Odds, odds_of
 from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
-from quorisk.kernels.states.successors import ANY_COST, in_memory, successors
+from quorisk.kernels.states.successors import ANY_COST, successors
 
 MOVE_BYTES = 32
 """Memory for a move, its share of what solving takes included."""

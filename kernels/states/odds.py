@@ -48,8 +48,8 @@ class Steps(NamedTuple):
     size: np.ndarray  # int64, the members of its subset
     lost: np.ndarray  # int64, mask of those that are lost
     p: np.ndarray  # float64; 0 if its rate is 0
-    action: np.ndarray  # int64, and
-    cost: np.ndarray  # int64: only if `successors` listed them
+    action: np.ndarray  # int64: only if `successors` or `followers` listed them
+    cost: np.ndarray  # int64: only if `successors` did
 
 
 class Words(NamedTuple):
@@ -78,6 +78,12 @@ def odds_of(model: Model, point: Point) -> Odds:
     params = model.make_params(point.values)
     alike = model.alike.number(params) if model.alike else 0
     return Odds(params, rates, decades, np.array([_fates(model, p) for p in p_lost]), loss_cost, alike)
+
+
+def no_odds(model: Model, params: Any) -> Odds:
+    """In the place of odds, for what asks for no probability and no cost."""
+    rates, num_actions = np.zeros(len(model.actions) + 1), len(model.actions)
+    return Odds(params, rates, rates, np.zeros((num_actions, 1, 1)), np.zeros(num_actions, np.int64), 0)
 
 
 def _fates(model: Model, p: float) -> list[list[float]]:

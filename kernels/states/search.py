@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from quorisk.kernels.compiled import LATE
+from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import lowest_bit
+from quorisk.kernels.states.by_address import in_memory
+from quorisk.kernels.states.followers import BEYOND, followers, followers_of
 from quorisk.kernels.states.functions import compiled_for
-from quorisk.kernels.states.odds import room_for_steps
+from quorisk.kernels.states.odds import no_odds
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -95,7 +99,7 @@ def visit(
 
     With nothing wanted it goes on. Raises SearchError.
     """
-    expand, note = compiled_for(model, _expand), compiled_for(model, _note)
+    note = compiled_for(model, _note)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, 8 if wanted else 0)
     if lacking := store.lacks(num_initial):
@@ -103,7 +107,7 @@ def visit(
     parents = np.empty(len(store.kept.rows) if wanted else 0, np.int64)
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
-    steps = room_for_steps()
+    given = followers_of(model, no_odds(model, params), store.kept)
     places, count = store.begin()
     status = ENDED if len(places) == num_initial else FULL
     parents[:count] = -1
@@ -114,7 +118,7 @@ def visit(
         while first < last and status != FULL and not breaking[0, list(wanted)].any():
             stop = min(last, first + SLICE)
             before = count
-            status, first, count = expand(params, steps, store.kept, parents, first, stop, count, counts)
+            status, first, count = _expand(given, store.kept, parents, first, stop, count, counts)
             note(params, store.kept, before, count, depth + 1, breaking)
             status = store.make_room(status, count)
             if progress:
@@ -124,9 +128,9 @@ def visit(
     return Visited(bool(status != FULL and not found), store, parents, count, depth, counts, breaking)
 
 
-# Templates, with names that are bound by `compiled_for`
+# A template, with names that are bound by `compiled_for`
 
-broken = follow = guards = listed = num_actions = num_invariants = num_words = state = words = LATE
+broken = num_invariants = state = LATE
 
 
 def _note(params, kept, first, last, depth, breaking):
@@ -144,42 +148,43 @@ def _note(params, kept, first, last, depth, breaking):
                         breaking[3, i] = place
 
 
-def _expand(params, steps, kept, parents, place, last, count, counts):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _expand(given, stored, parents, place, last, count, counts):
     """Adds the successors of states `place` to last - 1. Returns why it stopped, the next state, and their number.
 
     Successors are settled many at a time, when the processor has fetched what that asks for. States whose successors
     are not settled when it stops are expanded anew.
     """
-    masks, taken = np.empty(num_words, np.int64), np.empty(num_actions, np.int64)
+    here, taken = in_memory((given, stored)), np.empty(len(counts), np.int64)
     mixed, sources = np.empty(_MANY + MOST_SUCCESSORS, np.uint64), np.empty(_MANY + MOST_SUCCESSORS, np.int64)
     while place < last:
         num, begun = 0, place
         taken[:] = 0
         while place < last and num < _MANY:
-            why = why_stop(kept, count + num)
+            why = why_stop(stored, count + num)
             if why != ENDED:
                 if num > 0:
                     break
                 return why, place, count
-            guards(state(kept, place), params, masks)
-            for i in range(listed(kept.here, params, masks, steps)):
-                action = words.action[steps.word[i]]
-                if not follow(place, params, action, steps.instance[i], steps.lost[i], kept, count + num):
-                    return WIDER, begun, count
-                taken[action] += 1
-                mixed[num] = seek(kept, count + num)
+            more, _, _, _ = followers(given.address, here, place, count + num, False)
+            if more == BEYOND:
+                return WIDER, begun, count
+            for i in range(more):
+                taken[given.steps.action[i]] += 1
+                mixed[num] = seek(stored, count + num)
                 sources[num] = place
                 num += 1
             place += 1
         for i in range(num):
-            approach(kept, mixed[i])
+            approach(stored, mixed[i])
         at = count
         for i in range(num):
-            found = settle(kept, at + i, mixed[i], count)
+            found = settle(stored, at + i, mixed[i], count)
             if found == count:
                 if len(parents) > 0:
                     parents[count] = sources[i]
                 count += 1
-        for action in range(num_actions):
+        for action in range(len(counts)):
             counts[action] += taken[action]
     return ENDED, last, count

@@ -4,23 +4,18 @@ What follows paths by their cost (a head, its exits, its moves) calls it by its 
 protocols; as a part of each, LLVM would optimize a protocol's guards and effects three times.
 """
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import LATE, load_words, packing
 from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, leaves, smallest_params
-from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.states.by_address import address_of, calling
 from quorisk.kernels.states.odds import Odds, Steps, room_for_steps
 from quorisk.kernels.states.representatives import room_for
 from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept
-from quorisk.kernels.tracing.machine import I64
 
 ANY_COST = 1 << 20
 """No step's cost is more."""
@@ -55,64 +50,14 @@ def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
         room=np.empty(max(1, room_for(model)), np.int64),
     )
     pack, _ = packing(model.widths, model.name)
-    loaded = _loader(numba.typeof((given, kept)))
-    others = {"like": smallest_params(model), "pack": pack, "loaded": loaded}
-    compiled = compiled_for(model, _successors, allocates=False, **others)
-    if _ASKED not in compiled.overloads:
-        compiled.compile(_ASKED)
-    code = compiled.overloads[_ASKED]
-    assert code.signature.return_type == _RESULT
-    return given._replace(address=code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
-
-
-@intrinsic
-def in_memory(typing_context, value):
-    """Where compiled code has a value in memory until it returns."""
-
-    def generate(context, builder, call, args):
-        return builder.ptrtoint(cgutils.alloca_once_value(builder, args[0]), I64)
-
-    return types.int64(value), generate
-
-
-@cache
-def _loader(kind: Any) -> Any:
-    """Compiled code's `loaded(place)`: the value of that type that is `in_memory` there."""
-
-    @intrinsic
-    def loaded(typing_context, place):
-        def generate(context, builder, call, args):
-            in_it = context.get_value_type(kind)
-            return _load(builder, builder.inttoptr(args[0], in_it.as_pointer()), in_it)
-
-        return kind(types.int64), generate
-
-    return loaded
-
-
-def _load(builder: Any, place: Any, kind: Any) -> Any:
-    """Loads a value part by part: LLVM drops those that nobody needs."""
-    if not isinstance(kind, ir.Aggregate):
-        return builder.load(place)
-    value = ir.Constant(kind, ir.Undefined)
-    for i, part in enumerate(kind.elements if hasattr(kind, "elements") else [kind.element] * kind.count):
-        there = builder.gep(place, [ir.Constant(ir.IntType(32), at) for at in (0, i)])
-        value = builder.insert_value(value, _load(builder, there, part), i)
-    return value
+    others = {"like": smallest_params(model), "pack": pack}
+    return given._replace(address=address_of(model, _successors, _ASKED, _RESULT, (given, kept), **others))
 
 
 @intrinsic
 def successors(typing_context, address, place_in_memory, place, is_new, low, high):
     """Compiled code's call of `_successors`, which raises what that raises."""
-
-    def generate(context, builder, call, args):
-        function = builder.inttoptr(args[0], context.call_conv.get_function_type(_RESULT, _ASKED).as_pointer())
-        status, result = context.call_conv.call_function(builder, function, _RESULT, _ASKED, args[1:])
-        with cgutils.if_unlikely(builder, status.is_error):
-            context.call_conv.return_status_propagate(builder, status)
-        return result
-
-    return _RESULT(types.int64, *_ASKED), generate
+    return calling(_RESULT, _ASKED)
 
 
 # A template, with names that are bound by `compiled_for`

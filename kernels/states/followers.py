@@ -1,0 +1,90 @@
+"""The states after a state, written as rows, as one function of machine code for each protocol.
+
+The exhaustive search and the chain follow every step, and call it by its address; heads follow few steps of many, and
+have `kernels.states.successors`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from quorisk.kernels.compiled import LATE, load_words
+from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, leaves, smallest_params
+from quorisk.kernels.states.by_address import address_of, calling
+from quorisk.kernels.states.odds import Odds, Steps, room_for_steps
+from quorisk.kernels.states.store import Kept
+
+BEYOND = -1
+"""In place of how many states follow: one of them differs from all others where rows have no bits for it."""
+_RESULT = types.Tuple((types.int64, types.float64, types.int64, types.int64))
+_ASKED = types.int64, types.int64, types.int64, types.boolean
+
+
+class Followers(NamedTuple):
+    """A protocol's function, what it is given and where it leaves what it finds; of one type for all protocols."""
+
+    address: int
+    odds: Odds
+    """With the leaves of `params` as an int64 array."""
+    steps: Steps
+    """Of the states that followed last, in their order: `action` and, if the state was judged, `p`."""
+    masks: np.ndarray
+    """int64, for the function alone."""
+
+
+def followers_of(model: Model, odds: Odds, kept: Kept) -> Followers:
+    """What `followers` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
+    given = Followers(
+        address=0,
+        odds=odds._replace(params=np.array(leaves(odds.params), np.int64)),
+        steps=room_for_steps(),
+        masks=np.empty(len(instance_words(model)), np.int64),
+    )
+    like = smallest_params(model)
+    return given._replace(address=address_of(model, _followers, _ASKED, _RESULT, (given, kept), like=like))
+
+
+@intrinsic
+def followers(typing_context, address, place_in_memory, place, at, judged):
+    """Compiled code's call of `_followers`, which raises what that raises."""
+    return calling(_RESULT, _ASKED)
+
+
+# A template, with names that are bound by `compiled_for`
+
+broken = data_loss = enabled = follow = guards = like = listed = loaded = outcome = state = weigh = words = LATE
+
+
+def _followers(given_and_kept, place, at, judged):
+    """Writes the rows of the states after that at `place` to `at` and on, one for each step; if it is `judged`, none
+    where runs end, and none for what has probability 0. Returns how many there are or BEYOND, when `kept.wide` is the
+    wide row of the one that has none, and, if `judged`, W, what the state breaks and how a run ends there.
+    """
+    given, kept = loaded(given_and_kept)
+    odds, steps, masks = given.odds, given.steps, given.masks
+    params = load_words(like, odds.params)
+    before = state(kept, place)
+    guards(before, params, masks)
+    total, breaks, ends = 0.0, 0, UNFINISHED
+    if judged:
+        total, _ = enabled(masks, odds)
+        breaks = broken(before, params)
+        if breaks & data_loss:
+            ends = LOST
+        elif total <= 0.0:
+            ends = outcome(before, params)
+        if ends != UNFINISHED:
+            return 0, total, breaks, ends
+    num_steps, num = listed(kept.here, params, masks, steps), 0
+    if judged:
+        weigh(masks, odds, total, steps, num_steps)
+    for i in range(num_steps):
+        if not judged or steps.p[i] > 0.0:
+            action = words.action[steps.word[i]]
+            if not follow(place, params, action, steps.instance[i], steps.lost[i], kept, at + num):
+                return BEYOND, total, breaks, ends
+            steps.action[num], steps.p[num] = action, steps.p[i]
+            num += 1
+    return num, total, breaks, ends
