@@ -143,7 +143,7 @@ def loss_chain(
     visits = expected_visits(graph, set())
     probability = {}
     for name, states in breaking.items():
-        seen = visits if name in DATA_LOSS else expected_visits(graph, states)
+        seen = visits if name in DATA_LOSS or not states else expected_visits(graph, states)
         probability[name] = fsum(seen[i] for i in states)
     return {
         "p": probability,

@@ -14,7 +14,7 @@ def logs_on_disk(s: SpecState, v: Values) -> SpecState:
     """Truncation goes to disk at once, records once they are flushed."""
     ends = tuple(data.leo for data in s.partition_data)
     flushed = ends if v["flush_every_message"] else tuple(map(min, s.partition_flushed, ends))
-    return s._replace(partition_flushed=flushed)
+    return s if flushed == s.partition_flushed else s._replace(partition_flushed=flushed)
 
 
 def on_disk(action: Callable[[SpecState, Values], Successors]) -> Callable[[SpecState, Values], Successors]:
