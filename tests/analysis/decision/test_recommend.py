@@ -69,10 +69,11 @@ rates.bookie_is_lost = "0.75 % / min"
 """
 
 
-@pytest.fixture
-def load(tmp_path):
+@pytest.fixture(scope="module")
+def load(tmp_path_factory):
+    path = tmp_path_factory.mktemp("asked") / "x.toml"
+
     def load(target=1000.0, *overrides):
-        path = tmp_path / "x.toml"
         path.write_text(FILE.format(target=target), "utf-8")
         return config.load(path, overrides)
 
@@ -95,10 +96,13 @@ def losses_of(experiment):
     return found
 
 
-def test_small_chains_are_solved_and_add_up_to_a_year(load, weigher):
-    experiment = load()
-    expected = losses_of(experiment)
-    rows = weigher.frame(experiment)
+@pytest.fixture(scope="module")
+def expected(load):
+    return losses_of(load())
+
+
+def test_small_chains_are_solved_and_add_up_to_a_year(load, weigher, expected):
+    rows = weigher.frame(load())
     assert set(rows["method"]) == {"exact"}
     found = designs(rows)
     assert [each.settings for each in found] == [f"clients {clients}" for clients in sorted(expected, key=expected.get)]
@@ -107,15 +111,14 @@ def test_small_chains_are_solved_and_add_up_to_a_year(load, weigher):
         assert [design.worst[name] for name in ("p", "low", "high")] == pytest.approx([p] * 3)
 
 
-def test_chains_that_are_too_large_are_estimated_by_runs(load):
+def test_chains_that_are_too_large_are_estimated_by_runs(load, expected):
     weigher = Weigher(1 << 10, 1)
     rows = weigher.frame(load())
     assert set(rows["method"]) == {"Clopper-Pearson"}  # each at a level at which they hold together
     assert weigher.num_solved == 0
     assert weigher.num_estimated == 4
-    exact_losses = losses_of(load())
     for design in designs(rows):
-        assert design.worst["low"] < exact_losses[int(design.settings[-1])] < design.worst["high"]
+        assert design.worst["low"] < expected[int(design.settings[-1])] < design.worst["high"]
 
 
 def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, monkeypatch):
@@ -156,8 +159,7 @@ def test_a_design_whose_runs_may_go_on_for_ever_costs_more_than_any_other(weighe
     assert design.cost("steps") == math.inf
 
 
-def test_what_is_advised_is_what_the_verdicts_say(load, weigher):
-    expected = losses_of(load())
+def test_what_is_advised_is_what_the_verdicts_say(load, weigher, expected):
     safest, other = sorted(expected, key=expected.get)
     found = as_json(advise(load(sum(expected.values()) / 2), weigher))
     assert found["chosen"] == f"clients {safest}"
@@ -177,8 +179,7 @@ KEYS = ("scenarios.failover.per_year", "faults.message_loss", "scenarios.failove
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, key):
-    expected = losses_of(load())
+def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, expected, key):
     safest = min(expected, key=expected.get)
     target = 1.05 * expected[safest]
     experiment = load(target)

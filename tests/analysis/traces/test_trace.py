@@ -224,13 +224,13 @@ def test_wanted_invariants():
         find.wanted_invariants(BOOKKEEPER, "StrongIsr")
 
 
-@pytest.mark.parametrize("memory", [1 << 21, 1 << 22])
-def test_a_search_that_fills_its_memory_proves_nothing(memory):
+def test_a_search_that_fills_its_memory_proves_nothing():
     params = params_of(COMPACTION, **values_of(COMPACTION, messages=4, keys=2, values=2))
-    found = shortest(COMPACTION, params, memory, [1])
-    assert (found.path, found.proved) == (None, False)
     assert shortest(COMPACTION, params, 1 << 30, [1]).proved
-    assert found.distinct_states * (8 + store.TABLE_BYTES + 8) < memory
+    for memory in (1 << 21, 1 << 22):
+        found = shortest(COMPACTION, params, memory, [1])
+        assert (found.path, found.proved) == (None, False)
+        assert found.distinct_states * (8 + store.TABLE_BYTES + 8) < memory
 
 
 def test_which_step_of_many_lost_messages_the_search_took():
