@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -88,9 +88,9 @@ def cases(model: Model, chance: random.Random, count: int) -> Any:
     return [(random_point(model, chance), chance.randrange(1 << 31)) for _ in range(count)]
 
 
-def make(model: Model, point: Point, seed: int, runs: int) -> Made:
-    """The generic engine's runs. Raises RateError."""
-    points, job = pack(model, [point]), Job(0, seed % 1000 << 30, runs)
+def make(model: Model, point: Point, seed: int, runs: int, beside: Sequence[Point] = ()) -> Made:
+    """The generic engine's runs. Raises RateError. Points that are packed with the same others share JAX's program."""
+    points, job = pack(model, [point, *beside]), Job(0, seed % 1000 << 30, runs)
     records = numba_engine.record(model, points, job, seed)
     return Made(model, point, points, seed, job, records, numba_engine.tally_of(model, points, seed, job))
 

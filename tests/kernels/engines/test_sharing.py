@@ -23,10 +23,11 @@ VALUES = {"sparse": 1, "herd": 8, "ticks": 6, "marks": 20, "max_storms": 2, "max
 RATES = {"wake": 3.0, "wander": 2.0, "flood": 0.7, "tick": 2.0}
 LOSSES = {"p_lost_in_storm": 0.6, "p_lost_in_flood": 0.9000001}
 POINT = Point(VALUES, RATES, 0.2, 10_000, math.inf, other_losses=LOSSES)
+REFUSED = "refused at first"
 POINTS = {
     "plain": POINT,
     "lifetime and horizon": POINT._replace(lifetime=3.0, horizon=5.0),
-    "refused at first": POINT._replace(rates=RATES | {"wake": 1e-17, "flood": 1e-17}, max_steps=60),
+    REFUSED: POINT._replace(rates=RATES | {"wake": 1e-17, "flood": 1e-17}, max_steps=60),
     "few, and all are lost": POINT._replace(values=VALUES | {"sparse": 7}, other_losses={"p_lost_in_storm": 1.0}),
     "no messages are lost": POINT._replace(message_loss=0.0, other_losses={"p_lost_in_flood": 1e-3}),
 }
@@ -34,21 +35,21 @@ POINTS = {
 
 @pytest.mark.parametrize("name", list(POINTS))
 def test_all_engines_make_the_same_runs(name):
-    made = fuzz.make(MODEL, POINTS[name], SEED, RUNS)
+    made = fuzz.make(MODEL, POINTS[name], SEED, RUNS, [POINTS[REFUSED]])
     for i in range(RERUNS):
         again = rerun(MODEL, made.point, made.seed, made.job.first_run + i)
         assert again.record() == tuple(made.records[i].tolist())
     assert fuzz.by_jax(made).runs == RUNS
     for shape in (Shape(16, 32), Shape(32, 16), QUEUED) if name == "plain" else (Shape(32, 16), QUEUED):
         compared = fuzz.by_kernel(made, shape, True)
-        assert compared.repeated < RUNS / 8 or name == "refused at first"
+        assert compared.repeated < RUNS / 8 or name == REFUSED
     if name == "plain":
         assert fuzz.by_gpu_kernel(made).repeated < 50
 
 
 def test_random_configurations():
     for point, seed in fuzz.cases(MODEL, random.Random(4), 20):
-        made = fuzz.make(MODEL, point, seed, 500)
+        made = fuzz.make(MODEL, point, seed, 500, [POINTS[REFUSED]])
         assert (jax_engine.record(MODEL, made.points, made.job, seed) == made.records).all()
         assert rerun(MODEL, point, seed, made.job.first_run).record() == tuple(made.records[0].tolist())
 
