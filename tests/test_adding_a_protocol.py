@@ -48,11 +48,30 @@ def quorisk(folder: Path, *arguments: str) -> str:
     return in_folder(folder, sys.executable, "-m", "quorisk", *arguments)
 
 
+SEVERAL = """
+import json, sys
+from quorisk.command.main import main
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        assert not ended.code, (arguments, ended.code)
+    print("\\n" + json.dumps(arguments))
+"""
+
+
 def test_every_command_of_the_page_works(installed):
+    """One after another in a process; `estimate` follows once more in its own, as from a shell."""
+    asked = list[list[str]]()
     for command in COMMANDS:
         arguments = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", command)]
         few = ("--set", "run.runs=5000") if arguments[0] in ("estimate", "compare", "run") else ()
-        assert quorisk(installed, *arguments, *few)
+        asked.append([*arguments, *few])
+    said = in_folder(installed, sys.executable, "-c", SEVERAL, json.dumps(asked))
+    for arguments in asked:
+        shown, end, said = said.partition("\n" + json.dumps(arguments) + "\n")
+        assert shown.strip(), arguments
+        assert end, arguments
     assert (installed / "results" / "primary_backup" / "report.html").is_file()
     assert quorisk(installed, "estimate", "every_key.toml", "--set", "run.runs=5000")
     verbs = {"check-protocol", "init", "estimate", "exact", "compare", "trace", "run"}
