@@ -1,7 +1,6 @@
 """What Kafka loses, exactly: against a chain over the literal interpreter, which shares nothing with the program, and
 against figures that others computed from Kafka's documentation."""
 
-from functools import cache
 from typing import Any
 
 import pytest
@@ -37,7 +36,6 @@ def data_loss(point: Any) -> float:
     return answers.solve(found, absorption.components(found), MODEL, (), (), data_loss_alone=True).data_loss
 
 
-@cache
 def lost_log_and_crashes(min_isr: int, restarts: int, **variant: Any) -> float:
     """P(loss) with a lost log, and this many crashes."""
     return data_loss(upgrade(min_isr, {"max_lossy_shutdowns": 1, "max_clean_shutdowns": restarts}, **variant))

@@ -17,7 +17,7 @@ from quorisk.kernels.engines.gpu.kernel import How, Size
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.switch import Switch
-from quorisk.kernels.engines.points import Point, Points, RateError, pack
+from quorisk.kernels.engines.points import ALWAYS, Point, Points, RateError, pack
 from quorisk.kernels.engines.specialized import traced
 from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST, Model, loses_messages
@@ -93,6 +93,14 @@ def make(model: Model, point: Point, seed: int, runs: int, beside: Sequence[Poin
     points, job = pack(model, [point, *beside]), Job(0, seed % 1000 << 30, runs)
     records = numba_engine.record(model, points, job, seed)
     return Made(model, point, points, seed, job, records, numba_engine.tally_of(model, points, seed, job))
+
+
+def share_refused(model: Model, point: Point, seed: int, runs: int) -> float:
+    """The share of runs that would be others if no group that is chosen were refused."""
+    points, job = pack(model, [point]), Job(0, 0, runs)
+    accepted = points._replace(accepts=np.full_like(points.accepts, ALWAYS))
+    records, others = (numba_engine.record(model, each, job, seed) for each in (points, accepted))
+    return float((records != others).any(1).mean())
 
 
 def make_some(model: Model, point: Point, seed: int, most_runs: int) -> Made | None:

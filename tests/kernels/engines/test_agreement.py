@@ -12,6 +12,7 @@ from quorisk.kernels.model import HORIZON, OUTCOMES
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kraft import MODEL as KRAFT
+from tests.kernels.engines import fuzz
 from tests.support import point_of
 
 SEED = 2**64 - 3
@@ -68,10 +69,7 @@ def test_some_runs_come_to_weights_that_are_not_whole(name):
     model, point = POINTS[name]
     accepts = points.pack(model, [point]).accepts[0].astype(float) / points.ALWAYS
     assert accepts.min() < 0.1
-    records = numba_engine.record(model, points.pack(model, [point]), Job(0, 0, 2000), SEED)
-    whole = points.pack(model, [point])
-    whole.accepts[:] = points.ALWAYS
-    assert (numba_engine.record(model, whole, Job(0, 0, 2000), SEED) != records).any(1).mean() > 0.3
+    assert fuzz.share_refused(model, point, SEED, 2000) > 0.3
 
 
 def test_a_lifetime_ends_runs_as_if_its_end_were_an_action():

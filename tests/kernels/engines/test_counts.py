@@ -21,11 +21,14 @@ BATCHES, RUNS, SEED = 40, 5000, 9
 LOST, MADE, FIRE, LOSS, LIFETIME = 0.5, 2.0, 0.05, 0.2, 10.0
 RATES = {"copy_is_lost": LOST, "copy_is_made": MADE, "fire": FIRE}
 POINT = Point({"houses": 1}, RATES, LOSS, 10**6, math.inf, LIFETIME)
+REFUSED = "refused at first"
 POINTS = {
     "lifetime": POINT,
     "horizon": POINT._replace(horizon=3.0),
     "few steps": POINT._replace(max_steps=3, message_loss=1.0),
-    "refused at first": POINT._replace(rates=RATES | {"copy_is_made": 1e-17}),
+    REFUSED: POINT._replace(
+        rates={"copy_is_lost": 1e-18, "copy_is_made": MADE, "fire": 3e-18}, lifetime=math.inf, max_steps=20
+    ),
 }
 
 
@@ -40,6 +43,11 @@ def test_exposure_and_what_losses_met_are_as_computed():
     for met, p in expected.losses.items():
         losses = sum(sums.losses_by_faults[met] for sums in found)
         assert abs(losses - runs * p) < 4.5 * (runs * p * (1 - p)) ** 0.5, (met, losses / runs, p)
+
+
+def test_many_runs_come_to_what_is_refused():
+    """Else that point would show nothing."""
+    assert fuzz.share_refused(MODEL, POINTS[REFUSED], SEED, 500) > 0.5
 
 
 @pytest.mark.parametrize("name", list(POINTS))

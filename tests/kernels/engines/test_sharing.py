@@ -23,11 +23,13 @@ VALUES = {"sparse": 1, "herd": 8, "ticks": 6, "marks": 20, "max_storms": 2, "max
 RATES = {"wake": 3.0, "wander": 2.0, "flood": 0.7, "tick": 2.0}
 LOSSES = {"p_lost_in_storm": 0.6, "p_lost_in_flood": 0.9000001}
 POINT = Point(VALUES, RATES, 0.2, 10_000, math.inf, other_losses=LOSSES)
-REFUSED = "refused at first"
+REFUSED = "refused again and again"
+SELDOM = {"wake": 1e-18, "flood": 2e-18, "tick": 3e-18, "graze": 0.0, "wander": 0.0}
+"""Weights of less than a unit, and nothing else once there have been all storms."""
 POINTS = {
     "plain": POINT,
     "lifetime and horizon": POINT._replace(lifetime=3.0, horizon=5.0),
-    REFUSED: POINT._replace(rates=RATES | {"wake": 1e-17, "flood": 1e-17}, max_steps=60),
+    REFUSED: POINT._replace(rates=SELDOM, max_steps=60),
     "few, and all are lost": POINT._replace(values=VALUES | {"sparse": 7}, other_losses={"p_lost_in_storm": 1.0}),
     "no messages are lost": POINT._replace(message_loss=0.0, other_losses={"p_lost_in_flood": 1e-3}),
 }
@@ -45,6 +47,11 @@ def test_all_engines_make_the_same_runs(name):
         assert compared.repeated < RUNS / 8 or name == REFUSED
     if name == "plain":
         assert fuzz.by_gpu_kernel(made).repeated < 50
+
+
+def test_most_runs_come_to_what_is_refused():
+    """Else that point would show nothing."""
+    assert fuzz.share_refused(MODEL, POINTS[REFUSED], SEED, 500) > 0.5
 
 
 def test_random_configurations():
