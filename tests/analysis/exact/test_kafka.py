@@ -36,11 +36,6 @@ def data_loss(point: Any) -> float:
     return answers.solve(found, absorption.components(found), MODEL, (), (), data_loss_alone=True).data_loss
 
 
-def lost_log_and_crashes(min_isr: int, restarts: int, **variant: Any) -> float:
-    """P(loss) with a lost log, and this many crashes."""
-    return data_loss(upgrade(min_isr, {"max_lossy_shutdowns": 1, "max_clean_shutdowns": restarts}, **variant))
-
-
 @pytest.mark.parametrize(
     ("min_isr", "restarts", "variant", "p"),
     [
@@ -54,7 +49,8 @@ def lost_log_and_crashes(min_isr: int, restarts: int, **variant: Any) -> float:
     ],
 )
 def test_a_lost_log_and_crashes_lose_what_independent_chains_said(min_isr, restarts, variant, p):
-    assert lost_log_and_crashes(min_isr, restarts, **variant) == pytest.approx(p, abs=6e-5)
+    faults = {"max_lossy_shutdowns": 1, "max_clean_shutdowns": restarts}
+    assert data_loss(upgrade(min_isr, faults, **variant)) == pytest.approx(p, abs=6e-5)
 
 
 @pytest.mark.parametrize(

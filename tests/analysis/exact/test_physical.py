@@ -54,7 +54,7 @@ def test_exact_numbers_are_an_oracles_at_rates_thirteen_decades_apart(bookies, w
     start = bookkeeper.initial(constants)
     graph = absorbing.explore(start, lambda state: bookkeeper.instances(state, constants), is_lost)
     rates = {action: Decimal(RATES[action][1] if action in RATES else 1) for action in bookkeeper.ACTIONS}
-    for message_loss in ("0", "1e-6"):
+    for message_loss in ("0", "1e-6", "1e-3"):
         truth = absorbing.p_lost(graph, rates, Decimal(message_loss), Decimal(1) / (7 * 86_400))
         assert p_lost(bookies, write_quorum, ack_quorum, float(message_loss)) == pytest.approx(float(truth), rel=1e-12)
 

@@ -133,7 +133,7 @@ def assert_agrees_with_reference(state, committed, of):
         *(((2, 1, 2, 2), variant) for variant in VARIANTS if variant not in LOSING),
         *(((3, 1, 1, 1), {"truncation": name}) for name in ("kip320", "kip320_first_try", "kip101")),
         *(((2, 1, 1, 2), variant) for variant in (RESTARTS, OUTAGES)),
-        *((sizes, ZONE_OUTAGES) for sizes in ((2, 1, 2, 1), (3, 1, 1, 0))),
+        *((sizes, ZONE_OUTAGES) for sizes in ((2, 1, 2, 2), (3, 1, 1, 0))),
     ],
     ids=str,
 )
