@@ -11,9 +11,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import LATE, load_words
-from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, leaves, smallest_params
+from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, smallest_params
 from quorisk.kernels.states.by_address import address_of, calling
-from quorisk.kernels.states.odds import Odds, Steps, room_for_steps
+from quorisk.kernels.states.odds import Odds, Steps, in_words, room_for_steps
 from quorisk.kernels.states.store import Kept
 
 BEYOND = -1
@@ -27,7 +27,7 @@ class Followers(NamedTuple):
 
     address: int
     odds: Odds
-    """With the leaves of `params` as an int64 array."""
+    """See `odds.in_words`."""
     steps: Steps
     """Of the states that followed last, in their order: `action` and, if the state was judged, `p`."""
     masks: np.ndarray
@@ -38,7 +38,7 @@ def followers_of(model: Model, odds: Odds, kept: Kept) -> Followers:
     """What `followers` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
     given = Followers(
         address=0,
-        odds=odds._replace(params=np.array(leaves(odds.params), np.int64)),
+        odds=in_words(odds),
         steps=room_for_steps(),
         masks=np.empty(len(instance_words(model)), np.int64),
     )

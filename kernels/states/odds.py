@@ -22,7 +22,7 @@ import numpy as np
 
 from quorisk.kernels.compiled import LATE, bind, refusal
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.model import EVERYTHING, Model, instance_words
+from quorisk.kernels.model import EVERYTHING, Model, instance_words, leaves
 from quorisk.kernels.ops import jitable, lowest_bit, popcount
 from quorisk.kernels.rule import every_row, loss_names, losses, nonempty_rows, num_members
 from quorisk.kernels.states.store import MOST_SUCCESSORS
@@ -78,6 +78,11 @@ def odds_of(model: Model, point: Point) -> Odds:
     params = model.make_params(point.values)
     alike = model.alike.number(params) if model.alike else 0
     return Odds(params, rates, decades, np.array([_fates(model, p) for p in p_lost]), loss_cost, alike)
+
+
+def in_words(odds: Odds) -> Odds:
+    """The same with the leaves of `params` as an int64 array: of one type for all models."""
+    return odds._replace(params=np.array(leaves(odds.params), np.int64))
 
 
 def no_odds(model: Model, params: Any) -> Odds:

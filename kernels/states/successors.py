@@ -11,9 +11,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import LATE, load_words, packing
-from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, leaves, smallest_params
+from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, smallest_params
 from quorisk.kernels.states.by_address import address_of, calling
-from quorisk.kernels.states.odds import Odds, Steps, room_for_steps
+from quorisk.kernels.states.odds import Odds, Steps, in_words, room_for_steps
 from quorisk.kernels.states.representatives import room_for
 from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept
 
@@ -28,7 +28,7 @@ class Successors(NamedTuple):
 
     address: int
     odds: Odds
-    """With the leaves of `params` as an int64 array."""
+    """See `odds.in_words`."""
     steps: Steps
     """All steps from the state that was asked about last."""
     rows: np.ndarray
@@ -43,7 +43,7 @@ def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
     """What `successors` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
     given = Successors(
         address=0,
-        odds=odds._replace(params=np.array(leaves(odds.params), np.int64)),
+        odds=in_words(odds),
         steps=room_for_steps(),
         rows=np.empty((MOST_SUCCESSORS, len(kept.wide)), np.uint64),  # only what is written takes memory
         masks=np.empty(len(instance_words(model)), np.int64),
