@@ -5,6 +5,8 @@
 PYTHON  ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV    := .venv
 BIN     := $(VENV)/bin
+UNREAD  := 'site-packages/(.*/tests|debugpy|mypyc?|pip|pkg_resources|setuptools)/'
+PIP     := $(BIN)/python -m pip install --no-compile --disable-pip-version-check --quiet
 STAMP   := $(VENV)/.quorisk-installed
 CLASSES := $(VENV)/spark.jsa
 
@@ -72,16 +74,19 @@ clean: ## delete what the other targets make, except .venv
 	rm -rf results/pulsar build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
-# The stamp is written last, so an interrupted installation is taken up again. pip would compile with one core; what
-# packages have for tests of their own, a quarter of all, nobody imports, and no Python compiles all of it.
+# The stamp is written last, so an interrupted installation is taken up again. pip works with one core, and packs and
+# unpacks PySpark for as long as it takes for all else: two work side by side, and a last one adds us and what no pin
+# names. All cores compile, and leave out what nobody imports or what has machine code.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "Quorisk needs Python 3.11 or newer. Name one: make setup PYTHON=python3.11" >&2; exit 2; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 	    $(ENSURE_VENV) && $(PYTHON) -m venv --clear $(VENV); }
 	@echo "Installing into $(VENV): a few minutes the first time."
-	@$(BIN)/python -m pip install --no-compile --disable-pip-version-check --quiet -e '.[dev,exact]' -c constraints.txt
-	@$(BIN)/python -m compileall -qq -j 0 -x 'site-packages/.*/tests/' $(VENV)/lib || true
+	@$(PIP) --no-deps "$$(grep '^pyspark==' constraints.txt)" & \
+	    grep -v '^pyspark==' constraints.txt | $(PIP) --no-deps -r /dev/stdin; rest=$$?; wait $$! && exit $$rest
+	@$(PIP) -e '.[dev,exact]' -c constraints.txt
+	@$(BIN)/python -m compileall -qq -j 0 -x $(UNREAD) $(VENV)/lib || true
 	@$(BIN)/python -m compileall -q -j 0 analysis kernels plots quorisk say sparkjobs
 	@touch $@
 
