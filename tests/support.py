@@ -4,23 +4,16 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numba import njit
-
 from quorisk.kernels import paths
-from quorisk.kernels.compiled import packing
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.model import Model, loses_messages, with_defaults
 from quorisk.kernels.ops import bits
-from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.stepper import stepper
 
 ROOT = Path(__file__).parent.parent
 """The repository."""
@@ -114,21 +107,6 @@ def run(
     """The tally of some runs of one point."""
     job = Job(0, first_run, runs)
     return tally.read(model, numba_engine.simulate(model, points.pack(model, [point]), [job], seed, threads)[0])
-
-
-@cache
-def compiled_effect(model: Model) -> Any:
-    """`effect(state, params, action, instance, lost)`: the next state, as the search computes it."""
-    pack, effect_of = packing(model.widths, model.name)[0], stepper(model).effect_of
-    num_words = fields_of(model.widths)[-1].word + 1
-
-    @njit
-    def effect(state, params, action, instance, lost):
-        wide, nothing = np.empty(num_words, np.uint64), np.zeros(num_words, np.uint64)
-        pack(state, wide, nothing, nothing)
-        return effect_of(wide, params, action, instance, lost)
-
-    return effect
 
 
 def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[Any, int]]:

@@ -11,14 +11,15 @@ from numba import njit
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import trace
 from quorisk.kernels import paths
-from quorisk.kernels.compiled import load_words, store_words
+from quorisk.kernels.compiled import load_words, packing, store_words
 from quorisk.kernels.model import closed_by, leaves, num_words
+from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
 from scripts.counterexamples import SHOWCASES
 from tests.analysis.traces.showcases import DEPTHS, showcase
-from tests.support import compiled_effect, params_of, random_walks, values_of
+from tests.support import params_of, random_walks, values_of
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
 """What a variant may set besides parameters and the model's other probabilities."""
@@ -96,12 +97,19 @@ def test_faults_that_are_off_say_by_what(name):
             assert closed_by(model, action, values), action.name
 
 
+@cache
+def walked(name, number):
+    """Params, and steps of random runs: state, action, instance, lost subset, next state."""
+    model, cases = registry.load(name), registry.cases(name)
+    params = params_of(model, **cases.walks[number])
+    return params, list(islice(random_walks(model, params, walks=40, seed=7), STEPS))
+
+
 @pytest.mark.parametrize(("name", "number"), WALKS)
 def test_python_and_compiled_code_agree(name, number):
     """Function by function; XLA makes whole runs of these walks (`test_jax_engine`)."""
-    model, cases = registry.load(name), registry.cases(name)
-    params = params_of(model, **cases.walks[number])
-    steps = list(islice(random_walks(model, params, walks=40, seed=7), STEPS))
+    model = registry.load(name)
+    params, steps = walked(name, number)
     rows = np.array([leaves(before) for before, *_ in steps], np.int64)
     actions = {action.name: i for i, action in enumerate(model.actions)}
     taken = np.array([(actions[action.name], instance, lost) for _, action, instance, lost, _ in steps], np.int64)
@@ -120,6 +128,13 @@ def test_python_and_compiled_code_agree(name, number):
     found = by_numba(name)(state, params, rows, taken)
     for name_of, have, want in zip(("masks", "sends", "next", "broken", "outcome"), found, expected, strict=True):
         assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_action_is_among_the_steps_that_are_compared(name):
+    numbers = range(len(registry.cases(name).walks))
+    taken = {action.name for number in numbers for _, action, *_ in walked(name, number)[1]}
+    assert taken == {action.name for action in registry.load(name).actions}
 
 
 @pytest.mark.parametrize("name", SHOWCASES)
@@ -162,6 +177,20 @@ def by_numba(name):
         return masks, sent, after, broke, ended
 
     return evaluate
+
+
+def compiled_effect(model):
+    """`effect(state, params, action, instance, lost)`: the next state, as the search computes it."""
+    pack, effect_of = packing(model.widths, model.name)[0], stepper(model).effect_of
+    num_words = fields_of(model.widths)[-1].word + 1
+
+    @njit
+    def effect(state, params, action, instance, lost):
+        wide, nothing = np.empty(num_words, np.uint64), np.zeros(num_words, np.uint64)
+        pack(state, wide, nothing, nothing)
+        return effect_of(wide, params, action, instance, lost)
+
+    return effect
 
 
 @pytest.mark.parametrize("name", registry.names())

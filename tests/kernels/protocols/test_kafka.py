@@ -1,28 +1,21 @@
 """Kafka's replication protocol against TLC's numbers and an independent, literal interpreter of its specification,
-what each of its variants and fences is worth, and one text for Python, Numba and JAX."""
+and what each of its variants and fences is worth."""
 
 import json
 from collections import defaultdict
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-import jax
-import numpy as np
 import pytest
-from numba import njit
 
 from quorisk.analysis.experiment.config import load
-from quorisk.kernels.compiled import load_words, store_words
-from quorisk.kernels.model import COMPLETED, STUCK, num_words
+from quorisk.kernels.model import COMPLETED, STUCK
 from quorisk.kernels.protocols.kafka import MODEL, describe
 from quorisk.kernels.protocols.kafka.layout import State
 from quorisk.kernels.states.search import explore
-from quorisk.kernels.stepper import stepper
 from tests.references import kafka as reference
 from tests.references import kafka_properties as properties
-from tests.support import ROOT, compiled_effect, instances, params_of, random_walks, run, values_of
-
-jax.config.update("jax_enable_x64", True)
+from tests.support import ROOT, instances, params_of, random_walks, run, values_of
 
 SIZES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 LARGEST = (6, 6, 6, 5)
@@ -327,65 +320,6 @@ def test_neither_strong_isr_nor_the_survival_of_committed_records_implies_the_ot
         left += [new for new in dict.fromkeys(after) if new not in seen]
         seen.update(after)
     assert found == {(False, False), (False, True), (True, False), (True, True)}
-
-
-@pytest.fixture(scope="module")
-def steps():
-    """Steps of random runs of every variant: params, state, action, instance, next state."""
-    names = [action.name for action in MODEL.actions]
-    return [
-        (MODEL.make_params(values), state, names.index(action.name), instance, after)
-        for variant in VARIANTS
-        for values in [values_of(MODEL, **named(LARGEST), **variant)]
-        for state, action, instance, _, after in walks(values, 6)
-    ]
-
-
-def test_every_field_stays_within_its_width(steps):
-    for *_, after in steps:
-        assert all(0 <= value < 1 << width for value, width in zip(after, MODEL.widths, strict=True))
-
-
-@pytest.fixture(scope="module")
-def expected(steps):
-    """Masks, next states, broken invariants and outcomes by plain Python."""
-    masks = [[m for action in MODEL.actions for m in action.enabled(state, params)] for params, state, *_ in steps]
-    broke = [
-        sum((not i.holds(state, params)) << k for k, i in enumerate(MODEL.invariants)) for params, state, *_ in steps
-    ]
-    outcomes = [MODEL.outcome(state, params) for params, state, *_ in steps]
-    return [np.array(part, np.int64) for part in (masks, [after for *_, after in steps], broke, outcomes)]
-
-
-def arrays(steps):
-    params, states, actions, taken, _ = zip(*steps, strict=True)
-    return [np.array(part, np.int64) for part in (params, states, actions, taken)]
-
-
-def assert_same(found, expected):
-    for name, have, want in zip(("masks", "next", "broken", "outcome"), found, expected, strict=True):
-        assert (np.asarray(have) == want).all(), name
-
-
-def test_numba_agrees_with_python(steps, expected):
-    assert {action for _, _, action, *_ in steps} == set(range(len(MODEL.actions)))
-    compiled, words = stepper(MODEL), sum(num_words(MODEL))
-    guards, effect, broken_mask, outcome = compiled.guards, compiled_effect(MODEL), compiled.broken, compiled.outcome
-
-    @njit
-    def evaluate(like, like_params, params, states, actions, taken):
-        masks, after = np.empty((len(states), words), np.int64), np.empty_like(states)
-        broke, ended = np.empty(len(states), np.int64), np.empty(len(states), np.int64)
-        for i in range(len(states)):
-            state, of_run = load_words(like, states[i]), load_words(like_params, params[i])
-            guards(state, of_run, masks[i])
-            store_words(effect(state, of_run, actions[i], taken[i], 0), after[i])
-            broke[i] = broken_mask(state, of_run)
-            ended[i] = outcome(state, of_run)
-        return masks, after, broke, ended
-
-    params, state, *_ = steps[0]
-    assert_same(evaluate(state, params, *arrays(steps)), expected)
 
 
 def test_the_variants_file_compares_all_five():
