@@ -8,6 +8,7 @@ _FENCES = (
     "truncate_same_epoch_only",
 )
 _LARGE = {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 4}
+_LARGEST = {"replicas": 6, "log_size": 6, "max_records": 6, "max_leader_epoch": 5}
 _SIZES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 CASES = Cases(
@@ -31,8 +32,8 @@ CASES = Cases(
     walks=(
         *(_LARGE | {"truncation": name} for name in _TRUNCATIONS),
         _LARGE | {"truncation": "kip101", "truncation_beyond_end": "no_op"},
-        _LARGE | dict.fromkeys(_FENCES, False),
-        {"replicas": 6, "log_size": 6, "max_records": 6, "max_leader_epoch": 5},
+        _LARGEST | dict.fromkeys(_FENCES, False),
+        _LARGEST,
         _LARGE | {"flush_every_message": False, "max_unclean_restarts": 2},
         _LARGE | {"replicas": 6, "zones": 3, "max_outages": 1, "max_zone_outages": 2, "flush_every_message": False},
     ),
