@@ -3,12 +3,7 @@
 from quorisk.kernels.protocols.cases import Cases, Tlc
 
 _TRUNCATIONS = ("high_watermark", "kip101", "kip279", "kip320_first_try", "kip320")
-_FENCES = (
-    *("fenced_fetch", "fenced_high_watermark", "fenced_isr_shrink", "fenced_isr_expand"),
-    "truncate_same_epoch_only",
-)
 _LARGE = {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 4}
-_LARGEST = {"replicas": 6, "log_size": 6, "max_records": 6, "max_leader_epoch": 5}
 _SIZES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 CASES = Cases(
@@ -31,9 +26,7 @@ CASES = Cases(
     ),
     walks=(
         *(_LARGE | {"truncation": name} for name in _TRUNCATIONS),
-        _LARGE | {"truncation": "kip101", "truncation_beyond_end": "no_op"},
-        _LARGEST | dict.fromkeys(_FENCES, False),
-        _LARGEST,
+        {"replicas": 6, "log_size": 6, "max_records": 6, "max_leader_epoch": 5},
         _LARGE | {"flush_every_message": False, "max_unclean_restarts": 2},
         _LARGE | {"replicas": 6, "zones": 3, "max_outages": 1, "max_zone_outages": 2, "flush_every_message": False},
     ),

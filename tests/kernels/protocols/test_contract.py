@@ -2,7 +2,6 @@
 
 from functools import cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +10,13 @@ from numba import njit
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import trace
 from quorisk.kernels import paths
-from quorisk.kernels.compiled import load_words, packing, store_words
 from quorisk.kernels.model import closed_by, leaves, num_words
-from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
 from scripts.counterexamples import SHOWCASES
 from tests.analysis.traces.showcases import DEPTHS, showcase
+from tests.kernels.protocols.compiled import assert_agrees, by_numba
 from tests.support import params_of, random_walks, values_of
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
@@ -108,26 +106,7 @@ def walked(name, number):
 @pytest.mark.parametrize(("name", "number"), WALKS)
 def test_python_and_compiled_code_agree(name, number):
     """Function by function; XLA makes whole runs of these walks (`test_jax_engine`)."""
-    model = registry.load(name)
-    params, steps = walked(name, number)
-    rows = np.array([leaves(before) for before, *_ in steps], np.int64)
-    actions = {action.name: i for i, action in enumerate(model.actions)}
-    taken = np.array([(actions[action.name], instance, lost) for _, action, instance, lost, _ in steps], np.int64)
-    state = steps[0][0]
-
-    expected_masks = [[m for a in model.actions for m in a.enabled(before, params)] for before, *_ in steps]
-    expected_sends = [action.sends(before, params, instance) for before, action, instance, *_ in steps]
-    expected_next = [leaves(after) for *_, after in steps]
-    expected_broken = [
-        sum((not i.holds(before, params)) << k for k, i in enumerate(model.invariants)) for before, *_ in steps
-    ]
-    expected_outcomes = [model.outcome(before, params) for before, *_ in steps]
-    told: Any = expected_masks, expected_sends, expected_next, expected_broken, expected_outcomes
-    expected = [np.array(e, np.int64) for e in told]
-
-    found = by_numba(name)(state, params, rows, taken)
-    for name_of, have, want in zip(("masks", "sends", "next", "broken", "outcome"), found, expected, strict=True):
-        assert (have == want).all(), f"{name_of} differ first at step {np.argwhere(have != want)[0]}"
+    assert_agrees(name, *walked(name, number))
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -154,43 +133,6 @@ def test_a_showcase_breaks_its_invariant_with_its_last_step_in_compiled_code(nam
     place = [invariant.name for invariant in model.invariants].index(found.invariant)
     assert (broke >> place & 1).tolist() == [0] * (DEPTHS[name] - 1) + [1]
     assert found.invariant == SHOWCASES[name][1]
-
-
-@cache
-def by_numba(name):
-    model = registry.load(name)
-    steps, words = stepper(model), sum(num_words(model))
-    guards, sends, broken, outcome = steps.guards, steps.sends, steps.broken, steps.outcome
-    effect = compiled_effect(model)
-
-    @njit
-    def evaluate(like, params, rows, taken):
-        masks, sent = np.empty((len(rows), words), np.int64), np.empty(len(rows), np.int64)
-        after, broke, ended = np.empty_like(rows), np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        for i in range(len(rows)):
-            state = load_words(like, rows[i])
-            guards(state, params, masks[i])
-            sent[i] = sends(state, params, taken[i, 0], taken[i, 1])
-            store_words(effect(state, params, taken[i, 0], taken[i, 1], taken[i, 2]), after[i])
-            broke[i] = broken(state, params)
-            ended[i] = outcome(state, params)
-        return masks, sent, after, broke, ended
-
-    return evaluate
-
-
-def compiled_effect(model):
-    """`effect(state, params, action, instance, lost)`: the next state, as the search computes it."""
-    pack, effect_of = packing(model.widths, model.name)[0], stepper(model).effect_of
-    num_words = fields_of(model.widths)[-1].word + 1
-
-    @njit
-    def effect(state, params, action, instance, lost):
-        wide, nothing = np.empty(num_words, np.uint64), np.zeros(num_words, np.uint64)
-        pack(state, wide, nothing, nothing)
-        return effect_of(wide, params, action, instance, lost)
-
-    return effect
 
 
 @pytest.mark.parametrize("name", registry.names())

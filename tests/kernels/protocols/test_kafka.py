@@ -13,6 +13,7 @@ from quorisk.kernels.model import COMPLETED, STUCK
 from quorisk.kernels.protocols.kafka import MODEL, describe
 from quorisk.kernels.protocols.kafka.layout import State
 from quorisk.kernels.states.search import explore
+from tests.kernels.protocols.compiled import assert_agrees
 from tests.references import kafka as reference
 from tests.references import kafka_properties as properties
 from tests.support import ROOT, instances, params_of, random_walks, run, values_of
@@ -320,6 +321,25 @@ def test_neither_strong_isr_nor_the_survival_of_committed_records_implies_the_ot
         left += [new for new in dict.fromkeys(after) if new not in seen]
         seen.update(after)
     assert found == {(False, False), (False, True), (True, False), (True, True)}
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """Params, and steps of random runs, of every variant at its largest."""
+    given = [values_of(MODEL, **named(LARGEST), **variant) for variant in VARIANTS]
+    return [(MODEL.make_params(values), list(walks(values, 6))) for values in given]
+
+
+def test_every_field_stays_within_its_width(steps):
+    for _, taken in steps:
+        for *_, after in taken:
+            assert all(0 <= value < 1 << width for value, width in zip(after, MODEL.widths, strict=True))
+
+
+def test_numba_agrees_with_python(steps):
+    assert {action.name for _, taken in steps for _, action, *_ in taken} == {action.name for action in MODEL.actions}
+    for params, taken in steps:
+        assert_agrees(MODEL.name, params, taken)
 
 
 def test_the_variants_file_compares_all_five():
