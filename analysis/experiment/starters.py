@@ -39,19 +39,26 @@ _PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
 _OUTAGES = f"""rack_outages = {_toml(_PER_RACK)}   # of each rack, a year: Ford et al., OSDI 2010
 p_lost_in_rack_outage = 0.0075    # assumed: as in an outage of the whole cluster"""
 _NO_OUTAGES = "# rack_outages: where copies are in two racks or more"
+_PER_BROKER = {"value": 0.0157, "error_factor": 2}
+"""Times a year that a broker loses its disk: node_loss in the file."""
+_UPGRADES, _WINDOW_H = 12, 2.0
+"""In a year, as restarts in the file, and how long after one's beginning faults are counted."""
 _RACK_SCENARIO = """
 [scenarios.rack_loses_power]
-per_year = $rack_losses   # $partitions partitions, times rack_outages of each of the $zones racks
+per_year = $rack_losses   # $partitions partitions, times rack_outages, / 365
 about = "one of the racks of a partition loses power while brokers are restarted for an upgrade"
-simplifications = ["One record is watched; it is written 2 min after the upgrade began, on average"]
+simplifications = [
+    "One record is watched; it is written 2 min after the upgrade began, on average",
+    "A broker may be restarted before the one before it is back",
+]
 incident = true
 faults.max_zone_outages = 1             # disks survive it; what was not flushed does not
 faults.max_clean_shutdowns = 2
-rates.zone_loses_power = "1 / 6 min"
+rates.zone_loses_power = "1 / 2 h"
 rates.no_data_loss_shutdown = "1 / 2 min"
 rates.no_data_loss_unclean_shutdown = "0 / s"
 rates.write_record_to_leader = "1 / 2 min"
-run.lifetime = "10 min"
+run.lifetime = "10 h"
 """
 
 
@@ -154,8 +161,7 @@ def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
     factors = sorted({factor, min(3, nodes)})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
-    rack_losses = _toml({name: _PARTITIONS * zones * each for name, each in _PER_RACK.items()})
-    numbers = {"partitions": f"{_PARTITIONS:,}", "zones": zones, "rack_losses": rack_losses}
+    numbers = {"partitions": f"{_PARTITIONS:,}", "rack_losses": _in_upgrades(_PER_RACK)}
     return {
         "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
         "placement": in_racks if zones else "random",
@@ -163,9 +169,20 @@ def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
         "rack_outages": _OUTAGES if zones else _NO_OUTAGES,
         "factors": factors,
         "min_isrs": sorted({min_isr, *range(1, factors[-1])}),
-        "broker_losses": _PARTITIONS * factor // 60,
+        "broker_losses": _in_upgrades(_PER_BROKER),
         "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
     }
+
+
+def _in_upgrades(per_year: Mapping[str, float]) -> str:
+    """How often a year a fault of any one rack or broker comes within 2 h of the beginning of any partition's upgrade.
+
+    The model has each of them come at that rate, so that P of a run times this holds for any number of them.
+    """
+    share = _PARTITIONS * _UPGRADES * _WINDOW_H / (24 * 365.25)
+    return _toml(
+        {name: each if name == "error_factor" else float(f"{each * share:.3g}") for name, each in per_year.items()}
+    )
 
 
 def _check_bookkeeper(ensemble: int, write_quorum: int, ack_quorum: int, nodes: int) -> None:
