@@ -31,8 +31,8 @@ def clusters(quick: bool) -> Check:
         "Another program, written apart from Quorisk from the model on its page, found what twelve clusters lose, by "
         "strata and by sampled years (`tests/data/clusters.json`). Quorisk finds the same by strata, by years drawn at "
         "random, and by years in which every ledger is kept by itself (`tests/references/cluster`). A z-score is a "
-        "difference by the standard errors of both sides; the program's side is its strata, or its own years of "
-        "single ledgers where these are compared.",
+        "difference divided by the standard error of both sides; the program's side is its strata, or its own years "
+        "of single ledgers where these are compared.",
         ("cluster", "what", "way", "the other program", "Quorisk", "z"),
         [(*row[:3], f"{row[3]:.6g}", f"{row[4]:.6g}", f"{row[5]:+.1f}") for row in rows],
         f"{len(rows)} figures; the largest z-score is {worst:.1f}, and may be {MOST_Z}.",
