@@ -12,7 +12,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.protocols.promises import Promise, several
+from quorisk.kernels.protocols.promises import Promise
 from quorisk.say import text
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
 def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """Returns a result frame of an experiment with what its designs promise, and what they are held to.
 
-    Columns: each field of `Promise`, if the protocol promises anything; `changed`, the mechanisms that are off and the
-    versions that are not today's, but for those `given`, which all points have; with [latency] `write_p50_ms`,
-    `write_p99_ms` and `write_p999_ms`, each with the ends of its interval (`write_p50_low_ms`, `write_p50_high_ms`);
-    with [cost] `stored_bytes`; `wants_` and each of `Targets`. `target` is that on losses a year or, with [cluster],
-    on P(any loss in a year).
+    Columns: each field of `Promise` and `survives`, if the protocol promises anything; `changed`, the mechanisms that
+    are off and the versions that are not today's, but for those `given`, which all points have; with [latency]
+    `write_p50_ms`, `write_p99_ms` and `write_p999_ms`, each with the ends of its interval (`write_p50_low_ms`,
+    `write_p50_high_ms`); with [cost] `stored_bytes`; `wants_` and each of `Targets`. `target` is that on losses a year
+    or, with [cluster], on P(any loss in a year).
     """
     points = frame.drop_duplicates("point_id")
     found: dict[str, dict[str, Any]] = {}
@@ -47,7 +47,7 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
             promised = _on(clusters[values["point_id"]], promised)
         fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
-            fields |= promised._asdict() | _latency(experiment, promised)
+            fields |= promised._asdict() | {"survives": promised.survives} | _latency(experiment, promised)
             if cost := experiment.tables.get("cost"):
                 fields["stored_bytes"] = cost.stored_bytes(promised.stored)
         found[values["point_id"]] = fields
@@ -77,10 +77,7 @@ def _clusters(experiment: Experiment) -> dict[str, list[Cluster]]:
 
 def _on(clusters: list[Cluster], promised: Promise) -> Promise:
     """What a design promises on its clusters, whose racks take the place of the model's."""
-    nodes = several(promised.nodes, promised.node)
-    rest = promised.survives.removeprefix(nodes).removeprefix(" or 1 zone")
-    racks = int(all(_survives_a_rack(each, promised.copies) for each in clusters))
-    return promised._replace(zones=racks, survives=f"{nodes}{' or 1 rack' * racks}{rest}")
+    return promised._replace(zones=int(all(_survives_a_rack(each, promised.copies) for each in clusters)), zone="rack")
 
 
 @lru_cache(maxsize=4096)

@@ -13,19 +13,26 @@ class Promise(NamedTuple):
     """The copies of an entry in the end, if nothing breaks: what storage is paid for."""
     on_disk: bool
     """Whether these copies survive a power cut when the entry is acknowledged; else they are in the page cache."""
-    survives: str
-    """What may be lost at once when an entry is acknowledged, whichever it is, in words: "1 bookie", "1 bookie or 1
-    zone"; and what else a node may do that loses data for all that: "1 bookie, but no empty restart"."""
     nodes: int
-    """How many nodes that are."""
+    """How many nodes may be lost at once when an entry is acknowledged, whichever they are."""
     zones: int
-    """How many zones that are."""
+    """How many zones may be lost in their place."""
     asked: int
     """The copies whose answers a write may wait for: all of them, or its leader's alone."""
     waits_for: int
     """How many of these answers a write waits for."""
     node: str = "node"
     """What the protocol calls a node: "bookie", "broker". Targets may be written with that word, too."""
+    zone: str = "zone"
+    """What a zone is called."""
+    provided: str = ""
+    """What else a node may do that loses data for all that, in words: ", but no empty restart"."""
+
+    @property
+    def survives(self) -> str:
+        """What may be lost at once, in words: "1 bookie or 1 zone", "1 bookie, but no empty restart"."""
+        zones = f" or {several(self.zones, self.zone)}" if self.zones else ""
+        return several(self.nodes, self.node) + zones + self.provided
 
 
 class FewCopies(NamedTuple):

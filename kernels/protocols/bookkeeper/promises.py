@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from quorisk.kernels.protocols.promises import Promise, several
+from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
@@ -13,23 +13,20 @@ def promise(values: Mapping[str, Any]) -> Promise:
     striped = (values.get("model.ensemble_size") or write_quorum) > write_quorum
     spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement")) and not striped
     zones = int(spread and ack_quorum == write_quorum > 1)
-    survives = several(ack_quorum - 1, "bookie") + (" or 1 zone" if zones else "")
     # a lost bookie is silent; one that restarts empty answers, unless limbo and fencing keep it from doing harm
     guarded = all(values.get(f"variant.{name}_on_unclean_shutdown", True) for name in ("limbo", "fence"))
     # so does one that restarts without what it had not synced, and with journal writes on it does not notice
     written, synced = (values.get(f"variant.{name}", True) for name in ("journal_write", "journal_sync"))
     forgets = not (written and synced) and (written or not guarded)
     harmful = [what for what, harms in (("empty", not guarded), ("unclean", forgets)) if harms]
-    if ack_quorum > 1 and harmful:
-        survives += f", but no {' or '.join(harmful)} restart"
     return Promise(
         copies=ack_quorum,
         stored=write_quorum,
         on_disk=bool(written and synced and values.get("faults.max_empty_restarts", 0) == 0),
-        survives=survives,
         nodes=ack_quorum - 1,
         zones=zones,
         asked=write_quorum,
         waits_for=ack_quorum,
         node="bookie",
+        provided=f", but no {' or '.join(harmful)} restart" if ack_quorum > 1 and harmful else "",
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from quorisk.kernels.protocols.promises import Promise, several
+from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
@@ -14,7 +14,6 @@ def promise(values: Mapping[str, Any]) -> Promise:
         copies=1,
         stored=replicas,
         on_disk=bool(values.get("variant.flush_every_message", True)),
-        survives=several(0, "broker"),
         nodes=0,
         zones=0,
         asked=replicas,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from quorisk.kernels.protocols.promises import Promise, several
+from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
@@ -11,19 +11,16 @@ def promise(values: Mapping[str, Any]) -> Promise:
     # with acks=1 the leader alone acknowledges a record, whatever min_isr is
     replicas = values["model.replication_factor"]
     least, asked = (1, 1) if values.get("variant.acks") == "1" else (values["model.min_isr"], replicas)
-    survives = several(least - 1, "broker")
-    if least > 1:
-        survives += _while(values)
     return Promise(
         copies=least,
         stored=replicas,
         on_disk=bool(values.get("variant.flush_every_message", True)),
-        survives=survives,
         nodes=least - 1,
         zones=0,
         asked=asked,
         waits_for=asked,
         node="broker",
+        provided=_while(values) if least > 1 else "",
     )
 
 

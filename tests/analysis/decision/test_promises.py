@@ -11,6 +11,7 @@ from quorisk.analysis.experiment.config import build, load
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.promises import Promise
 from quorisk.kernels.states.search import explore
 from tests.support import point_of, values_of
 
@@ -45,7 +46,8 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
 def test_an_acknowledged_entry_is_on_as_many_bookies_as_the_ack_quorum(given, copies, on_disk, survives):
     assert BOOKKEEPER
     promised = BOOKKEEPER(QUORUMS | given)
-    assert promised[:4] == (copies, 3, on_disk, survives)
+    assert promised[:3] == (copies, 3, on_disk)
+    assert promised.survives == survives
     assert (promised.nodes, promised.waits_for) == (copies - 1, copies)
     assert promised.zones == ("zone" in survives)
 
@@ -79,14 +81,15 @@ def test_kafka_promises_copies_in_page_cache_and_waits_for_all_in_sync():
     assert KAFKA
     assert KRAFT
     not_flushed = {"variant.flush_every_message": False}
-    assert KAFKA({"model.replicas": 3}) == (1, 3, True, "no broker", 0, 0, 3, 3, "broker")
+    assert KAFKA({"model.replicas": 3}) == Promise(1, 3, True, 0, 0, 3, 3, "broker")
     assert KAFKA({"model.replicas": 3} | not_flushed).on_disk is False
     values = {"model.min_isr": 2, "model.replication_factor": 3, "variant.acks": "all"}
-    assert KRAFT(values) == (2, 3, True, "1 broker, unless another crashed just before", 1, 0, 3, 3, "broker")
+    promised = Promise(2, 3, True, 1, 0, 3, 3, "broker", provided=", unless another crashed just before")
+    assert KRAFT(values) == promised
     values |= not_flushed
-    assert KRAFT(values) == (2, 3, False, "1 broker, unless another crashed just before", 1, 0, 3, 3, "broker")
+    assert KRAFT(values) == promised._replace(on_disk=False)
     for other in ({"variant.version": "v3_5"}, {"variant.unclean_leader_election": True}):
-        assert KRAFT(values | other) == (2, 3, False, "1 broker, while the others are in sync", 1, 0, 3, 3, "broker")
+        assert KRAFT(values | other).survives == "1 broker, while the others are in sync"
     assert registry.promises("compaction") is None
 
 
