@@ -188,12 +188,14 @@ def _width(figure: Figure) -> float:
 
 
 def _narrower(found: Losses, drawn: Losses) -> Losses:
-    """Strata's figures, but for those that they leave open and years do not."""
+    """Strata's figures, but for those that they leave open and years do not. Sizes and causes of incidents come from
+    where their rate does, so that they add up to it."""
 
     def narrower(one: Figure, other: Figure) -> Figure:
         return other if _width(one) > WIDE * one.value and _width(other) < _width(one) else one
 
-    return found._replace(
+    by_years = narrower(found.incidents, drawn.incidents) is drawn.incidents
+    return (drawn if by_years else found)._replace(
         p_any=narrower(found.p_any, drawn.p_any),
         p_any_in_ten_years=narrower(found.p_any_in_ten_years, drawn.p_any_in_ten_years),
         incidents=narrower(found.incidents, drawn.incidents),

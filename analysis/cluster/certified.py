@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.hazard import Rates, p_any
-from quorisk.analysis.cluster.sizes import at_least, quantiles
+from quorisk.analysis.cluster.sizes import at_least, quantiles, units_of
 from quorisk.analysis.statistics.bounded import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
@@ -61,7 +61,8 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
     sizes, independent = _sizes(incidents, solved)
     every = _figure(incidents[:3])
     in_entries, in_ledgers = (
-        quantiles(sizes.weight[i], sizes.largest[i], independent, confidence) for i in (IN_ENTRIES, IN_LEDGERS)
+        quantiles(sizes.weight[i], sizes.largest[i], unit, independent, confidence)
+        for i, unit in zip((IN_ENTRIES, IN_LEDGERS), units_of(cluster), strict=True)
     )
     return Losses(
         _figure(p_any(rates)),
@@ -70,7 +71,7 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
         _figure(entries[:3]),
         in_entries,
         in_ledgers,
-        dict(_by_cause(incidents, solved, each)),
+        dict(_by_cause(cluster, incidents, solved, each)),
         at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], every, independent, confidence),
         sizes,
         independent,
@@ -158,8 +159,9 @@ def _sizes(incidents: Rate, solved: Shares) -> tuple[Sizes, float]:
     return sizes, total * total / squares if squares else 0.0
 
 
-def _by_cause(incidents: Rate, solved: Shares, confidence: float) -> Iterator[tuple[str, Cause]]:
-    part, found = incidents.sampled, incidents.found
+def _by_cause(cluster: Cluster, incidents: Rate, solved: Shares, confidence: float) -> Iterator[tuple[str, Cause]]:
+    """What is left open of all incidents may be any cause's, or nothing of it."""
+    part, found, off = incidents.sampled, incidents.found, incidents.off
     for number, name in enumerate(CAUSES):
         value, low, high = _solved_by(number, found, solved, confidence)
         if part.draws:
@@ -167,8 +169,8 @@ def _by_cause(incidents: Rate, solved: Shares, confidence: float) -> Iterator[tu
             ends = bernstein(total, squares, part.draws, confidence)
             value += part.whole * total / part.draws
             low, high = low + part.whole * ends[0], high + part.whole * ends[1]
-        # causes that cannot be are known to be none
-        figure = _figure((value, low, min(high + found.left_out, incidents.high) if value else 0.0))
+        low, high = max(0.0, low - off), min(high + found.left_out + off, incidents.high)
+        figure = _figure((value, low, high) if name in cluster.causes else (0.0, 0.0, 0.0))
         yield name, Cause(figure, figure.value / incidents.value if incidents.value else 0.0)
 
 

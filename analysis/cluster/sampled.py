@@ -5,7 +5,7 @@ import math
 from scipy.special import ndtri
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
-from quorisk.analysis.cluster.sizes import at_least, quantiles
+from quorisk.analysis.cluster.sizes import at_least, quantiles, units_of
 from quorisk.analysis.statistics.bounded import bernstein
 from quorisk.kernels.cluster.setting import CAUSES, Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
@@ -24,10 +24,11 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
     seen = tally.mean(INCIDENTS) ** 2 * tally.years**2
     independent = seen / sums[INCIDENTS + 1] if sums[INCIDENTS + 1] else 0.0
     in_entries, in_ledgers = (
-        quantiles(tally.weight[i], tally.largest[i], independent, confidence) for i in (IN_ENTRIES, IN_LEDGERS)
+        quantiles(tally.weight[i], tally.largest[i], unit, independent, confidence)
+        for i, unit in zip((IN_ENTRIES, IN_LEDGERS), units_of(cluster), strict=True)
     )
     by_cause = [_mean(tally, sums, BY_CAUSE + 2 * i, confidence, high) for i in range(len(CAUSES))]
-    total = sum(figure.value for figure in by_cause) or 1.0
+    total, none = sum(figure.value for figure in by_cause) or 1.0, Figure(0.0, 0.0, 0.0, METHOD)
     return Losses(
         Figure(tally.mean(ANY), low, high, METHOD),
         Figure(ten, ten_low, ten_high, METHOD),
@@ -35,7 +36,10 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
         _mean(tally, sums, ENTRIES, confidence, high).times(cluster.entries),
         in_entries,
         in_ledgers,
-        {cause: Cause(each, each.value / total) for cause, each in zip(CAUSES, by_cause, strict=True)},
+        {
+            cause: Cause(each if cause in cluster.causes else none, each.value / total)
+            for cause, each in zip(CAUSES, by_cause, strict=True)
+        },
         at_least(tally.weight[IN_ENTRIES], tally.largest[IN_ENTRIES], incidents, independent, confidence),
         (tally.weight * WEIGHT_UNIT, tally.largest),
         independent,

@@ -7,12 +7,17 @@ import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from quorisk.analysis.cluster.figures import QUANTILES, Figure, Size
+from quorisk.kernels.cluster.setting import Cluster
+from quorisk.kernels.cluster.sizes import least_of
 
 
-def quantiles(weight: np.ndarray, largest: np.ndarray, independent: float, confidence: float) -> dict[str, Size]:
+def quantiles(
+    weight: np.ndarray, largest: np.ndarray, unit: float, independent: float, confidence: float
+) -> dict[str, Size]:
     """Returns the quantiles of sizes, counted by weight in bins whose largest sizes are given; none without any weight.
 
-    The interval is that of the normal approximation, for what is worth as much as so many `independent` sizes.
+    The interval is that of the normal approximation, for what is worth as much as so many `independent` sizes, and the
+    sizes of its bins belong to it: all are multiples of a `unit`, so that a bin of small ones has one alone.
     """
     total, found = float(weight.sum()), np.flatnonzero(weight)
     if total <= 0.0:
@@ -20,13 +25,18 @@ def quantiles(weight: np.ndarray, largest: np.ndarray, independent: float, confi
     below, sizes = np.cumsum(weight[found]) / total, largest[found]
     z = float(ndtri((1.0 + confidence) / 2.0))
 
-    def at(q: float) -> float:
-        return float(sizes[min(int(np.searchsorted(below, q * (1.0 - 1e-12))), len(sizes) - 1)])
+    def at(q: float) -> int:
+        return min(int(np.searchsorted(below, q * (1.0 - 1e-12))), len(sizes) - 1)
+
+    def least(place: int) -> float:
+        multiples = math.ceil(least_of(int(found[place])) / unit * (1.0 - 1e-9))
+        return min(unit * max(multiples, 1), float(sizes[place]))
 
     result = {}
     for name, q in QUANTILES.items():
         off = z * math.sqrt(q * (1.0 - q) / max(independent, 1.0))
-        result[name] = Size(at(q), at(max(q - off, 0.0)), at(min(q + off, 1.0)))
+        low, high = at(max(q - off, 0.0)), at(min(q + off, 1.0))
+        result[name] = Size(float(sizes[at(q)]), least(low), float(sizes[high]))
     return result
 
 
@@ -61,3 +71,9 @@ def _ends(part: float, independent: float, confidence: float) -> tuple[float, fl
     low = float(betaincinv(seen, others + 1.0, error)) if seen > 0.0 else 0.0
     high = float(betaincinv(seen + 1.0, others, 1.0 - error)) if others > 0.0 else 1.0
     return low, high
+
+
+def units_of(cluster: Cluster) -> tuple[float, float]:
+    """Returns what sizes are multiples of, in entries and in ledgers."""
+    thin = any(each.number > 0 for each in cluster.thin)
+    return 1.0 if thin else cluster.entries_per_ledger / cluster.windows, 1.0

@@ -40,8 +40,11 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     whole = parts[0].get("protocol") in _WHOLE
     for size, part in SIZES.items():
         if size in parts[0] and parts[0]["incidents_high"] < part * (parts[0]["incidents_high"] + summed["low"]):
-            found[size] = math.inf if whole and size == "incident_p99_high" else 1.0
+            found[size] = 1.0
             found["incident_at_least"] = whole
+    others = summed["high"] / (parts[0]["incidents_low"] + summed["high"]) if summed["high"] else 0.0
+    if whole and "incident_p99_high" in parts[0] and others > SIZES["incident_p99_high"]:
+        found["incident_p99_high"] = math.inf  # one incident in a hundred may be one of theirs
     counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
     return {**parts[0], **counted, **found, "yearly": True}
 

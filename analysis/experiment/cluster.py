@@ -47,6 +47,10 @@ _COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor")
 """By which key a design says how many copies there are."""
 
 
+_BANDWIDTHS = ("repair_bandwidth", "cluster_repair_bandwidth", "worker_repair_bandwidth")
+"""Of repairs; where several are given, the least of them counts."""
+
+
 class Source(NamedTuple):
     """From what a design's entries with few copies, or not on disk, follow."""
 
@@ -348,8 +352,10 @@ def _check_losses(mine: Mapping[str, Any], cluster: Cluster) -> None:
         if mine[rate] and mine[p] == _NOT_GIVEN:
             raise ConfigError(f"{TABLE}.{p}: missing; a probability, from 0 to 1, that a node does not come back")
     if cluster.window(1) > 1.0:
+        slow = max(("detection_delay", "repair_time"), key=lambda name: getattr(cluster, name))
+        given = [name for name in _BANDWIDTHS if mine[name]] if slow == "repair_time" else [slow]
         years = f"{cluster.window(1):.3g} years, but may take one at most"
-        raise ConfigError(f"{TABLE}.repair_bandwidth: to detect a loss and repair a node takes {years}")
+        raise _wrong(mine, given[0], f"to detect a loss and repair a node takes {years}")
     if mine["batches"] and mine["batches"] > mine["nodes"]:
         raise _wrong(mine, "batches", f"at most {TABLE}.nodes ({mine['nodes']})")
     if cluster.repair_queue and cluster.utilization >= 1.0:

@@ -21,6 +21,7 @@ OF_CLUSTERS = "bookkeeper", "kraft"
 MOST_ENSEMBLE, MOST_FACTOR = 5, 6
 """The models have six bookies, one of them to spare, and six brokers."""
 _PARTITIONS = 1000
+_PER_LEDGER = 50_000
 
 
 def _toml(figure: Mapping[str, float]) -> str:
@@ -91,6 +92,11 @@ def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
     nodes = values.get("nodes", MOST_NODES)
     if values.get("racks", 1) > nodes:
         raise ConfigError(f" {values['racks']}: at most as many as nodes ({nodes})", "racks")
+    if "entries_per_second" in values and "retention" in values:
+        kept = float(values["entries_per_second"]) * float(values["retention"])
+        if kept < _PARTITIONS:
+            allowed = f"at least {_PARTITIONS:,} entries are kept at a time, and these would be {kept:.3g}"
+            raise ConfigError(f" {answers['retention'].strip()}: {allowed}", "retention")
     if "quorums" in values:
         _CHECKS[protocol](*values["quorums"], nodes)
     return values
@@ -129,15 +135,13 @@ def filled(protocol: str, answers: Answers) -> str:
         "per_second": values["entries_per_second"],
         "retention": answers.retention.strip(),
         "entries": f"{entries:.4g}",
-        "per_partition": f"{max(1.0, entries / _PARTITIONS):.4g}",
-        "partitions": f"{_PARTITIONS:,}",
         "rack_outages": _OUTAGES if racks > 1 else _NO_OUTAGES,
     }
     found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
-    return found.substitute({**common, **kinds[protocol](nodes, racks, quorums)})
+    return found.substitute({**common, **kinds[protocol](nodes, racks, quorums, entries)})
 
 
-def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
+def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> Mapping[str, Any]:
     """Today's design, and those with a copy more or fewer, with any ack quorum from 2 on."""
     ensemble, write_quorum, ack_quorum = quorums
     around = range(min(2, write_quorum), min(write_quorum + 1, MOST_ENSEMBLE, nodes) + 1)
@@ -145,6 +149,8 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, 
     alternates = racks > 2 or not (ensemble > write_quorum == 2 and ensemble % 2)  # a ring, between two racks
     return {
         "today": f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}",
+        "per_ledger": f"{min(_PER_LEDGER, int(kept)):_}",
+        "why_per_ledger": "Pulsar's managedLedgerMaxEntriesPerLedger" if kept >= _PER_LEDGER else "one ledger has all",
         "placement": "two_racks" if racks > 1 and write_quorum > 1 and alternates else "random",
         "ensembles": ensembles,
         "write_quorum": write_quorum,
@@ -155,7 +161,7 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, 
     }
 
 
-def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
+def _kraft(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> Mapping[str, Any]:
     """Today's design, and those with three replicas, with any min ISR below their number."""
     factor, min_isr, acks = quorums
     factors = sorted({factor, min(3, nodes)})
@@ -165,6 +171,8 @@ def _kraft(nodes: int, racks: int, quorums: Sequence[Any]) -> Mapping[str, Any]:
     return {
         "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
         "placement": in_racks if zones else "random",
+        "per_partition": f"{kept / _PARTITIONS:.4g}",
+        "partitions": f"{_PARTITIONS:,}",
         "zones": zones,
         "rack_outages": _OUTAGES if zones else _NO_OUTAGES,
         "factors": factors,
@@ -196,7 +204,7 @@ def _check_kraft(factor: int, min_isr: int, acks: str, nodes: int) -> None:
     if min_isr > factor:
         raise _wrong_quorums(said, "min ISR at most RF")
     if acks != "all":
-        raise _wrong_quorums(said, "acks all, as what only its leader has is lost by more than a cluster counts yet")
+        raise _wrong_quorums(said, "acks all, as [cluster] does not count what a leader that fails has alone")
     _check_room("RF", factor, MOST_FACTOR, nodes)
 
 

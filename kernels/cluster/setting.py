@@ -93,6 +93,17 @@ class Cluster(NamedTuple):
         return self.lifetime_shape != 1.0
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """Those of CAUSES that there may be."""
+        may_be = (
+            self.node_loss,
+            self.outages * self.p_lost_in_outage,
+            self.rack_outages * self.p_lost_in_rack_outage,
+            sum(each.number for each in self.thin),
+        )
+        return tuple(cause for cause, rate in zip(CAUSES, may_be, strict=True) if rate > 0)
+
+    @property
     def hits(self) -> float:
         """How often a tick takes a node, if it is up."""
         in_outages = self.outages * self.p_lost_in_outage + self.rack_outages * self.p_lost_in_rack_outage

@@ -39,6 +39,11 @@ def bin_of(size):
     return min(BINS - 1, max(0, int(PER_E * (np.log(size) - LEAST))))
 
 
+def least_of(place: int) -> float:
+    """Returns the size from which on a bin's are; those of the first begin with 0."""
+    return float(np.exp(place / PER_E + LEAST)) if place else 0.0
+
+
 @jitable_apart
 def draw_size(stream, law, kinds, found):
     """Entries and ledgers that an incident loses, of which `fate` has written the chances: given that it is one. Each

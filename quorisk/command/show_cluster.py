@@ -143,8 +143,17 @@ def _rack_down(down: RackDown) -> str:
         (down.closing, "all can be closed", "cannot be closed"),
         (down.writing, "all take writes", f"take no writes {until}"),
     ]
-    said = [f"{numbers.share(part)} of ledgers {bad}" if part else good for part, good, bad in ways if part is not None]
+    said = [
+        f"{numbers.share(_whole(part))} of ledgers {bad}" if part else good
+        for part, good, bad in ways
+        if part is not None
+    ]
     return f"While one rack is down: {'; '.join(said)}."
+
+
+def _whole(part: float) -> float:
+    """A part that is all, but for what sums lose to rounding."""
+    return 1.0 if part > 1.0 - 1e-9 else part
 
 
 def _unavailable(verb: str, state: Unavailable) -> str:

@@ -37,6 +37,32 @@ def test_years_are_drawn_where_strata_leave_much_open():
     assert certain.losses.p_any.method == certain.losses.entries.method == "sampled years"
 
 
+BUSY = Cluster(
+    7, 3, 3, 20, 1000, node_loss=1.0, detection_delay=5e-5, repair_time=6 / 365, repair_queue=True, outages=1e-3
+)
+"""Repairs wait for each other so often that strata leave everything open."""
+
+
+def test_causes_and_sizes_come_from_where_the_rate_of_incidents_does():
+    losses = answer(placed(BUSY), EFFORT).losses
+    assert losses.incidents.method == losses.by_cause["single_losses"].incidents.method == "sampled years"
+    assert losses.by_cause["single_losses"].incidents == losses.incidents
+    assert losses.at_least[1.0].value == losses.incidents.value
+    assert losses.at_least[1.0].high < 1.1 * losses.incidents.high
+
+
+def test_what_strata_leave_open_may_be_any_cause_s_that_there_is():
+    losses = answer(placed(BUSY._replace(p_lost_in_outage=0.01)), EFFORT._replace(method="head")).losses
+    single, outage = (losses.by_cause[name].incidents for name in ("single_losses", "outages"))
+    assert single.low == losses.incidents.low == 0.0
+    assert 2 * losses.incidents.value < single.high == pytest.approx(losses.incidents.high)
+    assert outage.value < 1e-3 * losses.incidents.value < losses.incidents.value < outage.high < single.high
+    for method in ("head", "count"):
+        others = answer(placed(BUSY), EFFORT._replace(method=method)).losses.by_cause
+        for name in ("outages", "rack_outages", "thin_entries"):
+            assert others[name].incidents[:3] == (0.0, 0.0, 0.0)
+
+
 def test_nodes_that_age_are_left_to_years():
     found = answer(placed(RARE._replace(lifetime_shape=2.0)), EFFORT)
     assert found.losses.incidents.method == "sampled years"

@@ -154,7 +154,7 @@ REFUSED = {
     "repair_bandwidth=0": r"cluster\.repair_bandwidth = 0: a number above 0, of bytes a second, or a bandwidth such as",
     "repair_bandwidth=0 MB/s": r'cluster\.repair_bandwidth = "0 MB/s": a number above 0',
     "repair_bandwidth=125 MB": r'cluster\.repair_bandwidth = "125 MB": a bandwidth such as "125 MB/s" or "1 Gbit/s"',
-    "repair_bandwidth=1 kB/s": r"cluster\.repair_bandwidth: to detect a loss and repair a node takes .* years",
+    "repair_bandwidth=1 kB/s": r"cluster\.repair_bandwidth = 1000\.0: to detect a loss and repair .* years",
     "node_bytes=24 Tbit": r'cluster\.node_bytes = "24 Tbit": a size such as "24 TB" or "512 GiB"',
     "node_bytes=24 h": r'cluster\.node_bytes = "24 h": a size such as',
     "detection_delay=3600": r"cluster\.detection_delay = 3600: 0, or a time such as",

@@ -36,6 +36,16 @@ def test_a_number_of_entries_may_be_written_as_numbers_are(said, tmp_path):
     assert experiment.clusters[0].cluster.entries == pytest.approx(10_000 * 3 * 86_400)
 
 
+@pytest.mark.parametrize(
+    ("retention", "ledgers", "said"), [("2 h", 1, "one ledger has all"), ("3 days", 25.92, "Pulsar's")]
+)
+def test_a_ledger_is_no_larger_than_what_is_kept(retention, ledgers, said, tmp_path):
+    """`quorisk recommend` refused the file else."""
+    answers = MINE._replace(entries_per_second="5", retention=retention)
+    assert load("bookkeeper", answers, tmp_path).clusters[0].cluster.ledgers == pytest.approx(ledgers)
+    assert f"# assumed: {said}" in (tmp_path / "mine.toml").read_text("utf-8")
+
+
 KEYS = {
     "bookkeeper": ("ensemble_size", "write_quorum", "ack_quorum"),
     "kraft": ("replication_factor", "min_isr", "acks"),
@@ -122,6 +132,10 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
         ({"entries_per_second": "nan"}, f"entries_per_second nan: {PER_SECOND}"),
         ({"retention": "3"}, 'retention 3: a time such as "5 s" or "7 days"'),
         ({"retention": "0 days"}, 'retention 0 days: a time such as "5 s" or "7 days"'),
+        (
+            {"entries_per_second": "0.2", "retention": "1 h"},
+            "retention 1 h: at least 1,000 entries are kept at a time, and these would be 720",
+        ),
         ({"quorums": "3/2"}, 'quorums 3/2: three figures, such as "E 3, WQ 3, AQ 2"'),
         ({"quorums": "3/0/0"}, 'quorums 3/0/0: three figures, such as "E 3, WQ 3, AQ 2"'),
         ({"quorums": "3/2/3"}, "quorums E 3, WQ 2, AQ 3: E >= WQ >= AQ"),
