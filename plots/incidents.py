@@ -22,8 +22,8 @@ def sizes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | N
     title = "How often at least so many entries are lost at once"
     said = (
         "A point: incidents a year in which at least so many acknowledged entries are lost at once. Further left and "
-        "lower is better; a flat line means that an incident, if it comes, is a large one. Bars: intervals; of large "
-        "incidents few may have been drawn. They are narrower than the marks unless they are drawn."
+        "lower is better; a flat line means that an incident, if it comes, is a large one. Bars are intervals, where "
+        "these are wider than the marks; of large incidents few may have been drawn."
     )
     labels = "entries lost at once, at least", "incidents a year"
     return _figure(curves, looks, ("entries", "per_year"), labels, title, said)
@@ -39,7 +39,7 @@ def nodes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | N
     said = (
         "The same entries on more or fewer nodes, each of which fails as often as before. What a node stores is what "
         "the file says, or follows from the entries: then each stores less, the more there are. Lower is better. "
-        "Intervals are narrower than the marks unless they are drawn."
+        "Bars are intervals, where these are wider than the marks."
     )
     return _figure(curves, looks, ("nodes", "p"), ("nodes", "P(any loss in a year)"), title, said)
 

@@ -71,11 +71,12 @@ class Style(NamedTuple):
 
 def style_of(index: int, variation: int = 0) -> Style:
     """Returns the style of series number `index`, of its variation number `variation`: where colours, or dashes and
-    fills, have all been used, the mark is another one.
+    fills, have all been used, the mark is another one; and where colours have, dashes and fills are others, too.
     """
     lap, place = divmod(index, MOST_LINES)
     turn, way = divmod(variation, len(_DASHES))
     marker = _MARKERS[(place + 3 * (lap + turn)) % MOST_LINES]
+    way = (way + lap) % len(_DASHES)
     return Style(_COLOURS[place], marker, _DASHES[way], _FILLS[way])
 
 

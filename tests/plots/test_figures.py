@@ -282,6 +282,9 @@ def test_a_function_for_notebooks_draws_into_the_current_axes():
 def test_styles_differ_in_marker_as_well_as_colour():
     looks = [style_of(index) for index in range(MOST_LINES)]
     assert len({look.marker for look in looks}) == len({look.colour for look in looks}) == MOST_LINES
+    for look, again in zip(looks, (style_of(MOST_LINES + index) for index in range(MOST_LINES)), strict=True):
+        assert look.colour == again.colour
+        assert not {look.marker, look.dashes, look.fill} & {again.marker, again.dashes, again.fill}
 
 
 @pytest.mark.parametrize("losses", [(300, 700), (120, 140), (9, 880)])
