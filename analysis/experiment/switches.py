@@ -4,15 +4,28 @@ A file or a profile that states how often a fault happens, while the bound of th
 without it, and nothing in the answer shows that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from quorisk.analysis.experiment.cluster import TABLE
 from quorisk.analysis.experiment.keys import show
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model, closed_by
 
 if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
+
+
+_OF_CLUSTERS = {
+    "scatter_width": ("placement", (RANDOM, TWO_RACKS, DISTINCT_RACKS)),
+    "p_lost_in_outage": ("outages", (0.0,)),
+    "p_lost_in_rack_outage": ("rack_outages", (0.0,)),
+    "restart_time": ("restarts", (0.0,)),
+    "service_life": ("lifetime_shape", (1.0,)),
+    "batches": ("lifetime_shape", (1.0,)),
+}
+"""Keys of [cluster], and at which values of which other key they play no part."""
 
 
 def switched_off(model: Model, points: Iterable[Point]) -> dict[str, tuple[str, ...]]:
@@ -55,7 +68,15 @@ def idle(experiment: "Experiment") -> list[str]:
         for key, by in switched_off(model, of_it).items() if of_it else ():
             if key in scenario.values and any(_figure(point, key) for point in of_it):
                 said.append(f"scenarios.{name}.{key} ({_reason(by, of_it[0])})")
-    return said
+    return [*said, *_of_clusters(experiment)]
+
+
+def _of_clusters(experiment: "Experiment") -> Iterator[str]:
+    given = [dict(each.source.values) for each in experiment.clusters if each.source]
+    for name, (other, values) in _OF_CLUSTERS.items():
+        key, by = f"{TABLE}.{name}", f"{TABLE}.{other}"
+        if key in experiment.own and all(each[by] in values for each in given) and any(each[key] for each in given):
+            yield f"{key} ({by} = {show(given[0][by])})"
 
 
 def _reason(keys: Iterable[str], point: Point) -> str:

@@ -57,6 +57,40 @@ def test_a_rate_whose_bound_is_0_is_told(file):
     ]
 
 
+CLUSTER = """[cluster]
+nodes = 20
+ledgers = 1e6
+entries_per_ledger = 1000
+node_loss = 0.02
+node_bytes = "24 TB"
+repair_bandwidth = "125 MB/s"
+racks = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "switch", "off"),
+    [
+        ("scatter_width", "4", 'placement="copysets"', 'placement = "random"'),
+        ("p_lost_in_outage", "0.1", "outages=1", "outages = 0.0"),
+        ("p_lost_in_rack_outage", "0.1", "rack_outages=1", "rack_outages = 0.0"),
+        ("restart_time", "1 h", "restarts=1", "restarts = 0.0"),
+        ("service_life", "3 years", "lifetime_shape=2", "lifetime_shape = 1.0"),
+        ("batches", "2", "lifetime_shape=2", "lifetime_shape = 1.0"),
+    ],
+)
+def test_what_a_cluster_does_not_use_is_told(file, key, value, switch, off):
+    file.write_text(FILE.replace("bookie_restarts_empty = 1e-3\n", "") + CLUSTER)
+    assert said(file) == []
+    assert said(file, f"cluster.{key}={value}") == [f"cluster.{key} (cluster.{off})"]
+    assert said(file, f"cluster.{key}={value}", f"cluster.{switch}") == []
+    name = switch.partition("=")[0]
+    both = ["random", "copysets"] if name == "placement" else [1, 2] if name == "lifetime_shape" else [0, 1]
+    assert said(file, f"cluster.{key}={value}", f"grid.cluster.{name}={both}") == []
+    if key.startswith("p_"):
+        assert said(file, f"cluster.{key}=0") == []
+
+
 def test_scenarios_are_told_of_their_own_rates(file):
     calm = "[scenarios.calm]\nper_year = 1\nrates.bookie_is_lost = 0.1\n"
     file.write_text(f"{FILE}{calm}[scenarios.storm]\nper_year = 2\nrates.writer_crashes = 1\n")
