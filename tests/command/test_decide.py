@@ -11,6 +11,7 @@ from quorisk.analysis import year
 from quorisk.analysis.decision import diff
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.starters import FOLDER as STARTERS
 from quorisk.analysis.results import schema
@@ -68,16 +69,20 @@ def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(pr
         assert max(losses) > 2 * min(losses), scenario
 
 
-def test_min_isr_and_elr_decide_what_kafka_s_starter_loses():
-    """Not only which targets besides losses are met."""
-    experiment = config.load(STARTERS / "kraft.toml")
+def test_acks_min_isr_and_elr_decide_what_kafka_s_starter_loses():
+    """Not only which targets besides losses are met. With acks = 1 any crash decides, else what comes in upgrades."""
+    experiment = config.load(STARTERS / "kraft.toml", ["unclean_leader_election=false", "runs=60000", "method=count"])
     target = experiment.tables["targets"].losses_per_year
-    for min_isr, version, meets in ((1, "kip966", False), (2, "v3_5", False), (2, "kip966", True)):
-        design = experiment.changed(
-            f"min_isr={min_isr}", f"version={version}", "unclean_leader_election=false", "acks=all", "runs=20000"
-        )
-        losses = year.estimate_year(design, 2).losses
-        assert (losses.high < target) if meets else (losses.low > target)
+
+    def lost(scenario, min_isr, version, acks="all"):
+        given = f"min_isr={min_isr}", f"version={version}", f"acks={acks}", f"scenario={scenario}"
+        return estimate(experiment.changed(*given), 2).data_loss
+
+    crashes = experiment.scenarios["broker_crashes"].per_year
+    assert lost("broker_crashes", 2, "kip966", "1").low * crashes > target
+    assert lost("broker_crashes", 1, "v3_5").p == 0.0
+    best = lost("broker_lost_in_upgrade", 2, "kip966").high
+    assert best < min(lost("broker_lost_in_upgrade", *design).low for design in ((1, "kip966"), (2, "v3_5")))
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
