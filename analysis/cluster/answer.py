@@ -194,11 +194,10 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
     def narrower(one: Figure, other: Figure) -> Figure:
         return other if _width(one) > WIDE * one.value and _width(other) < _width(one) else one
 
-    by_years = narrower(found.incidents, drawn.incidents) is drawn.incidents
-    return (drawn if by_years else found)._replace(
+    incidents = narrower(found.incidents, drawn.incidents)
+    return (drawn if incidents is drawn.incidents else found)._replace(
         p_any=narrower(found.p_any, drawn.p_any),
         p_any_in_ten_years=narrower(found.p_any_in_ten_years, drawn.p_any_in_ten_years),
-        incidents=narrower(found.incidents, drawn.incidents),
         entries=narrower(found.entries, drawn.entries),
     )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.hazard import Rates, p_any
-from quorisk.analysis.cluster.sizes import at_least, quantiles, units_of
+from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.bounded import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
@@ -19,7 +19,7 @@ from quorisk.kernels.cluster.shares import (
     Shares,
     draw,
 )
-from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, no_sizes
+from quorisk.kernels.cluster.sizes import IN_ENTRIES, Sizes, no_sizes
 from quorisk.kernels.cluster.strata import Strata, strata
 
 METHOD = "strata"
@@ -60,10 +60,7 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
     entries = _rate(cluster, ENTRIES, confidence, draws, SHARES + 2)
     sizes, independent = _sizes(incidents, solved)
     every = _figure(incidents[:3])
-    in_entries, in_ledgers = (
-        quantiles(sizes.weight[i], sizes.largest[i], unit, independent, confidence)
-        for i, unit in zip((IN_ENTRIES, IN_LEDGERS), units_of(cluster), strict=True)
-    )
+    in_entries, in_ledgers = of_both(*sizes, units_of(cluster), independent, confidence)
     return Losses(
         _figure(p_any(rates)),
         _figure(p_any(rates, 10.0)),

@@ -5,10 +5,10 @@ import math
 from scipy.special import ndtri
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
-from quorisk.analysis.cluster.sizes import at_least, quantiles, units_of
+from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.bounded import bernstein
 from quorisk.kernels.cluster.setting import CAUSES, Cluster
-from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
+from quorisk.kernels.cluster.sizes import IN_ENTRIES
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally
 
 METHOD = "sampled years"
@@ -23,10 +23,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
     incidents = _mean(tally, sums, INCIDENTS, confidence, high)
     seen = tally.mean(INCIDENTS) ** 2 * tally.years**2
     independent = seen / sums[INCIDENTS + 1] if sums[INCIDENTS + 1] else 0.0
-    in_entries, in_ledgers = (
-        quantiles(tally.weight[i], tally.largest[i], unit, independent, confidence)
-        for i, unit in zip((IN_ENTRIES, IN_LEDGERS), units_of(cluster), strict=True)
-    )
+    in_entries, in_ledgers = of_both(tally.weight, tally.largest, units_of(cluster), independent, confidence)
     by_cause = [_mean(tally, sums, BY_CAUSE + 2 * i, confidence, high) for i in range(len(CAUSES))]
     total, none = sum(figure.value for figure in by_cause) or 1.0, Figure(0.0, 0.0, 0.0, METHOD)
     return Losses(

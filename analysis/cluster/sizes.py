@@ -40,6 +40,22 @@ def quantiles(
     return result
 
 
+def of_both(
+    weight: np.ndarray, largest: np.ndarray, units: tuple[float, float], independent: float, confidence: float
+) -> tuple[dict[str, Size], dict[str, Size]]:
+    """Returns the `quantiles` of sizes in entries and in ledgers, whose bins are a row each."""
+    in_entries, in_ledgers = (
+        quantiles(*given, independent, confidence) for given in zip(weight, largest, units, strict=True)
+    )
+    return in_entries, in_ledgers
+
+
+def units_of(cluster: Cluster) -> tuple[float, float]:
+    """Returns what sizes are multiples of, in entries and in ledgers."""
+    thin = any(each.number > 0 for each in cluster.thin)
+    return 1.0 if thin else cluster.entries_per_ledger / cluster.windows, 1.0
+
+
 def at_least(
     weight: np.ndarray, largest: np.ndarray, incidents: Figure, independent: float, confidence: float
 ) -> Mapping[float, Size]:
@@ -71,9 +87,3 @@ def _ends(part: float, independent: float, confidence: float) -> tuple[float, fl
     low = float(betaincinv(seen, others + 1.0, error)) if seen > 0.0 else 0.0
     high = float(betaincinv(seen + 1.0, others, 1.0 - error)) if others > 0.0 else 1.0
     return low, high
-
-
-def units_of(cluster: Cluster) -> tuple[float, float]:
-    """Returns what sizes are multiples of, in entries and in ledgers."""
-    thin = any(each.number > 0 for each in cluster.thin)
-    return 1.0 if thin else cluster.entries_per_ledger / cluster.windows, 1.0

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import binom, nbinom
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
-from quorisk.analysis.cluster.sizes import at_least, quantiles
+from quorisk.analysis.cluster.sizes import at_least, of_both
 from quorisk.kernels.cluster.setting import OUTAGES
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, no_sizes
 
@@ -93,14 +93,15 @@ def with_unflushed(losses: Losses, calm: Losses, tails: Tails, stored: float, co
     independent = losses.independent if old.value else math.inf
     causes = {name: each.incidents for name, each in losses.by_cause.items()}
     causes |= {OUTAGES: rest, UNFLUSHED: Figure(rate, rate, rate, old.method)}
+    in_entries, in_ledgers = of_both(*sizes, (1.0, 1.0), independent, confidence)
     entries, more = losses.entries, _more(losses, tails, outages.value, stored)
     return losses._replace(
         p_any=_joined(calm.p_any, rate),
         p_any_in_ten_years=_joined(calm.p_any_in_ten_years, 10.0 * rate),
         incidents=total,
         entries=Figure(entries.value + more, entries.low + more, entries.high + more, entries.method),
-        in_entries=quantiles(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], 1.0, independent, confidence),
-        in_ledgers=quantiles(sizes.weight[IN_LEDGERS], sizes.largest[IN_LEDGERS], 1.0, independent, confidence),
+        in_entries=in_entries,
+        in_ledgers=in_ledgers,
         by_cause={name: Cause(each, each.value / total.value) for name, each in causes.items()},
         at_least=at_least(sizes.weight[IN_ENTRIES], sizes.largest[IN_ENTRIES], total, independent, confidence),
         sizes=sizes,

@@ -22,6 +22,8 @@ MOST_ENSEMBLE, MOST_FACTOR = 5, 6
 """The models have six bookies, one of them to spare, and six brokers."""
 _PARTITIONS = 1000
 _PER_LEDGER = 50_000
+_LEAST_KEPT = 1000
+"""Entries at a time: each partition has one, and each write set of a ledger."""
 
 
 def _toml(figure: Mapping[str, float]) -> str:
@@ -93,13 +95,18 @@ def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
     if values.get("racks", 1) > nodes:
         raise ConfigError(f" {values['racks']}: at most as many as nodes ({nodes})", "racks")
     if "entries_per_second" in values and "retention" in values:
-        kept = float(values["entries_per_second"]) * float(values["retention"])
-        if kept < _PARTITIONS:
-            allowed = f"at least {_PARTITIONS:,} entries are kept at a time, and these would be {kept:.3g}"
+        kept = _kept(values)
+        if kept < _LEAST_KEPT:
+            allowed = f"at least {_LEAST_KEPT:,} entries are kept at a time, and these would be {kept:.3g}"
             raise ConfigError(f" {answers['retention'].strip()}: {allowed}", "retention")
     if "quorums" in values:
         _CHECKS[protocol](*values["quorums"], nodes)
     return values
+
+
+def _kept(values: Mapping[str, Any]) -> float:
+    """Entries that are stored at a time."""
+    return float(values["entries_per_second"]) * float(values["retention"])
 
 
 def _value(protocol: str, name: str, answer: str) -> Any:
@@ -127,7 +134,7 @@ def filled(protocol: str, answers: Answers) -> str:
     values = check(protocol, answers._asdict())
     nodes, racks, quorums = values["nodes"], values["racks"], values["quorums"]
     kinds = {"bookkeeper": _bookkeeper, "kraft": _kraft}
-    entries = float(values["entries_per_second"]) * float(values["retention"])
+    entries = _kept(values)
     common = {
         "nodes": nodes,
         "racks": racks,

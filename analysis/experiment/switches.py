@@ -1,4 +1,5 @@
-"""Figures that play no part: the rates of actions that are switched off, and with which probability these lose what.
+"""Figures that play no part: the rates of actions that are switched off, with which probability these lose what, and
+keys of [cluster] that others switch off.
 
 A file or a profile that states how often a fault happens, while the bound of that fault is 0, answers for a cluster
 without it, and nothing in the answer shows that.
