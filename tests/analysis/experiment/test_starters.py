@@ -113,7 +113,7 @@ def test_faults_in_upgrades_come_as_often_in_scenarios_as_on_the_cluster(racks, 
     ],
 )
 def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_brokers, partitions, zone_outages, losses):
-    """Taking all outages of a year for outages in upgrades made losses four thousand times as many."""
+    """Taking all outages of a year for outages in upgrades made losses thousands of times as many."""
     experiment = config.load(starters.FOLDER.parent / f"{path}.toml")
     upgrades = 12 * partitions
     assert hazard(experiment, of_zones, "zone_loses_power") == pytest.approx(upgrades * zone_outages, rel=0.02)
