@@ -6,7 +6,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from quorisk.analysis.estimate.estimate import Estimate, estimate
 from quorisk.analysis.estimate.method import HEAD_BYTES
 from quorisk.analysis.exact.exact import ExactResult, exact
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import Losses, Part

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.traces import find, formats
 from quorisk.analysis.traces.trace import replay

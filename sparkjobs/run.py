@@ -20,7 +20,8 @@ from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, Task
 
 from quorisk.analysis.estimate.ahead import compile_head
 from quorisk.analysis.estimate.sums import run_sums
-from quorisk.analysis.experiment.config import GridPoint, RunSettings
+from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.results import schema
 from quorisk.kernels.compiled import once
 from quorisk.kernels.engines.job import Job

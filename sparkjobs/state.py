@@ -10,7 +10,8 @@ from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.estimate.method import counts, judged, pilot_runs
 from quorisk.analysis.estimate.stopping import rule_of
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import canonical_parameters
 from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.tally import read

@@ -17,7 +17,8 @@ import numpy as np
 
 from quorisk.analysis.estimate import method
 from quorisk.analysis.estimate.sums import run_sums
-from quorisk.analysis.experiment.config import GridPoint, RunSettings
+from quorisk.analysis.experiment.config import RunSettings
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.results import heads
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, pack

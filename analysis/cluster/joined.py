@@ -16,7 +16,8 @@ from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.year import by_design
 from quorisk.kernels.cluster.setting import RANDOM

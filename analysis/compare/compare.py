@@ -12,7 +12,8 @@ from quorisk.analysis.compare import common_random_numbers, separately
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.estimate.stopping import fixed_runs
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
 from quorisk.analysis.experiment.settings import is_text

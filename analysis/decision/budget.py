@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.rates.causes import by_faults
 from quorisk.analysis.rates.sensitivity import weigh
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from quorisk.analysis.cluster.joined import is_replaced
 from quorisk.analysis.experiment import settings, switches, units
 from quorisk.analysis.experiment.cluster import Placed
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.known import value_in
 from quorisk.kernels.errors import ConfigError

@@ -15,7 +15,8 @@ from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import Estimate, estimate
 from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
 from quorisk.analysis.exact.exact import ExactResult, exact
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 from quorisk.analysis.estimate import method
 from quorisk.analysis.estimate.estimate import num_cores
-from quorisk.analysis.experiment.config import GridPoint
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.kernels.compiled import is_ready, once
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.protocols import registry

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from quorisk.analysis.estimate import method, rare
 from quorisk.analysis.estimate.method import Rare, Where
 from quorisk.analysis.estimate.stopping import estimator_of
-from quorisk.analysis.experiment.config import Experiment, GridPoint, RunSettings, one_wanted
+from quorisk.analysis.experiment.config import Experiment, RunSettings
+from quorisk.analysis.experiment.grid import GridPoint, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines import registry

@@ -97,7 +97,7 @@ class Placed(NamedTuple):
     def with_figures(self, figures: Mapping[str, float]) -> "Placed":
         """Returns the design under other figures, by dotted name, with the entries that have few copies then or are
         not on disk."""
-        mine = {name.partition(".")[2]: value for name, value in figures.items() if name.startswith(f"{TABLE}.")}
+        mine = {name.partition(".")[2]: value for name, value in figures.items() if is_key(name)}
         placed = self._replace(cluster=self.cluster._replace(**mine))  # type: ignore[arg-type]
         if self.source is None or len(mine) == len(figures):
             return placed
@@ -176,6 +176,11 @@ def keys() -> dict[str, Key]:
     }
 
 
+def is_key(name: str) -> bool:
+    """Returns whether a dotted name is one of this table."""
+    return name.startswith(f"{TABLE}.")
+
+
 def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], is_physical: bool = False) -> Placed:
     """Returns a design, by the values of all keys, on its cluster; `is_physical` says that rates are a second's.
 
@@ -185,7 +190,7 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     copies_key = next((key for key in _COPIES if key in values), None)
     if promise is None or copies_key is None:
         raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka and kraft do")
-    mine = {name.partition(".")[2]: value for name, value in values.items() if name.startswith(f"{TABLE}.")}
+    mine = {name.partition(".")[2]: value for name, value in values.items() if is_key(name)}
     promised = promise(values)
     copies = promised.stored
     ensemble = values.get("model.ensemble_size") or copies

@@ -1,37 +1,31 @@
 """An experiment file and what overrides it, read into grid points that are ready to run. Generic over models."""
 
-import itertools
 import math
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment import cluster, profiles, scenarios, settings, tables
+from quorisk.analysis.experiment import cluster, grid, profiles, scenarios, settings, tables
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.hints import hint
-from quorisk.analysis.experiment.identity import point_ids
-from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of, show
+from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
 from quorisk.kernels import declared
-from quorisk.kernels.engines.points import Point, RateError, rates_in_force, scale_rates
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 
-__all__ = ["ConfigError", "Experiment", "GridPoint", "RunSettings", "build", "load"]
+__all__ = ["ConfigError", "Experiment", "RunSettings", "build", "load"]
 
 
 MOST_BYTES = 1 << 24
 UNTIL_PRECISE = 100_000_000
 """Runs of a point, at most, if a precision is asked for and nobody says how many there may be."""
-MOST_POINTS, MOST_COMBINATIONS = 100_000, 1_000_000
-"""The most points that a grid may have, which take half a minute to read, and before its conditions leave some out."""
-_IN_PARTS = "sweep it in parts, and merge their results"
 
 
 class RunSettings(NamedTuple):
@@ -59,26 +53,6 @@ class RunSettings(NamedTuple):
     """Index of the first run: parts of one job on several machines have run ranges end to end."""
     target: float
     """The probability of data loss that a sweep's report holds configurations to; infinite for none."""
-
-
-class GridPoint(NamedTuple):
-    """One configuration of a grid."""
-
-    point: Point
-    point_id: str
-    """See `identity.point_id`."""
-    varied: dict[str, Any]
-    """Its values of the grid's keys, by dotted name."""
-
-    @property
-    def scenario(self) -> str | None:
-        """The name of its scenario; None if its file has none."""
-        return self.varied.get(SCENARIO)
-
-    @property
-    def design(self) -> tuple[tuple[str, Any], ...]:
-        """Its values of the grid's other keys: points whose losses a year add up have the same."""
-        return tuple((key, value) for key, value in self.varied.items() if key != SCENARIO)
 
 
 class Experiment(NamedTuple):
@@ -177,35 +151,32 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
     overridden = [each.strip().removeprefix("grid.") for each in overrides]
-    if has_cluster := cluster.TABLE in document or any(map(_of_cluster, overridden)):
+    if has_cluster := cluster.TABLE in document or any(map(cluster.is_key, overridden)):
         keys |= cluster.keys()
     changed, overriding = settings.with_tables(document, overrides)
     name, overriding = settings.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
-    figures = {name: figure.given for name, figure in profile.figures.items()} if profile else {}
-    if not has_cluster:
-        figures = {name: value for name, value in figures.items() if not _of_cluster(name)}
+    known = profile.figures if profile else {}
+    figures = {name: figure.given for name, figure in known.items() if has_cluster or not cluster.is_key(name)}
     in_file = settings.flatten(changed, keys)
     named = [*in_file, *(each.partition("=")[0].strip() for each in overriding)]
     settings.check_known(named, keys, registry.settings(model.name))
     in_place = settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
     notes = settings.kept(read, in_place, keys) + settings.renamed(document, overrides, keys)
-    notes += settings.unused(name, filter(_of_cluster, figures), in_file)
+    notes += settings.unused(name, filter(cluster.is_key, figures), in_file)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
     found = scenarios.finished(read.scenarios, keys)
     _pick_scenarios(read, found)
     _check_complete(read, found, keys)
-    _check_size(read)
-    values = {key.name: key.default for key in keys.values()} | read.values
-    if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
-        values["run.runs"] = UNTIL_PRECISE
-    combinations = partial(_combinations, values, read, found, keys)
-    placed = tuple(_placed(model.name, combinations(), time_unit == "s")) if has_cluster else ()
+    grid.check_size(read)
+    values = _values(read, keys)
+    combinations = partial(grid.combinations, values, read, found, keys)
+    placed = tuple(grid.placed(model.name, combinations(), time_unit == "s")) if has_cluster else ()
     if one:
-        _check_one_design(_told_apart(combinations(), _of_runs))
-    points = tuple(_points(model, _told_apart(combinations(), _of_runs), time_unit))
+        grid.check_one_design(combinations())
+    points = tuple(grid.points(model, combinations(), time_unit))
     scenarios.check_whole(point.varied for point in points)
     experiment = Experiment(
         path=path,
@@ -213,7 +184,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         model=model,
         points=points,
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
-        varied=tuple(name for name in read.grid if not _of_cluster(name)),
+        varied=tuple(name for name in read.grid if not cluster.is_key(name)),
         overrides=tuple(overrides),
         given=frozenset(read.values | read.grid | {name: 0 for each in found.values() for name in each.values}),
         scenarios=found,
@@ -241,23 +212,19 @@ def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
     return frozenset(find(name, keys).name for name in outside)
 
 
-def _of_cluster(name: str) -> bool:
-    return name.startswith(f"{cluster.TABLE}.")
-
-
-def _of_runs(name: str) -> bool:
-    return not _of_cluster(name)
-
-
-def _of_design(name: str) -> bool:
-    return name != SCENARIO
-
-
 def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> None:
     """Makes scenarios the last axis of the grid, if there are any: all, unless a file or an override picks some."""
     picked = read.values.pop(SCENARIO, None)
     if found and SCENARIO not in read.grid:
         read.grid[SCENARIO] = [picked] if picked else list(found)
+
+
+def _values(read: settings.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:
+    """By key: what is the same at each point, or the default."""
+    values = {key.name: key.default for key in keys.values()} | read.values
+    if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
+        values["run.runs"] = UNTIL_PRECISE
+    return values
 
 
 def _check_complete(read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]) -> None:
@@ -267,142 +234,3 @@ def _check_complete(read: settings.Settings, found: Mapping[str, Scenario], keys
     missing = [key for key in needed if key.name != SCENARIO and not all(key.name in values for values in overlaid)]
     if missing:
         raise ConfigError(f"missing: {'; '.join(f'{key.name} ({key.kind.allowed})' for key in missing)}")
-
-
-def _check_size(read: settings.Settings) -> None:
-    size, most = math.prod(map(len, read.grid.values())), MOST_COMBINATIONS if read.where else MOST_POINTS
-    if size > most:
-        longest = max(read.grid, key=lambda name: len(read.grid[name]))
-        raise ConfigError(
-            f"grid.{longest} lists {len(read.grid[longest]):,} values, and the grid has {size:,} combinations: at most "
-            f"{most:,}; {_IN_PARTS}"
-        )
-
-
-Combination = tuple[dict[str, Any], dict[str, Any]]
-"""A grid point's values of the grid's keys, and those of all keys."""
-
-
-def _combinations(
-    values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
-) -> Iterable[Combination]:
-    """Those that the grid's conditions leave over. Raises ConfigError if they are too many."""
-    num, following = 0, {key.name: key.follows for key in keys.values() if key.follows}
-    for combination in itertools.product(*read.grid.values()):
-        varied = dict(zip(read.grid, combination, strict=True))
-        overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
-        here = {**values, **overlaid, **varied}
-        here |= {name: here[other] for name, other in following.items() if here[name] is None}
-        if all(any(each.holds(here) for each in either) for either in read.where):
-            num += 1
-            if num > MOST_POINTS:
-                raise ConfigError(f"grid.where leaves more than {MOST_POINTS:,} combinations; {_IN_PARTS}")
-            yield varied, here
-
-
-def _placed(protocol: str, combinations: Iterable[Combination], is_physical: bool) -> Iterable[cluster.Placed]:
-    """Each design once, whatever its scenarios are. Raises ConfigError if one does not go on its cluster."""
-    for design, here in _told_apart(combinations, _of_design):
-        try:
-            yield cluster.place(protocol, here, design, is_physical)
-        except ConfigError as error:
-            raise ConfigError(f"{error}{_hint(design)}") from None
-
-
-def _told_apart(combinations: Iterable[Combination], by: Callable[[str], bool]) -> Iterable[Combination]:
-    """Those that differ in certain keys, with their values of these alone."""
-    seen = set()
-    for varied, here in combinations:
-        mine = {name: value for name, value in varied.items() if by(name)}
-        if (identity := tuple(mine.items())) not in seen:
-            seen.add(identity)
-            yield mine, here
-
-
-def _points(model: Model, combinations: Iterable[Combination], time_unit: str | None) -> Iterable[GridPoint]:
-    """The grid's points. Raises ConfigError if one is not possible, or if there are none."""
-    seen: dict[str, dict[str, Any]] = {}
-    shared: dict[Any, Mapping[str, Any]] = {}
-    id_of = point_ids(model)
-    weighed: set[tuple[int, int, float]] = set()  # exact fractions take a while, and most axes leave the rates alone
-    for varied, here in combinations:
-        point = _shared(_point(model, here, varied)._replace(time_unit=time_unit), shared)
-        weighing = id(point.values), id(point.rates), point.lifetime
-        if weighing not in weighed:
-            _check_rates(model, rates_in_force(model, point), point.lifetime)
-            weighed.add(weighing)
-        identity = id_of(point)
-        if identity in seen:
-            raise ConfigError(f"scenarios: {_at(seen[identity])} and {_at(varied)} are the same; remove one")
-        seen[identity] = varied
-        yield GridPoint(point, identity, varied)
-    if not seen:
-        raise ConfigError("grid.where: no point of the grid meets all the conditions")
-
-
-def _shared(point: Point, known: dict[Any, Mapping[str, Any]]) -> Point:
-    """The point, with those of the `known` mappings that are equal to its own: a large grid keeps each only once."""
-    own = point.values, point.rates, point.other_losses
-    values, rates, others = (known.setdefault(tuple(each.items()), each) for each in own)
-    return point._replace(values=values, rates=rates, other_losses=others)
-
-
-def _check_one_design(combinations: Iterable[Combination]) -> None:
-    designs = [design for design, _ in _told_apart(combinations, _of_design)]
-    if len(designs) > 1:
-        raise ConfigError(one_wanted(designs))
-
-
-def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
-    """Returns what to say of several grid points, by the values that their grid gives them, where one is wanted."""
-    open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
-    if open_keys == [SCENARIO]:
-        named = " or ".join(f"scenario={each[SCENARIO]}" for each in varied)
-        return f"scenarios: {len(varied):,} scenarios, but one is needed; set {named}, or sweep all with `quorisk run`"
-    return (
-        f"{', '.join(f'grid.{key}' for key in open_keys)}: {len(varied):,} grid points, but one is needed; "
-        f"set {' and '.join(open_keys)} to pick one, or sweep all with `quorisk run`"
-    )
-
-
-def _at(varied: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {show(value)}" for name, value in varied.items())
-
-
-def _hint(varied: Mapping[str, Any]) -> str:
-    return f" (at the grid point {_at(varied)}; grid.where can exclude it)" if varied else ""
-
-
-def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -> Point:
-    parameters = {p.name: values[f"{p.table}.{p.name}"] for p in model.parameters}
-    tables = {p.name: p.table for p in model.parameters}
-    for condition in model.conditions:
-        if not condition.holds(parameters):
-            key, value = f"{tables[condition.key]}.{condition.key}", parameters[condition.key]
-            # "at most write_quorum" reads better with the number at hand
-            limit = condition.allowed.rpartition(" ")[2]
-            known = f" ({show(parameters[limit])})" if limit in parameters else ""
-            raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{_hint(varied)}")
-    rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
-    max_steps, horizon, lifetime = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
-    others = {each.name: values[f"faults.{each.name}"] for each in model.probabilities}
-    loss = values["faults.message_loss"]
-    return Point(parameters, rates, loss, max_steps, horizon, lifetime, other_losses=others)
-
-
-def _check_rates(model: Model, rates: Mapping[str, float], lifetime: float) -> None:
-    try:
-        scale_rates(model, rates, lifetime)
-    except RateError as error:
-        raise ConfigError(f"{_apart(rates, lifetime)} {error}") from None
-
-
-def _apart(rates: Mapping[str, float], lifetime: float) -> str:
-    """The key whose rate lies farthest from the others'; if it is the fastest, also which one is too slow beside it."""
-    by_key = {f"rates.{name} = {show(rate)}": math.log(rate) for name, rate in rates.items() if rate > 0}
-    by_key |= {f"run.lifetime = {show(lifetime)}": -math.log(lifetime)} if lifetime < math.inf else {}
-    slowest, *_, fastest = sorted(by_key, key=by_key.__getitem__)
-    middle = median(by_key.values())
-    if by_key[fastest] - middle <= middle - by_key[slowest]:
-        return f"{slowest}:"
-    return f"{fastest}: beside it, {slowest} is"

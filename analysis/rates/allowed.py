@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values

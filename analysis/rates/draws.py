@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.statistics.allowed import Draws, Unknown
 from quorisk.kernels.engines.points import Point, may_happen
 from quorisk.kernels.model import Model

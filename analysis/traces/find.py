@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from quorisk.analysis.estimate.estimate import only_point
-from quorisk.analysis.experiment.config import Experiment, GridPoint
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS, MAX_RUNS
 from quorisk.analysis.explore import too_much
 from quorisk.analysis.traces import json_file, minimise

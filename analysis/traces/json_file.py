@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from quorisk.analysis.experiment.config import GridPoint
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values, later_defaults
 from quorisk.analysis.experiment.keys import MAX_RUNS, TEXT, Kind, choice, integer, show
 from quorisk.analysis.traces import trace as traces

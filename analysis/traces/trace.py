@@ -6,7 +6,7 @@ model's own functions, gives; a trace that does not fit its model cannot be repl
 
 from typing import Any, Literal, NamedTuple
 
-from quorisk.analysis.experiment.config import GridPoint
+from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.kernels import paths
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import OUTCOMES, Model

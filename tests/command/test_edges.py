@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from quorisk.analysis.decision import frames
-from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment import config, grid
 from quorisk.analysis.results import provenance, schema
 from quorisk.command import bars, main, show, show_compare
 from quorisk.kernels.errors import ConfigError
@@ -92,15 +92,15 @@ def test_other_floats_are_no_integers(quorisk, file, key, value):
 
 
 def test_a_large_grid_is_refused_before_its_points_are_built_where_one_design_is_wanted(file, monkeypatch):
-    monkeypatch.delattr(config, "_point")
+    monkeypatch.delattr(grid, "_point")
     axes = [f"grid.rates.{name}={list(range(1, 300))}" for name in ("broker_crash", "producer")]
     with pytest.raises(ConfigError, match=r"needed; set rates\.broker_crash and rates\.producer to"):
         config.load(Path(file), axes, one=True)
 
 
 def test_a_grid_of_which_one_point_is_left_is_one_design(file):
-    grid = ["grid.messages=[1,2,3]", 'grid.where=["messages == 2"]']
-    assert [point.varied for point in config.load(Path(file), grid, one=True).points] == [{"model.messages": 2}]
+    axes = ["grid.messages=[1,2,3]", 'grid.where=["messages == 2"]']
+    assert [point.varied for point in config.load(Path(file), axes, one=True).points] == [{"model.messages": 2}]
 
 
 def test_nothing_of_a_table_is_cut_on_a_narrow_terminal():

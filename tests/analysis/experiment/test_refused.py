@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment import grid
 from quorisk.analysis.experiment.config import ConfigError, build, load
 from quorisk.analysis.experiment.keys import find, keys_of
 from quorisk.analysis.experiment.settings import TABLES
@@ -265,8 +265,8 @@ def test_a_grid_beyond_measure_is_refused_before_it_is_built():
 
 
 def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypatch):
-    monkeypatch.setattr(config, "MOST_POINTS", 10)
-    monkeypatch.setattr(config, "MOST_COMBINATIONS", 130)
+    monkeypatch.setattr(grid, "MOST_POINTS", 10)
+    monkeypatch.setattr(grid, "MOST_COMBINATIONS", 130)
     sizes = {p.name: 1 for p in COMPACTION.parameters if p.table == "model"}
 
     def points(num, *conditions):
