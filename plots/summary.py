@@ -57,7 +57,7 @@ def _doubt(design: Design, sure: Doubt | None, is_chosen: bool) -> Iterator[tupl
         yield "how sure", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
         return
     ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-    said = f"by what is known of the rates, nine times in ten {ends}"
+    said = f"given how well the rates are known, nine times in ten {ends}"
     if is_chosen and len(sure.allowed) > 1:
         share = numbers.share(round(sure.choice.get(design.settings, 0.0), 3))
         said += f"; in {share} of cases it is the design to choose"

@@ -204,7 +204,7 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
 
 def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
     """What is taken for granted, a sentence each."""
-    yield "Copies on a node that is lost are made anew in its place, each ledger's at a time of its own"
+    yield "Copies on a lost node are made again elsewhere, each ledger's at a time of its own"
     if not cluster.repair_queue:
         yield "Repairs of one loss do not slow those of another"
     if not cluster.is_ageing:
@@ -224,13 +224,13 @@ def _of_thin(thin: Sequence[Thin]) -> Iterator[str]:
     healing, lasting = (sum(each.number for each in thin if each.heals is heals) for heals in (True, False))
     if healing:
         yield (
-            f"At any time {plain(healing)} acknowledged entries have not all of their copies yet, as the ack quorum is "
-            "below the write quorum: only an outage of the whole cluster, which takes their writer, can take them"
+            f"At any time {plain(healing)} acknowledged entries do not have all of their copies yet, as the ack quorum "
+            "is below the write quorum: only an outage of the whole cluster can take them, as it takes their writer"
         )
     if lasting:
         yield (
             f"{plain(lasting)} stored entries have fewer copies for good, as requests were lost (message_loss): nobody "
-            "makes the missing ones, and any loss can take them"
+            "makes the missing copies, and any loss of nodes can take these entries"
         )
 
 

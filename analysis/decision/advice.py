@@ -142,7 +142,9 @@ def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: 
     others = [each for each in meets if each is not first and not each.is_changed]
     stored = first.worst.get("stored", 0)
     if len(meets) == 1:
-        return [*said, f"No other of the {len(found)} designs meets the {goal}."]
+        one = "The other design does not meet"
+        none = one if len(found) == 2 else f"None of the {len(found) - 1} other designs meets"
+        return [*said, f"{none} the {goal}."]
     if others and all(each.worst.get("stored", 0) > stored for each in others):
         best = "it stores least"
     elif all(each.rank > first.rank for each in others):
@@ -204,9 +206,9 @@ def _disagreement(first: Design, found: Sequence[Design]) -> list[str]:
     other = min(better, key=lambda each: each.worst["entries"])
     mine, its = first.worst, other.worst
     return [
-        f"By entries lost on average {other.settings} would be better ({numbers.plain(its['entries'])} a year against "
-        f"{numbers.plain(mine['entries'])}); but it loses data more often ({numbers.plain(its['p'])} against "
-        f"{numbers.plain(mine['p'])}): fewer at once."
+        f"Judged by entries lost on average, {other.settings} would be better ({numbers.plain(its['entries'])} a year "
+        f"against {numbers.plain(mine['entries'])}), but it loses data more often ({numbers.plain(its['p'])} against "
+        f"{numbers.plain(mine['p'])}), less of it at a time."
     ]
 
 
@@ -223,8 +225,8 @@ def _tie(first: Design, picks: Sequence[Design], found: Sequence[Design]) -> lis
         return []
     why = verdict.deciding(first, tied[0], list(found))
     decides = f"What decides is that it {why}." if why else "Nothing else tells them apart, either."
-    how = "their intervals overlap or lie less than 1% apart"
-    return [f"A tie: {first.settings} and {_names(tied)} lose equally much as far as is known: {how}. {decides}"]
+    how = "as far as these numbers tell: their intervals overlap or lie less than 1% apart"
+    return [f"A tie: {first.settings} and {_names(tied)} lose equally much, {how}. {decides}"]
 
 
 def _reach(design: Design) -> float:
@@ -294,8 +296,8 @@ def _qualified(rows: pd.DataFrame, found: Sequence[Design]) -> list[str]:
         )
     if text.is_yearly(rows) and not found[0].is_clustered and "copies" in rows:  # else it goes on no cluster
         said.append(
-            "A loss is one run's, of what a scenario is about (an entry, a ledger, a partition), and not a bad day: "
-            "[cluster] in the file asks for incidents and their size."
+            "A loss is of one thing that a scenario is about (an entry, a ledger, a partition). A bad day has many: "
+            "add [cluster] to the file for incidents and their size."
         )
     if hidden := int(rows["hidden"].sum()):
         said.append(f"{numbers.counted(hidden, 'run')} ended before it was known whether data would be lost; the "

@@ -176,22 +176,22 @@ def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> li
     it, of_it = ("It", "") if is_named else (chosen, f" of {chosen}")
     if chosen and chosen not in found.allowed:  # at all draws its losses are as they are
         why = found.open.get(chosen)
-        return [f"How far the rates leave {unit}{of_it} open is not known: {why}."] if why else []
+        return [f"How much the doubt about rates matters to {unit}{of_it} is not known: {why}."] if why else []
     said = []
     if chosen:
         mine = found.allowed[chosen]
         ends = numbers.between(numbers.below(mine.low), numbers.above(mine.high))
         most = max(mine.shares, key=lambda name: mine.shares[name])
         said.append(
-            f"By what is known of the rates, {unit}{of_it} may be {ends} (90% of what they allow); "
-            f"{numbers.share(round(mine.shares[most], 2))} of that doubt is {most}."
+            f"Given how well the rates are known, {unit}{of_it} may be {ends} (nine times in ten); "
+            f"{numbers.share(round(mine.shares[most], 2))} of that doubt comes from {most}."
         )
     part = found.choice.get(chosen, 0.0)
     others = [name or "none" for name in found.choice if name != chosen]
     if chosen and len(found.allowed) > 1:
         instead = f", and {others[0]} in {numbers.share(round(found.choice.get(others[0], 0.0), 3))}" if others else ""
-        share = numbers.share(round(part, 3)) if part < 1.0 else "all draws"
-        said.append(f"{it} is the choice in {share} of what the rates allow{instead}.")
+        share = numbers.share(round(part, 3)) if part < 1.0 else "all"
+        said.append(f"{it} is the choice in {share} of the draws from what is known of the rates{instead}.")
     return [*said, *([_told(found.learn)] if found.learn else [])]
 
 
@@ -201,6 +201,6 @@ def _told(each: Learn) -> str:
     if each.per == "unit of time":
         where = f"{numbers.plain(each.exposure, 2)} units of time"
     return (
-        f"Learn {each.name} next: about {many} events ({where} at the rate assumed) would show on which side of "
-        f"{numbers.plain(each.at, 2)} a {each.per} it is, where the choice changes."
+        f"Measure {each.name} next: about {many} events ({where} at the rate assumed) would show on which side of "
+        f"{numbers.plain(each.at, 2)} a {each.per} it lies, which is where the choice changes."
     )

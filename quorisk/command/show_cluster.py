@@ -35,7 +35,7 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
     if losses.in_entries:
         size = numbers.in_full(losses.in_entries["p50"].value)
         entries = "entry" if size == "1" else "entries"
-        out.print(f"Data is lost {_between(losses.incidents)}: {size} {entries} then (median).", soft_wrap=True)
+        out.print(f"Data is lost {_between(losses.incidents)}, {size} {entries} at once (median).", soft_wrap=True)
     else:
         out.print(f"Data is lost {_between(losses.incidents)}.", soft_wrap=True)
     table = make_table("", "", f"{numbers.percent(confidence)} interval")
@@ -46,8 +46,8 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
     out.print(table)
     if losses.in_entries:
         _sizes(found, out)
-        out.print(f"An incident comes of {_causes(found)}.", soft_wrap=True)
-        out.print(f"At once, or more: {_at_least(found)}.", soft_wrap=True)
+        out.print(f"Incidents are caused by {_causes(found)}.", soft_wrap=True)
+        out.print(f"So much at once, or more: {_at_least(found)}.", soft_wrap=True)
     _availability(found, out)
 
 
@@ -174,4 +174,4 @@ def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> No
     years = max(each.years for each in found)
     drawn = f" ({years:,} of them)" if years else ""
     said = f"By {' and '.join(methods)}{drawn}; intervals hold with {numbers.percent(confidence)} confidence each."
-    out.print(" ".join([said, *assumptions]), style="dim", soft_wrap=True)
+    out.print(said, *(f"- {line}" for line in assumptions), sep="\n", style="dim", soft_wrap=True)

@@ -53,7 +53,8 @@ def recommend(advice: Advice, experiment: Experiment, more: Sequence[str] = _MOR
     for scenario in advice.scope.scenarios:
         words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
         out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)
-    out.print("Not modelled:", *advice.scope.limits, *advice.scope.latency, style="dim", soft_wrap=True, markup=False)
+    limits = [f"- {each}" for each in (*advice.scope.limits, *advice.scope.latency)]
+    out.print("Not modelled:", *limits, sep="\n", style="dim", soft_wrap=True, markup=False)
 
 
 def _losses_heading(advice: Advice, experiment: Experiment) -> str:

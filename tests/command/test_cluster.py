@@ -26,9 +26,9 @@ def on_a_cluster(tmp_path):
 def test_one_design(quorisk, on_a_cluster):
     code, out, err = quorisk("cluster", on_a_cluster, "--set", "restarts=26", "--set", "restart_time=2 min")
     assert (code, err) == (0, "")
-    assert out.startswith("Data is lost once in 2,260 years: 88")
+    assert out.startswith("Data is lost once in 2,260 years, 88")
     assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
-    assert "An incident comes of an outage of the whole cluster (99.4%), nodes lost one by one (0.57" in out
+    assert "Incidents are caused by an outage of the whole cluster (99.4%), nodes lost one by one (0.57" in out
     assert "100,000 entries once in 2,270 years; 1,000,000 entries once in" in out
     assert (
         "Ledgers that cannot be closed, as nodes do not answer: 1.2 × 10⁻⁶ on average at any time, each for 43 s."
@@ -39,7 +39,7 @@ def test_one_design(quorisk, on_a_cluster):
 def test_one_entry_is_one(quorisk):
     design = ("--set", "cluster.nodes=20", "--set", "write_quorum=4", "--set", "ack_quorum=1")
     out = quorisk("cluster", str(ROOT / "configs" / "cluster.toml"), *design)[1]
-    assert ": 1 entry then (median).\n" in out
+    assert ", 1 entry at once (median).\n" in out
 
 
 def test_json(quorisk, on_a_cluster):
@@ -66,7 +66,7 @@ def test_rates_of_designs_have_units_and_what_is_assumed_of_one_design_is_said_o
     assert code == 0
     assert "│ broker flushes 1 / 30 s │" in out
     assert "With broker flushes 1 / 30 s: at any time 3 × 10⁵ acknowledged entries are not on disk" in out
-    assert out.count("Nodes are lost at a constant rate") == out.count(". Nodes are lost") == 1
+    assert out.count("Nodes are lost at a constant rate") == out.count("\n- Nodes are lost") == 1
 
 
 def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):

@@ -219,7 +219,7 @@ def test_a_report_judges_by_the_target():
     verdicts = re.findall(r'class="verdict ([a-z-]+)">([a-z ]+)<', html)
     assert verdicts == [("meets", "meets"), ("does-not-meet", "does not meet")]
     assert "Run keys 1." in html
-    assert "No other of the 2 designs meets the target" in html
+    assert "The other design does not meet the target" in html
     assert ">about" not in html
     undecided = report(given.assign(target=0.001), [], PROVENANCE)
     assert "undecided" in undecided

@@ -42,7 +42,7 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
         "P(any loss) in a year": "0.00200; once in 500 years",
         "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
         "mostly because of": "an outage of a rack",
-        "how sure": "by what is known of the rates, nine times in ten 1.00 × 10⁻⁴ to 0.0100",
+        "how sure": "given how well the rates are known, nine times in ten 1.00 × 10⁻⁴ to 0.0100",
         "it stores": "3 copies of each entry; 1 TiB in all",
         "it survives the loss of": "1 bookie",
         "a write takes": "0.500 ms (median); 99 of 100 at most 2.00 ms",

@@ -52,10 +52,10 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert sure.learn.events == math.ceil((Z / math.log(sure.learn.at / 0.5)) ** 2)
     assert sure.learn.exposure == pytest.approx(sure.learn.events / 0.5)
     said = " ".join(sentences(sure, "copies 2", "losses a year"))
-    assert "It is the choice in 85.2% of what the rates allow, and copies 3 in 14.8%." in said
-    assert "Learn scenarios.outage.per_year next: about 6 events (12 years of it at the rate assumed)" in said
+    assert "It is the choice in 85.2% of the draws from what is known of the rates, and copies 3 in 14.8%." in said
+    assert "Measure scenarios.outage.per_year next: about 6 events (12 years of it at the rate assumed)" in said
     without_target = sentences(sure, "copies 2", "losses a year", is_named=False)
-    assert without_target[0].startswith("By what is known of the rates, losses a year of copies 2 may be ")
+    assert without_target[0].startswith("Given how well the rates are known, losses a year of copies 2 may be ")
     assert without_target[1].startswith("copies 2 is the choice in 85.2%")
 
 
@@ -81,9 +81,11 @@ def test_of_a_design_whose_losses_are_not_solved_is_said_why_nothing_is_known_an
         assert len(sure.choice) == choices
         why = "what it loses in failover was counted or bounded, and not solved"
         assert sentences(sure, "copies 2", "losses a year") == [
-            f"How far the rates leave losses a year open is not known: {why}."
+            f"How much the doubt about rates matters to losses a year is not known: {why}."
         ]
-        assert " losses a year of copies 2 open " in sentences(sure, "copies 2", "losses a year", is_named=False)[0]
+        assert (
+            " losses a year of copies 2 is not known" in sentences(sure, "copies 2", "losses a year", is_named=False)[0]
+        )
         assert dict(summary(found, 1.0, sure))["how sure"] == f"not known: {why}"
 
 

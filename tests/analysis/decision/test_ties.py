@@ -26,7 +26,7 @@ def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart()
         assert [each.rank for each in found] == [1, 1]
         assert chosen(tied(high=high)) == [slow, fast]  # no reason to have fewer copies
         assert chosen(tied(high=high, wants_nodes=1, nodes=1)) == [fast, slow]  # this many are enough
-        tie = "A tie: design {} and design {} lose equally much as far as is known: "
+        tie = "A tie: design {} and design {} lose equally much, as far as these numbers tell: "
         tie += "their intervals overlap or lie less than 1% apart. {}."
         copies, speed = (f"What decides is that it {why}" for why in ("has more copies when acknowledged", "is faster"))
         assert tie.format(slow, fast, copies) in recommend(tied(high=high)).sentences

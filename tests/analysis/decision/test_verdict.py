@@ -206,7 +206,7 @@ def test_a_recommendation_names_what_meets_what_does_not_and_what_is_open():
     headline, said, _ = recommend(given.assign(target=0.01))
     assert headline == "Run keys 1."
     goal = "target: a probability of data loss of at most 0.01 a run"
-    assert said[:2] == ["P(data loss) < 0.00369, none seen.", f"No other of the 3 designs meets the {goal}."]
+    assert said[:2] == ["P(data loss) < 0.00369, none seen.", f"None of the 2 other designs meets the {goal}."]
     assert said[2].startswith("Not met by keys 2. The worst: keys 2: 0.0300, interval 0.0203 to 0.0426")
     assert said[3].startswith("Undecided at this precision: keys 3; about ")
     assert any("about 0.3 of 6 intervals may miss" in each for each in said)
@@ -362,7 +362,7 @@ def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
     headline, said, _ = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
     assert headline == "Run design 0."
     assert said[0] == "0.00600 losses a year."
-    assert said[1] == "No other of the 2 designs meets the target: at most 10 losses a year."
+    assert said[1] == "The other design does not meet the target: at most 10 losses a year."
     assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]
     assert not any("probability" in each for each in said)
 
@@ -375,7 +375,7 @@ def test_the_headline_names_all_targets_that_designs_are_held_to():
     headline, said, _ = recommend(rows)
     goals = "at most 10 losses a year, p99 of a write at most 20 ms, survives the loss of 1 node"
     assert headline == "Run design 0."
-    assert said[1] == f"No other of the 2 designs meets the targets: {goals}."
+    assert said[1] == f"The other design does not meet the targets: {goals}."
     html = " ".join(report(rows, [], Provenance("", "", [])).split())
     assert "Losses a year, together with the other targets: p99 of a write at most 20 ms, survives the loss" in html
 
