@@ -32,6 +32,8 @@ _HALF_LIGHT = 0.179
 """The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
 _CELL_IN = 0.42, 1.25
 """Height and width."""
+_FULL_SIZE_CHARACTERS = 24
+"""A longer interval is written smaller, so that it stays within its cell."""
 _CHARACTER_IN = 0.06
 """Width of a character of a label beside a row."""
 _LOW_IN = 2.4
@@ -187,7 +189,8 @@ def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, 
 def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> None:
     estimate, below = numbers.probability(each), numbers.interval(each) or "none seen"
     axes.text(x, y - 0.14, estimate, ha="center", va="center", color=ink, size=8, weight="bold")
-    axes.text(x, y + 0.2, below, ha="center", va="center", color=ink, size=6.5)
+    size = 6.5 * min(1.0, _FULL_SIZE_CHARACTERS / len(below))
+    axes.text(x, y + 0.2, below, ha="center", va="center", color=ink, size=size)
 
 
 def _shades(rows: pd.DataFrame) -> Callable[[float], Sequence[float]]:

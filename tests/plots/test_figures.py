@@ -355,6 +355,17 @@ def test_a_figure_for_a_slide_has_its_title_and_size_and_no_caption():
     assert b"Clopper" in save(loss_figure(given.frame), "svg")
 
 
+def test_words_of_a_heat_map_stay_within_their_cells():
+    given = frame([1] * 12, **QUORUMS)
+    given["low"], given["high"] = 2.53e-8, 5.58e-6
+    figure = heat_map.heat_map_figure(given)
+    figure.draw_without_rendering()
+    for axes in all_axes(figure)[:2]:
+        assert "2.53 × 10⁻⁸ to 5.58 × 10⁻⁶" in words(axes)
+        left, right = axes.transData.transform([(0.0, 0.0), (1.0, 0.0)])[:, 0]
+        assert all(each.get_window_extent().width < right - left for each in axes.texts)
+
+
 def test_bytes_do_not_tell_of_the_last_bits_of_the_layout():
     def picture(nudge):
         figure = heat_map.heat_map_figure(frame(range(1, 13), **QUORUMS))
