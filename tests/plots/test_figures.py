@@ -359,6 +359,7 @@ def test_words_of_a_heat_map_stay_within_their_cells():
     given = frame([1] * 12, **QUORUMS)
     given["low"], given["high"] = 2.53e-8, 5.58e-6
     figure = heat_map.heat_map_figure(given)
+    assert figure is not None
     figure.draw_without_rendering()
     for axes in all_axes(figure)[:2]:
         assert "2.53 × 10⁻⁸ to 5.58 × 10⁻⁶" in words(axes)
