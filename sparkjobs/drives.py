@@ -16,6 +16,7 @@ from pyspark.accumulators import Accumulator
 from quorisk.analysis.rates import drives, fleet
 from quorisk.analysis.rates.fleet import Fleet
 from quorisk.analysis.rates.told import Told, together
+from quorisk.sparkjobs.merge import as_bytes
 from quorisk.sparkjobs.run import attended
 from quorisk.sparkjobs.session import spark
 
@@ -119,7 +120,7 @@ def _runs(
         ends = np.searchsorted(part[order], np.arange(num_parts + 1))
         by_part = runs.take(pa.array(order))
         for number in np.flatnonzero(np.diff(ends)):
-            yield int(number), _as_bytes(by_part.slice(ends[number], ends[number + 1] - ends[number]))
+            yield int(number), as_bytes(by_part.slice(ends[number], ends[number + 1] - ends[number]))
     yield _TOLD, told
 
 
@@ -129,10 +130,3 @@ def _part(of: tuple[int, Iterable[bytes | Told]]) -> Fleet:
     if number == _TOLD:
         return Fleet((), 0, together(told for told in found if isinstance(told, dict)))
     return fleet.fleet_of(pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in found))
-
-
-def _as_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())

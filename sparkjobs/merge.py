@@ -16,16 +16,17 @@ def merge(context: SparkContext, rows: pa.Table) -> pa.Table:
 
     Rows that do not belong together fail the job with a ResultError.
     """
-    batches = [_serialized(batch) for batch in rows.to_batches(max_chunksize=ROWS_A_BATCH)]
+    batches = [as_bytes(rows.slice(start, ROWS_A_BATCH)) for start in range(0, rows.num_rows, ROWS_A_BATCH)]
     num_tasks = max(1, min(len(batches), 4 * context.defaultParallelism))
     by_point = context.parallelize(batches, num_tasks).flatMap(_by_point).groupByKey(num_tasks)
     return pa.Table.from_pylist(by_point.mapValues(schema.merge_rows).values().collect(), schema=schema.SCHEMA)
 
 
-def _serialized(batch: pa.RecordBatch) -> bytes:
+def as_bytes(table: pa.Table) -> bytes:
+    """Returns a table as Arrow's stream of bytes."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
     return bytes(sink.getvalue())
 
 

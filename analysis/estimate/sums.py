@@ -1,11 +1,11 @@
 """What runs add up to, exactly: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
 
-from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.job import Job, pieces
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, num_columns
@@ -35,14 +35,8 @@ def run_sums(
     """Returns the tally of a job, of length `num_columns(model)`, whatever its size; the rest is as in
     `Engine.simulate`."""
     sums = np.zeros(num_columns(model), object)
-    parts = _split(job, most_runs(int(points.max_steps[job.point])))
+    parts = pieces(job, most_runs(int(points.max_steps[job.point])))
     while jobs := list(islice(parts, _JOBS_AT_ONCE)):
         tallies = engine.simulate(model, points, jobs, seed, threads, progress, later)
         sums += tallies.astype(object).sum(axis=0)
     return [int(each) for each in sums]
-
-
-def _split(job: Job, most: int) -> Iterator[Job]:
-    last = job.first_run + job.num_runs
-    for start in range(job.first_run, last, most):
-        yield Job(job.point, start, min(most, last - start))

@@ -1,5 +1,6 @@
 """What engines are asked for, and what they tell of a run."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 RECORD = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time_high", "time_low")
@@ -17,3 +18,10 @@ class Job(NamedTuple):
 def runs_of(job: Job) -> range:
     """The indices of a job's runs."""
     return range(job.first_run, job.first_run + job.num_runs)
+
+
+def pieces(job: Job, most: int) -> Iterator[Job]:
+    """A job in parts of at most that many runs."""
+    last = job.first_run + job.num_runs
+    for start in range(job.first_run, last, most):
+        yield Job(job.point, start, min(most, last - start))

@@ -1,6 +1,6 @@
 """The CPU engine: one run at a time on each thread, each a pure function of (seed, run index)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from itertools import islice
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quorisk.kernels import keeping
-from quorisk.kernels.engines.job import Job, runs_of
+from quorisk.kernels.engines.job import Job, pieces, runs_of
 from quorisk.kernels.engines.numba_run import Limits, Words, batch_function
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.tally import empty, num_columns
@@ -42,7 +42,7 @@ def in_chunks(
 ) -> np.ndarray:
     """The jobs' tallies, of chunks of each that `work` runs on that many threads; see `simulate`."""
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
-    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in _split(job))
+    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in pieces(job, _CHUNK_RUNS))
     with ThreadPoolExecutor(threads) as pool:
 
         def start(num: int) -> dict[Future[np.ndarray], tuple[int, Job]]:
@@ -83,12 +83,6 @@ def is_at_hand(model: Model) -> bool:
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """See `registry.Engine`."""
     return tally_of_runs(model, points, seed, job.point, runs_of(job), recording=True)[1]
-
-
-def _split(job: Job) -> Iterator[Job]:
-    last = job.first_run + job.num_runs
-    for start in range(job.first_run, last, _CHUNK_RUNS):
-        yield Job(job.point, start, min(_CHUNK_RUNS, last - start))
 
 
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
