@@ -7,7 +7,7 @@ from typing import NamedTuple
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.hazard import Rates, p_any
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
-from quorisk.analysis.statistics.bounded import bernstein
+from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
 from quorisk.kernels.cluster.setting import CAUSES, THIN, Cluster

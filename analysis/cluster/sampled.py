@@ -6,7 +6,7 @@ from scipy.special import ndtri
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
-from quorisk.analysis.statistics.bounded import bernstein
+from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.setting import CAUSES, Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally

@@ -1,5 +1,6 @@
-"""How far a probability counted in runs can be trusted."""
+"""How far a probability counted in runs, or a mean of what was drawn, can be trusted."""
 
+import math
 from collections.abc import Callable
 
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
@@ -43,3 +44,20 @@ def _quantile(tail_of: Callable[..., float], inverse: Callable[..., float], a: i
     from scipy.optimize import brentq  # here, since it takes its time to load
 
     return float(brentq(lambda p: tail_of(a, b, p) - tail, 0.0, 1.0, xtol=1e-300, rtol=1e-15, maxiter=1000))
+
+
+def bernstein(total: float, squares: float, num: int, confidence: float) -> tuple[float, float]:
+    """Returns an interval that holds the mean with at least this confidence, by the sum of `num` numbers and the sum of
+    their squares.
+
+    The numbers are between 0 and 1, whatever their distribution. Each end is off by
+    sqrt(2 V x / n) + 7 x / (3 (n - 1)), V the sample variance and x = ln(4 / (1 - confidence)).
+
+    Source: A. Maurer, M. Pontil, "Empirical Bernstein bounds and sample variance penalization", COLT 2009, theorem 4.
+    """
+    if num < 2:
+        return 0.0, 1.0
+    x, mean = math.log(4.0 / (1.0 - confidence)), total / num
+    variance = max(0.0, (squares - num * mean * mean) / (num - 1))
+    off = math.sqrt(2.0 * variance * x / num) + 7.0 * x / (3.0 * (num - 1))
+    return max(0.0, mean - off), min(1.0, mean + off)

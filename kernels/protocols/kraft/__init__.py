@@ -12,8 +12,18 @@ from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metad
 from quorisk.kernels.protocols.kraft.initial import initial
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, WIDTHS
-from quorisk.kernels.protocols.kraft.limits import LIMITS
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, PROBABILITIES, make_params
+
+LIMITS = (
+    "The controllers' own quorum neither fails nor forks.",
+    "A lossy shutdown takes all of a broker's log, as a disk that dies does; a machine that stops loses what was not "
+    "flushed, and all of that.",
+    "All brokers, or those of a zone, may lose power at one instant; everything else takes them one by one.",
+    "A broker that crashes is fenced at once, not after a session time-out, and unfenced as it registers, not once it "
+    "has loaded its logs.",
+    "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
+)
+"""What the model leaves out."""
 
 MODEL = Model(
     name="kraft",
