@@ -52,7 +52,7 @@ def stated(key: Key, given: Any) -> Stated:
     if not (key.figure and is_stated(given)):
         return Stated(key.read(given), None)
     value, low, high = (_part(key, given, name) for name in ("value", "low", "high"))
-    _check_units(key, given, value, low, high)
+    _check_units(key, given)
     match sorted(given.keys() - {"value"}):
         case []:
             return Stated(value, None)
@@ -85,7 +85,7 @@ def _part(key: Key, given: Mapping[str, Any], name: str) -> Any:
     return key._replace(name=f"{key.name}.{name}", kind=kinds.get(name, key.kind)).read(given[name])
 
 
-def _check_units(key: Key, given: Mapping[str, Any], *values: Any) -> None:
+def _check_units(key: Key, given: Mapping[str, Any]) -> None:
     there = [given[name] for name in ("value", "low", "high", "exposure") if name in given]
     if key.timed and len({isinstance(each, str) for each in there}) > 1:
         raise ConfigError(f"{key.name} = {show(given)}: either all of it has units, or nothing")

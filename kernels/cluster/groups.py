@@ -152,13 +152,13 @@ def _way(group, last, places, room, history):
         count = 0
         for m in range(places.member.shape[1]):
             if room.digit[m] > 0:
-                count += _is_at(places.member[group, m], room.digit[m], i, last, room, history)
+                count += _is_at(places.member[group, m], room.digit[m], i, room, history)
         weight *= _weight(history.rack[i], count, places)
     return weight
 
 
 @jitable_apart
-def _is_at(node, nth, tick, last, room, history):
+def _is_at(node, nth, tick, room, history):
     """Whether the nth tick that took a node is this one."""
     times = 0
     for i in range(tick + 1):

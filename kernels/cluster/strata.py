@@ -86,7 +86,7 @@ def strata(cluster: Cluster, what: str) -> Strata:
     past = _past(cluster, now)
     kept = {each[:3] for each in past}
     left_out += sum(each.mean * potential(each.lost) for each in before if each[:3] not in kept)
-    rows, rest = _enumerate(now, past, potential, Stratifier(now, past, bounds, Solver(cluster, what)))
+    rows, rest = _enumerate(past, potential, Stratifier(now, past, bounds, Solver(cluster, what)))
     waits = _still_waits(cluster, past) * sum(row.weight * row.bound for row in rows)
     return Strata(tuple(now), tuple(past), tuple(rows), left_out + rest, waits)
 
@@ -139,7 +139,7 @@ def _without_rarest(every: list[Tick], moments: Sequence[float], bounds: Bounds)
 
 
 def _enumerate(
-    now: list[Tick], past: list[Past], potential: Callable[[int], float], stratifier: "Stratifier"
+    past: list[Past], potential: Callable[[int], float], stratifier: "Stratifier"
 ) -> tuple[list[Row], float]:
     """The rows of histories, the most promising first, and the most that all others may add a year.
 

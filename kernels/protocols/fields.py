@@ -12,20 +12,17 @@ _WIDTH, _BITS = range(2)
 
 def widths(state: type[State]) -> State:
     """The bits of every field, as `Model.widths` has them."""
-    built: State = _built(state, _WIDTH)
-    return built
+    return _built(state, _WIDTH)
 
 
 def bits_by_node(state: type[State]) -> State:
     """The bits that every field has for each node, as `Alike.bits` has them: 0 if it is about none."""
-    built: State = _built(state, _BITS)
-    return built
+    return _built(state, _BITS)
 
 
 def blank(state: type[State]) -> State:
     """The state with 0 in every field."""
-    built: State = _built(Annotated[state, 0], 0)
-    return built
+    return _built(Annotated[state, 0], 0)
 
 
 def _built(hint: Any, which: int, given: tuple[int, ...] = ()) -> Any:

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, cast
+from typing import Any
 
 from quorisk.kernels import declared
 from quorisk.kernels.errors import ConfigError
@@ -69,46 +69,39 @@ def load(name: object) -> Model:
 
 def teller(model: Model) -> Teller:
     """The module that puts a model's steps into words. Raises ConfigError as `load`."""
-    found: Teller = _part(model.name, None, "story")
-    return found
+    return _part(model.name, None, "story")
 
 
 def cases(name: str) -> Cases:
     """What to try a protocol on. Raises ConfigError as `load`."""
-    found: Cases = _part(name, "CASES", "cases")
-    return found
+    return _part(name, "CASES", "cases")
 
 
 def settings(name: str) -> tuple[Setting, ...]:
     """Which setting of a cluster is which key; empty if the protocol does not say. Raises ConfigError as `load`."""
-    found: tuple[Setting, ...] = _part(name, "SETTINGS", "settings") if _has(name, "settings") else ()
-    return found
+    return _part(name, "SETTINGS", "settings") if _has(name, "settings") else ()
 
 
 def promises(name: str) -> Promises | None:
     """What a protocol promises of an entry; None if it promises nothing. Raises ConfigError as `load`."""
-    found: Promises | None = _part(name, "promise", "promises") if _has(name, "promises") else None
-    return found
+    return _part(name, "promise", "promises") if _has(name, "promises") else None
 
 
 def few_copies(name: str) -> Callable[[Mapping[str, Any]], dict[int, FewCopies]] | None:
     """How long acknowledged entries have fewer copies than in the end, by the values of all keys; None if the protocol
     does not say. Raises ConfigError as `load`."""
-    found = _part(name, "few_copies", "few_copies") if _has(name, "few_copies") else None
-    return cast("Callable[[Mapping[str, Any]], dict[int, FewCopies]] | None", found)
+    return _part(name, "few_copies", "few_copies") if _has(name, "few_copies") else None
 
 
 def unflushed_for(name: str) -> Callable[[Mapping[str, Any]], float] | None:
     """How long an acknowledged entry is lost if all nodes lose power, on average, by the values of all keys; None if
     the protocol does not say. Raises ConfigError as `load`."""
-    found = _part(name, "unflushed_for", "unflushed") if _has(name, "unflushed") else None
-    return cast("Callable[[Mapping[str, Any]], float] | None", found)
+    return _part(name, "unflushed_for", "unflushed") if _has(name, "unflushed") else None
 
 
 def evidence(name: str) -> Evidence:
     """Which key is told by what data count; empty if the protocol does not say. Raises ConfigError as `load`."""
-    found: Evidence = _part(name, "EVIDENCE", "evidence") if _has(name, "evidence") else {}
-    return found
+    return _part(name, "EVIDENCE", "evidence") if _has(name, "evidence") else {}
 
 
 def foreign_roots() -> list[Path]:

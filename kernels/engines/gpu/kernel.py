@@ -67,8 +67,7 @@ def rows(stepper: Stepper, size: Size, seed: Any, first_run: Any, num_runs: Any,
         interpret=interpret,
         name=f"{stepper.model.name}_runs",
     )
-    found: Row = jax.tree.unflatten(tree, call(given))
-    return found
+    return jax.tree.unflatten(tree, call(given))
 
 
 def _row_types(stepper: Stepper) -> Row:
@@ -76,8 +75,7 @@ def _row_types(stepper: Stepper) -> Row:
     fresh = jax.eval_shape(stepper.fresh, np.uint64(0), zero, np.int32(0))
     step = jax.vmap(partial(stepper.step, np.uint64(0), zero))
     lanes = jax.tree.map(lambda each: jax.ShapeDtypeStruct((WARP, *each.shape), each.dtype), fresh)
-    row: Row = jax.eval_shape(step, jax.ShapeDtypeStruct((WARP,), np.bool_), lanes)[1]
-    return row
+    return jax.eval_shape(step, jax.ShapeDtypeStruct((WARP,), np.bool_), lanes)[1]
 
 
 def _program(stepper: Stepper, size: Size, tree: Any, given: Any, *columns: Any) -> None:

@@ -138,13 +138,6 @@ def _compile(of: Configuration, timed: bool, shape: Shape) -> tuple[dict[str, An
     return description, object_code(text)
 
 
-def assembly(of: Configuration, timed: bool, shape: Shape) -> str:
-    """The kernel that `build` compiles, for people to read: comments name the blocks. Raises Unsupported."""
-    machine = _machine()
-    machine.set_asm_verbosity(True)
-    return str(machine.emit_assembly(_optimized(_emitted(of, timed, shape).text())))
-
-
 def _constants(of: Configuration, timed: bool) -> tuple[Any, tuple[int, ...], Limits]:
     """The parameters, weights and limits that code is made for."""
     limits = shared(limits_of(of.points, of.point, timed))
@@ -176,8 +169,7 @@ def _machine() -> Any:
 
 def object_code(text: str) -> bytes:
     """The machine code of a module's IR."""
-    code: bytes = _machine().emit_object(_optimized(text))
-    return code
+    return _machine().emit_object(_optimized(text))
 
 
 def _optimized(text: str) -> Any:
