@@ -4,6 +4,7 @@
 follow, as if there were no other method. Else a head is solved, and where that is not enough runs start from its exits.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -154,10 +155,14 @@ def warm(model: Model, point: Point) -> None:
 
 
 def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int:
-    """Returns the size at which a point's head stops growing, if the pilot's runs took so many steps."""
+    """Returns the size at which a point's head stops growing, if the pilot's runs took so many steps: a power of two,
+    so that other runs of the same point, whose mean is nearly the same, nearly always have the same head.
+    """
     if run.method == "exact":
         return rare.MOST_TRANSITIONS
-    return rare.most_transitions(run.runs, pilot_steps / pilot_runs)
+    steps = run.runs * (pilot_steps / pilot_runs)
+    most = 1 << round(math.log2(max(steps / rare.STEPS_A_TRANSITION, 1.0)))
+    return max(rare.FEWEST_TRANSITIONS, min(rare.MOST_TRANSITIONS, most))
 
 
 def known(

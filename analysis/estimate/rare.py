@@ -200,14 +200,6 @@ def applies(point: Point, run: RunSettings) -> bool:
     return point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
 
 
-def most_transitions(runs: int, mean_steps: float) -> int:
-    """Returns the size at which a head stops growing, for an experiment of `runs` runs of `mean_steps` steps each: a
-    power of two, so that other runs of the same point, whose mean is nearly the same, nearly always have the same head.
-    """
-    most = 1 << round(math.log2(max(runs * mean_steps / STEPS_A_TRANSITION, 1.0)))
-    return max(FEWEST_TRANSITIONS, min(MOST_TRANSITIONS, most))
-
-
 def solve(
     model: Model,
     point: Point,

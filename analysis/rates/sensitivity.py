@@ -180,8 +180,7 @@ def _counted(experiment: Experiment, progress: Callable[[int], None] | None) -> 
     runs = range(run.first_run, run.first_run + min(run.runs, scores.MOST_RUNS))
     found = scores.count(experiment.model, point, run.seed, runs, run.confidence, progress)
     interval = estimator_of(run).interval(found.losses, found.runs, found.hidden)
-    asked = point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
-    method = COUNTED if found.elasticities and asked else UNKNOWN
+    method = COUNTED if found.elasticities and rare.applies(point, run) else UNKNOWN
     if method == UNKNOWN:
         found = found._replace(elasticities={}, actions={}, faults={})
     return _made(experiment, (found.losses / found.runs, *interval), method, run.confidence, found, None, [])
@@ -233,16 +232,17 @@ def _told(experiment: Experiment, found: Likeliest, p_lost: float) -> Path:
     return Path(found.p / p_lost, steps, replayed.verdict)
 
 
-def yearly_sensitivity(
+def of_experiment(
     experiment: Experiment,
     memory_bytes: int = MEMORY,
     progress: Callable[[int], None] | None = None,
     solving: Callable[[int, int], None] | None = None,
-) -> Yearly:
-    """Returns what the losses a year of an experiment's one design depend on; as `sensitivity` for each scenario.
-
-    Raises ConfigError if there are several designs, or no scenarios.
+) -> Sensitivity | Yearly:
+    """Returns what the losses of an experiment's one design depend on: in a year, if it has scenarios, from what
+    `sensitivity` says of each. Raises ConfigError if there are several designs.
     """
+    if not has_year(experiment):
+        return sensitivity(experiment, memory_bytes, progress, solving)
     run = experiment.run
     alone = one_by_one(experiment, yearly.confidence_of_each(run.confidence, len(experiment.points)))
     found = {name: sensitivity(each, memory_bytes, progress, solving) for name, each in alone.items()}
@@ -264,17 +264,6 @@ def _added(before: float | None, share: float, value: float | None) -> float | N
     if share == 0.0 or before is None:
         return before
     return None if value is None else before + share * value
-
-
-def of_experiment(
-    experiment: Experiment,
-    memory_bytes: int = MEMORY,
-    progress: Callable[[int], None] | None = None,
-    solving: Callable[[int, int], None] | None = None,
-) -> Sensitivity | Yearly:
-    """Returns what the losses of an experiment's one design depend on: in a year, if it has scenarios."""
-    find = yearly_sensitivity if has_year(experiment) else sensitivity
-    return find(experiment, memory_bytes, progress, solving)
 
 
 def rows(found: Sensitivity | Yearly, experiment: Experiment) -> list[dict[str, Any]]:
