@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from quorisk.analysis.cluster.answer import Effort, by_years_alone, cluster_of, effort_of
+from quorisk.analysis.cluster.answer import Effort, cluster_of, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
 from quorisk.analysis.estimate.estimate import num_cores
@@ -50,7 +50,7 @@ def known(experiment: Experiment, placed: Sequence[Placed], num_draws: int = NUM
     or if nodes age, so that years have to be drawn.
     """
     of = _figures(experiment, placed)
-    if not of or any(by_years_alone(each.cluster) for each in placed):
+    if not of or any(each.cluster.is_ageing for each in placed):
         return None
     draws, effort = draw_named(tuple(of), max(_FINE, num_draws)), effort_of(experiment, num_cores())
     rows = _MOST_ROWS // len(placed)

@@ -95,11 +95,7 @@ def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], 
     return found
 
 
-def answer(
-    placed: Placed,
-    effort: Effort,
-    progress: Callable[[int], None] | None = None,
-) -> Answer:
+def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | None = None) -> Answer:
     """Returns what there is to say of a design on its cluster.
 
     Strata tell of rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),
@@ -120,7 +116,7 @@ def cluster_of(placed: Placed) -> Cluster:
 def solved(placed: Placed, effort: Effort) -> Losses | None:
     """Returns what strata tell of a design; None where they cannot, or are not asked."""
     cluster = cluster_of(placed)
-    if by_years_alone(cluster) or effort.method == "count":
+    if cluster.is_ageing or effort.method == "count":
         return None
     return certified(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=effort.precision))
 
@@ -171,11 +167,6 @@ def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
         years = min(effort.years, Effort().years)
         drawn = simulate(cluster_of(calm), effort.first_year, years, effort.seed, effort.threads)
     return _of_copies(calm, effort, found, drawn)
-
-
-def by_years_alone(cluster: Cluster) -> bool:
-    """Whether strata cannot tell: nodes age."""
-    return cluster.is_ageing
 
 
 def _is_open(found: Losses) -> bool:

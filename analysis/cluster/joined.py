@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quorisk.analysis.cluster.answer import Answer, Effort, answer, by_years_alone, cluster_of, designs, effort_of
+from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
 from quorisk.analysis.estimate import rare
@@ -69,7 +69,7 @@ def answer_of(placed: Placed, effort: Effort) -> Answer:
 
 def p_any_of(placed: Placed, effort: Effort) -> Figure:
     """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
-    if by_years_alone(placed.cluster) or effort.method == "count" or placed.unflushed:
+    if placed.cluster.is_ageing or effort.method == "count" or placed.unflushed:
         return answer_of(placed, effort).losses.p_any
     return any_loss(cluster_of(placed), effort.confidence, Draws(effort.seed, effort.threads, None, effort.precision))
 
