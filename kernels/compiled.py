@@ -20,12 +20,11 @@ import numba
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from quorisk.kernels import declared
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import alone, cache_folder, kept
-from quorisk.kernels.machine_code import INLINED
+from quorisk.kernels.machine_code import INLINED, emits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign, foreign_roots
 from quorisk.kernels.tracing import machine
@@ -121,31 +120,23 @@ def element(context, builder, array_type, array, offset):
     return builder.gep(data, [offset])
 
 
-@intrinsic
-def store_words(typing_context, value, words):
+@emits(lambda value, words: types.void(value, words))
+def store_words(context, builder, call, args):
     """Writes the integers of a nested tuple to words[0], words[1], ..."""
-
-    def generate(context, builder, call, args):
-        for i, path in enumerate(leaf_paths(value)):
-            place = element(context, builder, words, args[1], machine.constant(machine.I64, i))
-            builder.store(builder.extract_value(args[0], path), place)
-        return context.get_dummy_value()
-
-    return types.void(value, words), generate
+    for i, path in enumerate(leaf_paths(call.args[0])):
+        place = element(context, builder, call.args[1], args[1], machine.constant(machine.I64, i))
+        builder.store(builder.extract_value(args[0], path), place)
+    return context.get_dummy_value()
 
 
-@intrinsic
-def load_words(typing_context, like, words):
+@emits(lambda like, words: like(like, words))
+def load_words(context, builder, call, args):
     """A nested tuple of the type of `like`, of the integers that `store_words` wrote."""
-
-    def generate(context, builder, call, args):
-        result = args[0]
-        for i, path in enumerate(leaf_paths(like)):
-            place = element(context, builder, words, args[1], machine.constant(machine.I64, i))
-            result = builder.insert_value(result, builder.load(place), path)
-        return result
-
-    return like(like, words), generate
+    result = args[0]
+    for i, path in enumerate(leaf_paths(call.args[0])):
+        place = element(context, builder, call.args[1], args[1], machine.constant(machine.I64, i))
+        result = builder.insert_value(result, builder.load(place), path)
+    return result
 
 
 def refuse(context: Any, builder: Any, condition: Any, why: str) -> None:
@@ -158,13 +149,10 @@ def refuse(context: Any, builder: Any, condition: Any, why: str) -> None:
 def refusal(why: str) -> Any:
     """Compiled code's `refuse(condition)`: raises ModelError where the condition holds."""
 
-    @intrinsic
-    def refuse_if(typing_context, condition):
-        def generate(context, builder, call, args):
-            refuse(context, builder, context.cast(builder, args[0], call.args[0], types.boolean), why)
-            return context.get_dummy_value()
-
-        return types.void(condition), generate
+    @emits(lambda condition: types.void(condition))
+    def refuse_if(context, builder, call, args):
+        refuse(context, builder, context.cast(builder, args[0], call.args[0], types.boolean), why)
+        return context.get_dummy_value()
 
     return refuse_if
 
@@ -193,54 +181,42 @@ def packing(widths: Any, name: str) -> tuple[Any, Any]:
     def number(value):
         return ir.Constant(word_type, value)
 
-    @intrinsic
-    def pack(typing_context, state, wide, base, fixed):
-        rows = wide, base, fixed
+    @emits(lambda state, wide, base, fixed: types.uint64(state, wide, base, fixed))
+    def pack(context, builder, call, args):
+        words = [number(0)] * (fields[-1].word + 1)
+        values = [builder.extract_value(args[0], path) for path in leaf_paths(call.args[0])]
+        fitting = ((value, field.width) for value, field in zip(values, fields, strict=True))
+        refuse(context, builder, too_wide(builder, fitting), why)
+        for field, value in zip(fields, values, strict=True):
+            words[field.word] = builder.or_(words[field.word], builder.shl(value, number(field.shift)))
+        other = number(0)
+        for i, word in enumerate(words):
+            there = [element(context, builder, *row, number(i)) for row in zip(call.args[1:], args[1:], strict=True)]
+            builder.store(word, there[0])
+            differs = builder.and_(builder.xor(word, builder.load(there[1])), builder.load(there[2]))
+            other = builder.or_(other, differs)
+        return other
 
-        def generate(context, builder, call, args):
-            words = [number(0)] * (fields[-1].word + 1)
-            values = [builder.extract_value(args[0], path) for path in leaf_paths(state)]
-            fitting = ((value, field.width) for value, field in zip(values, fields, strict=True))
-            refuse(context, builder, too_wide(builder, fitting), why)
-            for field, value in zip(fields, values, strict=True):
-                words[field.word] = builder.or_(words[field.word], builder.shl(value, number(field.shift)))
-            other = number(0)
-            for i, word in enumerate(words):
-                there = [element(context, builder, *row, number(i)) for row in zip(rows, args[1:], strict=True)]
-                builder.store(word, there[0])
-                differs = builder.and_(builder.xor(word, builder.load(there[1])), builder.load(there[2]))
-                other = builder.or_(other, differs)
-            return other
-
-        return types.uint64(state, wide, base, fixed), generate
-
-    @intrinsic
-    def unpack(typing_context, like, wide):
-        def generate(context, builder, call, args):
-            state = args[0]
-            for field, path in zip(fields, leaf_paths(like), strict=True):
-                word = builder.load(element(context, builder, wide, args[1], number(field.word)))
-                value = builder.lshr(word, number(field.shift))
-                value = builder.and_(value, number((1 << field.width) - 1))
-                state = builder.insert_value(state, value, path)
-            return state
-
-        return like(like, wide), generate
+    @emits(lambda like, wide: like(like, wide))
+    def unpack(context, builder, call, args):
+        state = args[0]
+        for field, path in zip(fields, leaf_paths(call.args[0]), strict=True):
+            word = builder.load(element(context, builder, call.args[1], args[1], number(field.word)))
+            value = builder.lshr(word, number(field.shift))
+            value = builder.and_(value, number((1 << field.width) - 1))
+            state = builder.insert_value(state, value, path)
+        return state
 
     return pack, unpack
 
 
-@intrinsic
-def prefetch(typing_context, words, place):
+@emits(lambda words, place: types.void(words, types.uint64))
+def prefetch(context, builder, call, args):
     """Has the processor fetch a word of an array that is soon asked for, without waiting for it."""
-
-    def generate(context, builder, call, args):
-        word = builder.bitcast(element(context, builder, words, args[0], args[1]), machine.POINTER)
-        for_reading, to_keep, of_data = (ir.Constant(machine.I32, number) for number in (0, 3, 1))
-        machine.intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [word, for_reading, to_keep, of_data])
-        return context.get_dummy_value()
-
-    return types.void(words, types.uint64), generate
+    word = builder.bitcast(element(context, builder, call.args[0], args[0], args[1]), machine.POINTER)
+    for_reading, to_keep, of_data = (ir.Constant(machine.I32, number) for number in (0, 3, 1))
+    machine.intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [word, for_reading, to_keep, of_data])
+    return context.get_dummy_value()
 
 
 LATE: Any = None

@@ -3,7 +3,9 @@
 To import this module is what lets `numba.njit` compile what `ops.jitable` marks: `kernels.compiled` does.
 """
 
+import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -79,6 +81,27 @@ machine code of each by itself a third of the rest; counting references to array
 never keep, took a fifth of the engine's time."""
 
 
+def emits(signature):
+    """Makes a function that emits LLVM's code one that compiled code may call. `signature` says what it takes and
+    returns, by the types of what it is given.
+
+        @emits(lambda mask: types.int64(types.int64))
+        def ctpop(context, builder, call, args): ...
+    """
+
+    def made(emit):
+        @wraps(emit)
+        def typed(typing_context, *kinds):
+            return signature(*kinds), emit
+
+        names = "typing_context", *inspect.signature(signature).parameters
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        typed.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # Numba asks for it
+        return intrinsic(typed)
+
+    return made
+
+
 class _Marked(list[tuple[Callable[..., Any], bool]]):
     """`ops.jitables` from now on: whatever is marked is made known to Numba at once."""
 
@@ -103,12 +126,9 @@ def _popcount_numba(mask):
     return lambda mask: _ctpop(mask)
 
 
-@intrinsic
-def _ctpop(typing_context, mask):
-    def generate(context, builder, call, args):
-        return builder.ctpop(args[0])
-
-    return types.int64(types.int64), generate
+@emits(lambda mask: types.int64(types.int64))
+def _ctpop(context, builder, call, args):
+    return builder.ctpop(args[0])
 
 
 @overload(leading_zeros, jit_options=INLINED)
@@ -116,12 +136,9 @@ def _leading_zeros_numba(mask):
     return lambda mask: _ctlz(mask)
 
 
-@intrinsic
-def _ctlz(typing_context, mask):
-    def generate(context, builder, call, args):
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+@emits(lambda mask: types.int64(types.uint64))
+def _ctlz(context, builder, call, args):
+    return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
 
 
 @overload(as_int64, jit_options=INLINED)
@@ -144,11 +161,8 @@ def _nth_bit_numba(mask, n):
     return lambda mask, n: nth_bit_branch_free(mask, n)
 
 
-@intrinsic
-def _pdep(typing_context, bits, mask):
-    def generate(context, builder, call, args):
-        word = ir.IntType(64)
-        pdep = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(word, [word, word]))
-        return builder.call(pdep, args)
-
-    return types.int64(types.int64, types.int64), generate
+@emits(lambda bits, mask: types.int64(types.int64, types.int64))
+def _pdep(context, builder, call, args):
+    word = ir.IntType(64)
+    pdep = builder.module.declare_intrinsic("llvm.x86.bmi.pdep.64", (), ir.FunctionType(word, [word, word]))
+    return builder.call(pdep, args)

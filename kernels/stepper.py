@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import element
 from quorisk.kernels.emitted import Emit, Switch, WideRow
+from quorisk.kernels.machine_code import emits
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing.expressions import bits, same
 from quorisk.kernels.tracing.general import CHOICE, FATES, GROUP, INSTANCE, LOST, PICKED, general
 from quorisk.kernels.tracing.machine import I64, Value, constant
 from quorisk.kernels.tracing.machine import intrinsic as intrinsic_of
+
+_INTS = types.int64, types.int64, types.int64
+"""Of an action, its instance, and what is lost or drawn."""
 
 
 class Stepper(NamedTuple):
@@ -86,81 +89,63 @@ def stepper(model: Model) -> Stepper:
 def sending_more_than(model: Model, num: int) -> Any:
     """`sending_more_than(...)()`: a mask of the actions whose subset may have more than `num` members."""
 
-    @intrinsic
-    def sending(typing_context):
-        def generate(context, builder, call, args):
-            found = (i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num)
-            return constant(I64, sum(1 << i for i in found))
-
-        return types.int64(), generate
+    @emits(lambda: types.int64())
+    def sending(context, builder, call, args):
+        found = (i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num)
+        return constant(I64, sum(1 << i for i in found))
 
     return sending
 
 
 def _number(emit: Emit, name: str) -> Any:
-    @intrinsic
-    def number(typing_context, state, params):
-        def generate(context, builder, call, args):
-            value = getattr(emit.model, name)
-            return emit.values(builder, [value], *args, {})(value)
-
-        return types.int64(state, params), generate
+    @emits(lambda state, params: types.int64(state, params))
+    def number(context, builder, call, args):
+        value = getattr(emit.model, name)
+        return emit.values(builder, [value], *args, {})(value)
 
     return number
 
 
 def _initial_choices(emit: Emit) -> Any:
-    @intrinsic
-    def initial_choices(typing_context, params):
-        def generate(context, builder, call, args):
-            number = emit.model.initial_choices
-            return emit.values(builder, [number], None, args[0], {})(number)
-
-        return types.int64(params), generate
+    @emits(lambda params: types.int64(params))
+    def initial_choices(context, builder, call, args):
+        number = emit.model.initial_choices
+        return emit.values(builder, [number], None, args[0], {})(number)
 
     return initial_choices
 
 
 def _initial(emit: Emit) -> Any:
-    @intrinsic
-    def initial(typing_context, params, choice):
-        def generate(context, builder, call, args):
-            value = emit.values(builder, emit.model.initial, None, args[0], {CHOICE: args[1]})
-            return emit.state_of(context, builder, map(value, emit.model.initial))
-
-        return emit.state_type(params, types.int64), generate
+    @emits(lambda params, choice: emit.state_type(params, types.int64))
+    def initial(context, builder, call, args):
+        value = emit.values(builder, emit.model.initial, None, args[0], {CHOICE: args[1]})
+        return emit.state_of(context, builder, map(value, emit.model.initial))
 
     return initial
 
 
 def _words(emit: Emit, name: str) -> Any:
-    @intrinsic
-    def write(typing_context, state, params, masks):
-        def generate(context, builder, call, args):
-            words = getattr(emit.model, name)
-            value = emit.values(builder, words, *args[:2], {})
-            for i, word in enumerate(words):
-                builder.store(value(word), element(context, builder, masks, args[2], constant(I64, i)))
-            return context.get_dummy_value()
-
-        return types.void(state, params, masks), generate
+    @emits(lambda state, params, masks: types.void(state, params, masks))
+    def write(context, builder, call, args):
+        words = getattr(emit.model, name)
+        value = emit.values(builder, words, *args[:2], {})
+        for i, word in enumerate(words):
+            builder.store(value(word), element(context, builder, call.args[2], args[2], constant(I64, i)))
+        return context.get_dummy_value()
 
     return write
 
 
 def _member(emit: Emit) -> Any:
-    @intrinsic
-    def member(typing_context, state, params, action, group, picked):
-        def generate(context, builder, call, args):
-            result = cgutils.alloca_once_value(builder, args[3])
-            with Switch(builder, args[2]) as switch:
-                for i in emit.sharing:
-                    switch.case(i)
-                    found, given = emit.model.members[i], {GROUP: args[3], PICKED: args[4]}
-                    builder.store(emit.values(builder, [found], *args[:2], given)(found), result)
-            return builder.load(result)
-
-        return types.int64(state, params, types.int64, types.int64, types.int64), generate
+    @emits(lambda state, params, action, group, picked: types.int64(state, params, *_INTS))
+    def member(context, builder, call, args):
+        result = cgutils.alloca_once_value(builder, args[3])
+        with Switch(builder, args[2]) as switch:
+            for i in emit.sharing:
+                switch.case(i)
+                found, given = emit.model.members[i], {GROUP: args[3], PICKED: args[4]}
+                builder.store(emit.values(builder, [found], *args[:2], given)(found), result)
+        return builder.load(result)
 
     return member
 
@@ -168,116 +153,99 @@ def _member(emit: Emit) -> Any:
 def _sends(emit: Emit, of_row: bool) -> Any:
     """`sends`, or `sends_of`, which refuses more than the model says there may be."""
 
-    @intrinsic
-    def sends(typing_context, given, params, action, instance):
-        def generate(context, builder, call, args):
-            state = WideRow(emit, context, builder, given, args[0]).leaf if of_row else args[0]
-            result = cgutils.alloca_once_value(builder, constant(I64, 0))
-            with Switch(builder, args[2]) as switch:
-                for i, sent in enumerate(emit.model.sends):
-                    if not same(sent, 0):
-                        switch.case(i)
-                        value = emit.values(builder, [sent], state, args[1], {INSTANCE: args[3]})
-                        found = emit.subset(context, builder, i, value) if of_row else value(sent)
-                        builder.store(found, result)
-            return builder.load(result)
-
-        return types.int64(given, params, types.int64, types.int64), generate
+    @emits(lambda given, params, action, instance: types.int64(given, params, types.int64, types.int64))
+    def sends(context, builder, call, args):
+        state = WideRow(emit, context, builder, call.args[0], args[0]).leaf if of_row else args[0]
+        result = cgutils.alloca_once_value(builder, constant(I64, 0))
+        with Switch(builder, args[2]) as switch:
+            for i, sent in enumerate(emit.model.sends):
+                if not same(sent, 0):
+                    switch.case(i)
+                    value = emit.values(builder, [sent], state, args[1], {INSTANCE: args[3]})
+                    found = emit.subset(context, builder, i, value) if of_row else value(sent)
+                    builder.store(found, result)
+        return builder.load(result)
 
     return sends
 
 
 def _effect_of(emit: Emit) -> Any:
-    @intrinsic
-    def effect_of(typing_context, wide, params, action, instance, lost):
-        def generate(context, builder, call, args):
-            state = WideRow(emit, context, builder, wide, args[0])
-            leaves = [cgutils.alloca_once_value(builder, state.leaf(i)) for i in range(len(emit.paths))]
-            with Switch(builder, args[2]) as switch:
-                for i in range(len(emit.model.after)):
-                    switch.case(i)
-                    changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-                    value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-                    for place, after in changed.items():
-                        builder.store(value(after), leaves[place])
-            return emit.state_of(context, builder, map(builder.load, leaves))
-
-        return emit.state_type(wide, params, types.int64, types.int64, types.int64), generate
+    @emits(lambda wide, params, action, instance, lost: emit.state_type(wide, params, *_INTS))
+    def effect_of(context, builder, call, args):
+        state = WideRow(emit, context, builder, call.args[0], args[0])
+        leaves = [cgutils.alloca_once_value(builder, state.leaf(i)) for i in range(len(emit.paths))]
+        with Switch(builder, args[2]) as switch:
+            for i in range(len(emit.model.after)):
+                switch.case(i)
+                changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
+                value = emit.values(builder, changed.values(), state.leaf, args[1], given)
+                for place, after in changed.items():
+                    builder.store(value(after), leaves[place])
+        return emit.state_of(context, builder, map(builder.load, leaves))
 
     return effect_of
 
 
 def _change(emit: Emit) -> Any:
-    @intrinsic
-    def change(typing_context, wide, params, action, instance, lost, pieces, row):
-        def generate(context, builder, call, args):
-            state = WideRow(emit, context, builder, wide, args[0])
-            result = cgutils.alloca_once_value(builder, constant(I64, 0))
-            with Switch(builder, args[2]) as switch:
-                for i in range(len(emit.model.after)):
-                    switch.case(i)
-                    changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-                    value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-                    leaves = {leaf: value(after) for leaf, after in changed.items()}
-                    emit.fit(context, builder, i, leaves)
-                    differs = state.differing(leaves)
-                    beyond = constant(I64, 0)
-                    for word, bits_of_it in differs.items():
-                        piece = [
-                            builder.load(element(context, builder, pieces, args[5], constant(I64, 3 * word + i)))
-                            for i in range(3)
-                        ]
-                        beyond = builder.or_(beyond, builder.and_(bits_of_it, builder.not_(piece[0])))
-                        part = builder.and_(bits_of_it, piece[0])
-                        turned = intrinsic_of(builder, "llvm.fshl", I64, [part, part, piece[2]], I64)
-                        there = element(context, builder, row, args[6], piece[1])
-                        builder.store(builder.xor(builder.load(there), turned), there)
-                    with builder.if_then(builder.icmp_unsigned("!=", beyond, constant(I64, 0)), likely=False):
-                        state.flip(differs)
-                    builder.store(beyond, result)
-            return builder.load(result)
-
-        return types.uint64(wide, params, types.int64, types.int64, types.int64, pieces, row), generate
+    @emits(lambda wide, params, action, instance, lost, pieces, row: types.uint64(wide, params, *_INTS, pieces, row))
+    def change(context, builder, call, args):
+        state = WideRow(emit, context, builder, call.args[0], args[0])
+        result = cgutils.alloca_once_value(builder, constant(I64, 0))
+        with Switch(builder, args[2]) as switch:
+            for i in range(len(emit.model.after)):
+                switch.case(i)
+                changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
+                value = emit.values(builder, changed.values(), state.leaf, args[1], given)
+                leaves = {leaf: value(after) for leaf, after in changed.items()}
+                emit.fit(context, builder, i, leaves)
+                differs = state.differing(leaves)
+                beyond = constant(I64, 0)
+                for word, bits_of_it in differs.items():
+                    piece = [
+                        builder.load(element(context, builder, call.args[5], args[5], constant(I64, 3 * word + i)))
+                        for i in range(3)
+                    ]
+                    beyond = builder.or_(beyond, builder.and_(bits_of_it, builder.not_(piece[0])))
+                    part = builder.and_(bits_of_it, piece[0])
+                    turned = intrinsic_of(builder, "llvm.fshl", I64, [part, part, piece[2]], I64)
+                    there = element(context, builder, call.args[6], args[6], piece[1])
+                    builder.store(builder.xor(builder.load(there), turned), there)
+                with builder.if_then(builder.icmp_unsigned("!=", beyond, constant(I64, 0)), likely=False):
+                    state.flip(differs)
+                builder.store(beyond, result)
+        return builder.load(result)
 
     return change
 
 
 def _take(emit: Emit) -> Any:
-    @intrinsic
-    def take(typing_context, state, params, action, instance, fates):
-        result = types.Tuple((state, types.int64, types.int64))
-
-        def generate(context, builder, call, args):
-            leaves = emit.in_memory(builder, args[0])
-            num_sent, all_lost = (cgutils.alloca_once_value(builder, constant(I64, 0)) for _ in range(2))
-            with Switch(builder, args[2]) as switch:
-                for i, (sent, lost) in enumerate(zip(emit.model.sends, emit.model.lost, strict=True)):
-                    switch.case(i)
-                    changed, given = emit.changed(i), {INSTANCE: args[3], FATES: args[4]}
-                    value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
-                    if not same(sent, 0):
-                        subset = emit.subset(context, builder, i, value)
-                        given[LOST] = value(lost)
-                    if not same(sent, 0) and emit.loses_messages[i]:
-                        builder.store(given[LOST], all_lost)
-                        builder.store(popcount(Value(builder, subset)).value, num_sent)
-                    for place, after in changed.items():
-                        builder.store(value(after), leaves[place])
-            after = emit.state_of(context, builder, map(builder.load, leaves))
-            return context.make_tuple(builder, result, [after, builder.load(num_sent), builder.load(all_lost)])
-
-        return result(state, params, types.int64, types.int64, types.int64), generate
+    @emits(lambda state, params, action, instance, fates: types.Tuple((state, *_INTS[:2]))(state, params, *_INTS))
+    def take(context, builder, call, args):
+        leaves = emit.in_memory(builder, args[0])
+        num_sent, all_lost = (cgutils.alloca_once_value(builder, constant(I64, 0)) for _ in range(2))
+        with Switch(builder, args[2]) as switch:
+            for i, (sent, lost) in enumerate(zip(emit.model.sends, emit.model.lost, strict=True)):
+                switch.case(i)
+                changed, given = emit.changed(i), {INSTANCE: args[3], FATES: args[4]}
+                value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
+                if not same(sent, 0):
+                    subset = emit.subset(context, builder, i, value)
+                    given[LOST] = value(lost)
+                if not same(sent, 0) and emit.loses_messages[i]:
+                    builder.store(given[LOST], all_lost)
+                    builder.store(popcount(Value(builder, subset)).value, num_sent)
+                for place, after in changed.items():
+                    builder.store(value(after), leaves[place])
+        after = emit.state_of(context, builder, map(builder.load, leaves))
+        return context.make_tuple(builder, call.return_type, [after, builder.load(num_sent), builder.load(all_lost)])
 
     return take
 
 
 def _forget(emit: Emit) -> Any:
-    @intrinsic
-    def forget(typing_context, state, params):
-        def generate(context, builder, call, args):
-            value = emit.values(builder, emit.model.forgotten, *args, {})
-            return emit.state_of(context, builder, map(value, emit.model.forgotten))
-
-        return state(state, params), generate
+    @emits(lambda state, params: state(state, params))
+    def forget(context, builder, call, args):
+        value = emit.values(builder, emit.model.forgotten, *args, {})
+        return emit.state_of(context, builder, map(value, emit.model.forgotten))
 
     return forget

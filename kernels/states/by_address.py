@@ -12,8 +12,8 @@ import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
+from quorisk.kernels.machine_code import emits
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.tracing.machine import I64
@@ -33,14 +33,10 @@ def address_of(model: Model, template: Any, asked: Sequence[Any], result: Any, g
     return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
 
-@intrinsic
-def in_memory(typing_context, value):
+@emits(lambda value: types.int64(value))
+def in_memory(context, builder, call, args):
     """Where compiled code has a value in memory until it returns."""
-
-    def generate(context, builder, call, args):
-        return builder.ptrtoint(cgutils.alloca_once_value(builder, args[0]), I64)
-
-    return types.int64(value), generate
+    return builder.ptrtoint(cgutils.alloca_once_value(builder, args[0]), I64)
 
 
 def calling(result: Any, asked: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
@@ -60,13 +56,10 @@ def calling(result: Any, asked: Sequence[Any]) -> tuple[Any, Callable[..., Any]]
 def _loader(kind: Any) -> Any:
     """Compiled code's `loaded(place)`: the value of that type that is `in_memory` there."""
 
-    @intrinsic
-    def loaded(typing_context, place):
-        def generate(context, builder, call, args):
-            in_it = context.get_value_type(kind)
-            return _load(builder, builder.inttoptr(args[0], in_it.as_pointer()), in_it)
-
-        return kind(types.int64), generate
+    @emits(lambda place: kind(types.int64))
+    def loaded(context, builder, call, args):
+        in_it = context.get_value_type(kind)
+        return _load(builder, builder.inttoptr(args[0], in_it.as_pointer()), in_it)
 
     return loaded
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import LATE, bind, element, leaf_paths, load_words, store_words
+from quorisk.kernels.machine_code import emits
 from quorisk.kernels.model import Model, leaves, smallest_params
 from quorisk.kernels.stepper import stepper
 from quorisk.kernels.tracing.machine import I64, constant, lanes_of, splat
@@ -64,22 +64,19 @@ def _hashing(most: int, fields: Sequence[tuple[int, int]]) -> Any:
     """
     kind = lanes_of(I64, most)
 
-    @intrinsic
-    def hash_things(typing_context, state, hashes):
-        def generate(context, builder, call, args):
-            found = constant(kind, 0)
-            for (each, first), path in zip(fields, leaf_paths(state), strict=True):
-                if each:
-                    whole = splat(builder, builder.extract_value(args[0], path), most)
-                    mine = builder.lshr(whole, kind([each * thing for thing in range(most)]))
-                    found = builder.xor(found, builder.and_(mine, constant(kind, first)))
-                    found = builder.mul(found, constant(kind, _FACTOR))
-                    found = builder.xor(found, builder.ashr(found, constant(kind, _TURN)))
-            place = element(context, builder, hashes, args[1], constant(I64, 0))
-            builder.store(found, builder.bitcast(place, ir.PointerType(kind)), align=8)
-            return context.get_dummy_value()
-
-        return types.void(state, hashes), generate
+    @emits(lambda state, hashes: types.void(state, hashes))
+    def hash_things(context, builder, call, args):
+        found = constant(kind, 0)
+        for (each, first), path in zip(fields, leaf_paths(call.args[0]), strict=True):
+            if each:
+                whole = splat(builder, builder.extract_value(args[0], path), most)
+                mine = builder.lshr(whole, kind([each * thing for thing in range(most)]))
+                found = builder.xor(found, builder.and_(mine, constant(kind, first)))
+                found = builder.mul(found, constant(kind, _FACTOR))
+                found = builder.xor(found, builder.ashr(found, constant(kind, _TURN)))
+        place = element(context, builder, call.args[1], args[1], constant(I64, 0))
+        builder.store(found, builder.bitcast(place, ir.PointerType(kind)), align=8)
+        return context.get_dummy_value()
 
     return hash_things
 
