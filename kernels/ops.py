@@ -31,6 +31,15 @@ def jitable_apart(function: Function) -> Function:
     return function
 
 
+def _made_by(op: str, swapped: bool = False) -> Any:
+    """The operator of traced values that is this operation."""
+
+    def operator(self, other):
+        return self.make(op, other, self) if swapped else self.make(op, self, other)
+
+    return operator
+
+
 class Traced:
     """A value that `kernels.tracing` follows through a protocol's functions: what is done to it, `make` makes."""
 
@@ -40,43 +49,17 @@ class Traced:
         """What an operation makes of values, of which this is one."""
         raise NotImplementedError
 
-    def __and__(self, other):
-        return self.make("and", self, other)
-
-    def __or__(self, other):
-        return self.make("or", self, other)
-
-    def __xor__(self, other):
-        return self.make("xor", self, other)
-
-    def __add__(self, other):
-        return self.make("add", self, other)
-
-    def __mul__(self, other):
-        return self.make("mul", self, other)
-
-    __rand__, __ror__, __rxor__, __radd__, __rmul__ = __and__, __or__, __xor__, __add__, __mul__
-
-    def __sub__(self, other):
-        return self.make("sub", self, other)
-
-    def __rsub__(self, other):
-        return self.make("sub", other, self)
-
-    def __lshift__(self, other):
-        return self.make("shl", self, other)
-
-    def __rlshift__(self, other):
-        return self.make("shl", other, self)
-
-    def __rshift__(self, other):
-        return self.make("shr", self, other)
-
-    def __rrshift__(self, other):
-        return self.make("shr", other, self)
-
-    def __floordiv__(self, other):
-        return self.make("div", self, other)
+    __and__ = __rand__ = _made_by("and")
+    __or__ = __ror__ = _made_by("or")
+    __xor__ = __rxor__ = _made_by("xor")
+    __add__ = __radd__ = _made_by("add")
+    __mul__ = __rmul__ = _made_by("mul")
+    __sub__, __rsub__ = _made_by("sub"), _made_by("sub", swapped=True)
+    __lshift__, __rlshift__ = _made_by("shl"), _made_by("shl", swapped=True)
+    __rshift__, __rrshift__ = _made_by("shr"), _made_by("shr", swapped=True)
+    __floordiv__ = _made_by("div")
+    __eq__, __ne__ = _made_by("equal"), _made_by("unequal")
+    __lt__, __gt__ = _made_by("less"), _made_by("less", swapped=True)
 
     def __mod__(self, other):
         return self - self // other * other
@@ -87,23 +70,11 @@ class Traced:
     def __neg__(self):
         return self.make("sub", 0, self)
 
-    def __eq__(self, other):
-        return self.make("equal", self, other)
-
-    def __ne__(self, other):
-        return self.make("unequal", self, other)
-
-    def __lt__(self, other):
-        return self.make("less", self, other)
-
-    def __gt__(self, other):
-        return self.make("less", other, self)
-
     def __le__(self, other):
-        return self.make("not", self.make("less", other, self))
+        return self.make("not", self > other)
 
     def __ge__(self, other):
-        return self.make("not", self.make("less", self, other))
+        return self.make("not", self < other)
 
     __hash__ = None  # type: ignore[assignment]
 
