@@ -53,7 +53,7 @@ def test_the_frontier_has_what_no_other_design_beats_in_losses_latency_and_stora
 def test_a_loss_is_that_of_what_a_scenario_is_about_and_a_cluster_is_named_where_it_helps():
     frame = year().frame
     sentences = " ".join(recommend(frame).sentences)
-    assert "A loss is one run's, of what a scenario is about (an entry, a ledger, a partition)" in sentences
+    assert "A loss is of one thing that a scenario is about (an entry, a ledger, a partition)" in sentences
     without_copies = frame.drop(columns=["copies", "stored", "nodes", "zones", "on_disk", "survives"])
     assert "[cluster]" not in " ".join(recommend(without_copies).sentences)
 
