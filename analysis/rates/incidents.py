@@ -20,6 +20,8 @@ NODE, REPAIR, OUTAGE = ("node", "drive"), "repair", "outage"
 """Kinds of incidents: a node or its drive is gone, with its data or for a while; its copies are made again; all nodes
 lose power, with a line for each node that it hit."""
 ONE_OUTAGE_S = 3600.0
+_A_LEDGERS_PART = 0.5
+"""Of a repair, on average, until a ledger's copies are made: one after another is."""
 UNREADABLE = Odd("incidents that cannot be read", "left out")
 BACKWARDS = Odd("incidents that end before they start, as of a clock that was set", "left out")
 OUTSIDE = Odd("incidents that start before the time watched, or after it", "left out")
@@ -71,7 +73,7 @@ def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
             _durations(evidence.NODE_RETURNS, stopped, source),
         ]
     if repairs:
-        observed.append(_durations(evidence.REPAIRS, repairs, source))
+        observed.append(_durations(evidence.REPAIRS, repairs, source, _A_LEDGERS_PART))
     if outages:
         observed.append(_in_time(evidence.OUTAGES, [hit[0] for hit in outages], watched, 1.0, source))
         hits = [each for hit in outages for each in hit]
@@ -142,8 +144,8 @@ def _in_time(kind: Kind, incidents: Sequence[Incident], watched: Watched, number
     return Observed(kind, whole, source)
 
 
-def _durations(kind: Kind, incidents: Sequence[Incident], source: str) -> Observed:
-    """Ends of incidents in the time that these lasted; one that is not over adds its time alone."""
+def _durations(kind: Kind, incidents: Sequence[Incident], source: str, part: float = 1.0) -> Observed:
+    """Ends of incidents in the time that these lasted, or a part of it; one that is not over adds its time alone."""
     days = [day_of(each.start_s) for each in incidents]
-    lasted = [each.end_s - each.start_s for each in incidents]
+    lasted = [part * (each.end_s - each.start_s) for each in incidents]
     return Observed(kind, series(days, [each.is_over for each in incidents], lasted), source)

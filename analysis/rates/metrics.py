@@ -208,7 +208,7 @@ def _shrinks(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
     yield from _counted(metric, found[metric.name], leaders, lambda each: _lasted(each) * each.values[:-1], told)
 
 
-def _repairs(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _copied(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
     counts, sums = (
         [each for each in found[name] if each.labels.get("success", "true") == "true"]
         for name in (metric.name, metric.beside)
@@ -263,10 +263,10 @@ METRICS = (
     Metric(
         "replication_worker_rereplicate_count",
         "BookKeeper's auto-recovery",
-        (evidence.REPAIRS,),
-        'increase of series with success="true", in that of their sum, in milliseconds: how long copying takes, '
-        "without the time until somebody notices",
-        _repairs,
+        (evidence.COPIED_LEDGERS,),
+        'increase of series with success="true", in that of their sum, in milliseconds: how long one ledger takes, '
+        "without its wait for the others, which is most of a repair: list repairs as incidents",
+        _copied,
         "replication_worker_rereplicate_sum",
     ),
 )

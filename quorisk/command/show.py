@@ -140,7 +140,10 @@ def _what_would_help(result: Estimate, head: HeadPart) -> str:
 
 
 def probability(risk: Risk) -> str:
-    """Returns a probability; an upper bound if only that is known; marked if its bounds lie far apart."""
+    """Returns a probability; an upper bound if only that is known; marked if its bounds lie far apart, and if it is 0
+    because all paths were solved and none loses data."""
+    if risk.high == 0.0:
+        return "0 (solved)"
     if risk.low == 0.0 and risk.losses == 0:
         return numbers.bound(risk.high, numbers.plain)
     return f"{numbers.plain(risk.p, 4)}{' (bounds only)' if risk.bounds else ''}"

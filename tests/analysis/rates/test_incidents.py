@@ -56,9 +56,10 @@ def test_nodes_that_an_outage_hits_are_one_outage_and_so_many_trials(tmp_path):
     assert evidence.NODE_LOSSES not in found
 
 
-def test_repairs_are_counted_in_the_time_that_they_take_and_those_not_over_add_time_alone(tmp_path):
+def test_repairs_are_counted_in_half_the_time_that_they_take_and_those_not_over_add_time_alone(tmp_path):
+    """For so long a ledger waits, on average."""
     found, _ = read(tmp_path, "repair,b1,2025-05-01T00:00,2025-05-01T03:00,", "repair,b2,2025-12-31T22:00,,")
-    assert found == {evidence.REPAIRS: (1, 5 * 3600)}
+    assert found == {evidence.REPAIRS: (1, 2.5 * 3600)}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from quorisk.analysis.rates import metrics
 from quorisk.analysis.rates.told import Told
 from quorisk.kernels.protocols import evidence
+from quorisk.kernels.protocols.bookkeeper.evidence import EVIDENCE
 
 STEP = 60
 
@@ -79,7 +80,7 @@ def test_unclean_elections_of_all_controllers_are_counted_in_the_time_of_the_clu
 
 
 @pytest.mark.parametrize("prefix", ["", "replication_"])
-def test_repairs_are_counted_in_the_time_that_they_take(read, prefix):
+def test_copied_ledgers_are_no_repairs_which_take_a_thousand_times_as_long(read, prefix):
     name = f"{prefix}replication_worker_rereplicate"
     found, _ = read(
         answer(
@@ -89,7 +90,8 @@ def test_repairs_are_counted_in_the_time_that_they_take(read, prefix):
             (f"{name}_sum", {"success": "false"}, [0, 5000, 9000]),
         )
     )
-    assert found == {evidence.REPAIRS: (3, 60)}
+    assert found == {evidence.COPIED_LEDGERS: (3, 60)}
+    assert evidence.COPIED_LEDGERS not in EVIDENCE
 
 
 def test_queries_of_one_metric_follow_each_other_and_may_overlap(read):
