@@ -2,12 +2,12 @@
 
 A scenario's head, solved once, is asked again under each draw (`kernels.states.moves.reweighted`). Where that would
 take long, only some draws are, and the others follow from elasticities, a product of powers; how far off that is where
-both are known is `error_factor`, and widens what is said.
+both are known is `error_factor`, and widens what is said. At the upper end, what leaves the head counts as lost.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class _Part(NamedTuple):
     """What a scenario's losses are at each draw."""
 
     values: np.ndarray
+    left: np.ndarray
+    """What may be lost besides, as nothing is known of it."""
     powers: dict[str, float]
     num_solved: int
     error_factor: float
@@ -108,7 +110,7 @@ def _design(
         unknown = unknowns(experiment, point)
         if weight <= _WEIGHTLESS * sum(weights):
             value = np.full(len(draws.levels), (low + high) / 2)
-            part: _Part | None = _Part(value, {}, len(draws.levels), 1.0)
+            part: _Part | None = _Part(value, np.zeros_like(value), {}, len(draws.levels), 1.0)
         else:
             part = _part(experiment, point, unknown, draws)
         if part is None:
@@ -137,9 +139,10 @@ def _part(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknow
         values *= (drawn[key] / float(given[key])) ** power
     lost, left = solved.T
     off = np.abs(np.log(values[: len(lost)] / lost)).max() if len(lost) < num else 0.0
-    values[: len(lost)] = lost
-    factor = float(np.exp(off) * (1.0 + (left / lost).max()))
-    return _Part(values, {mine[key].name: power for key, power in powers.items()}, len(lost), factor)
+    besides = values * (left / lost).max()
+    values[: len(lost)], besides[: len(lost)] = lost, left
+    named = {mine[key].name: power for key, power in powers.items()}
+    return _Part(values, besides, named, len(lost), float(np.exp(off)))
 
 
 def _solved(
@@ -156,10 +159,12 @@ def _a_year(
 ) -> _Part:
     """The same with how often the scenario happens."""
     if PER_YEAR not in unknown:
-        return part._replace(values=part.values * _per_year(experiment, point))
+        times: Any = _per_year(experiment, point)
+        return part._replace(values=part.values * times, left=part.left * times)
     often = unknown[PER_YEAR]
-    values = part.values * draws.values({PER_YEAR: often})[PER_YEAR]
-    return part._replace(values=values, powers=part.powers | {often.name: part.powers.get(often.name, 0.0) + 1.0})
+    times = draws.values({PER_YEAR: often})[PER_YEAR]
+    powers = part.powers | {often.name: part.powers.get(often.name, 0.0) + 1.0}
+    return part._replace(values=part.values * times, left=part.left * times, powers=powers)
 
 
 def _summed(experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws) -> Design | None:
@@ -173,7 +178,7 @@ def _summed(experiment: Experiment, points: Sequence[GridPoint], parts: Sequence
             powers[name] = powers.get(name, 0.0) + power * mean / sum(means)
     of = {each.name: each.known for point in points for each in unknowns(experiment, point).values()}
     factor = max(part.error_factor for part in parts)
-    low, high = np.quantile(values, LEVELS)
+    low, high = np.quantile(values, LEVELS[0]), np.quantile(values + sum(part.left for part in parts), LEVELS[1])
     return Design(
         values=values,
         median=float(np.median(values)),

@@ -95,12 +95,35 @@ def test_where_draws_are_not_solved_some_tell_how_far_off_the_rest_may_be(monkey
     assert np.abs(np.log(design.values / truth.values)).max() > 0
 
 
-def test_what_a_head_leaves_out_widens_what_is_said(monkeypatch):
-    monkeypatch.setattr(allowed, "_CERTAIN", 0.02)
-    monkeypatch.setattr("quorisk.analysis.estimate.rare.SMALL", 0)
+@pytest.mark.parametrize("most_steps", [1 << 23, 1])
+def test_what_a_head_leaves_out_counts_at_the_upper_end_alone(monkeypatch, most_steps):
     of = experiment(faults={"max_lost": 2, "message_loss": {"value": 0.01, "error_factor": 2}})
+    [truth] = known(of).designs
+    monkeypatch.setattr(allowed, "_CERTAIN", 0.02)
+    monkeypatch.setattr(allowed, "_MOST_STEPS", most_steps)
+    monkeypatch.setattr("quorisk.analysis.estimate.rare.SMALL", 0)
     [design] = known(of).designs
-    assert design.error_factor > 1 + 1e-9
+    low, high = np.quantile(design.values, [0.05, 0.95])
+    assert design.low == pytest.approx(low / design.error_factor, rel=1e-12)
+    assert design.high > high * design.error_factor * (1 + 1e-9)
+    assert design.low <= truth.low < truth.high <= design.high
+
+
+def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
+    """The three largest of 256 in each scenario: the quantiles lie among the others."""
+    of = experiment()
+    [truth] = known(of).designs
+    solve = allowed._solved
+
+    def solved(*given):
+        found = solve(*given)
+        found[np.argsort(found[:, 0])[-3:], 1] = 30.0 * found[:, 0].max()
+        return found
+
+    monkeypatch.setattr(allowed, "_solved", solved)
+    [design] = known(of).designs
+    assert design.low == pytest.approx(truth.low, rel=1e-9)
+    assert truth.high * (1 - 1e-9) < design.high < 2.0 * truth.high
 
 
 def test_a_scenario_without_weight_is_left_as_it_is():
