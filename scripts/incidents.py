@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 PAGE, GALLERY = ROOT / "docs" / "incidents.md", ROOT / "docs" / "gallery" / "incidents"
 FIGURES = GALLERY / "figures.json"
 """What was estimated, so that one incident can be made again without the others."""
-NUM_DRAWS, DRAWN_RUNS = 31, 200_000
+NUM_DRAWS, DRAWN_RUNS = 127, 200_000
 INTRODUCTION = """# The museum of lost data
 
 Stories of acknowledged data that were lost, each as a model loses them too. `quorisk incidents` lists them, and
@@ -94,6 +94,8 @@ def story(name: str, experiment: Experiment, rows: list[dict[str, Any]]) -> str:
     """The incident's section of the page."""
     incident = experiment.tables["incident"]
     [scenario] = experiment.scenarios.values()
+    lossless = {each.name for each in experiment.model.invariants if not each.data_loss}
+    event, events = (incident.invariant, "events") if incident.invariant in lossless else ("loss", "losses")
     sources = ", ".join(f"[{place}]({source})" for place, source in enumerate(incident.sources, 1))
     lines = [
         f"\n## {incident.title}\n",
@@ -101,7 +103,7 @@ def story(name: str, experiment: Experiment, rows: list[dict[str, Any]]) -> str:
         f"**In one line:** {incident.mechanism}\n",
         f"![{incident.mechanism}](gallery/incidents/{name}.svg)\n",
         f"Each time that {scenario.about}:\n",
-        "| | P(loss) | 95 % interval | times a year | losses a year, 90 % by what is known of the rates |",
+        f"| | P({event}) | 95 % interval | times a year | {events} a year, 90 % by what is known of the rates |",
         "|---|---|---|---|---|",
         *(_row(row) for row in rows),
         f"\n**Prevented by** {incident.prevented_by}: `{' '.join(f'--set {each}' for each in incident.fixed_by)}`\n",

@@ -63,7 +63,7 @@ def stated(key: Key, given: Any) -> Stated:
         case ["events", "trials"] if key.figure == PROBABILITY:
             known = _counted_in_trials(key, given)
         case ["high", "low"]:
-            known = _range(key, float(low), float(high))
+            known = _range(key, given, float(low), float(high))
         case _:
             counts = "events with trials" if key.figure == PROBABILITY else "events with exposure"
             raise ConfigError(
@@ -116,11 +116,12 @@ def _counted_in_trials(key: Key, given: Mapping[str, Any]) -> Beta:
     return Beta(events, trials)
 
 
-def _range(key: Key, low: float, high: float) -> Known:
+def _range(key: Key, given: Mapping[str, Any], low: float, high: float) -> Known:
     most = 1.0 if key.figure == PROBABILITY else float("inf")
     if not 0 < low < high or high >= most:
         allowed = "above 0, and low below high" + (", which is below 1" if key.figure == PROBABILITY else "")
-        raise ConfigError(f"{key.name}.low = {show(low)}, {key.name}.high = {show(high)}: {allowed}")
+        ends = ", ".join(f"{key.name}.{end} = {show(given[end])}" for end in ("low", "high"))
+        raise ConfigError(f"{ends}: {allowed}")
     return LogitNormal(low, high) if key.figure == PROBABILITY else between(low, high)
 
 

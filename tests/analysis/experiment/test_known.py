@@ -138,7 +138,7 @@ MANY = "value with error_factor; or events with exposure, or low with high, both
         ("{ value = -1, error_factor = 2 }", f"{LOST}.value = -1: 0, or a number from 1e-100 to 1e100, or a rate such"),
         ("{ events = 2.5, exposure = 1 }", f"{LOST}.events = 2.5: an integer from 0 to 1000000000000"),
         ('{ events = 2, exposure = "2 / s" }', f'{LOST}.exposure = "2 / s": a time such as "5 s" or "7 days"; this is'),
-        ("{ low = 2, high = 1 }", f"{LOST}.low = 2.0, {LOST}.high = 1.0: above 0, and low below high"),
+        ("{ low = 2, high = 1 }", f"{LOST}.low = 2, {LOST}.high = 1: above 0, and low below high"),
         (
             '{ low = "1 / s", high = 2 }',
             f'{LOST} = {{"low": "1 / s", "high": 2}}: either all of it has units, or nothing',
@@ -162,7 +162,7 @@ def test_what_cannot_be_known_is_refused(read, table, said):
     [
         ("{ value = 0.5, error_factor = 2 }", ".error_factor = 2.0: at most 1.41 with this value, as a probability is"),
         ("{ events = 3, trials = 2 }", ".trials = 2: at least 1, and at least events (3)"),
-        ("{ low = 0.5, high = 1 }", ".high = 1.0: above 0, and low below high, which is below 1"),
+        ("{ low = 0.5, high = 1 }", ".high = 1: above 0, and low below high, which is below 1"),
         ('{ events = 3, exposure = "1 year" }', " = "),
     ],
 )
