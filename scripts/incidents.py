@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 PAGE, GALLERY = ROOT / "docs" / "incidents.md", ROOT / "docs" / "gallery" / "incidents"
 FIGURES = GALLERY / "figures.json"
 """What was estimated, so that one incident can be made again without the others."""
-NUM_DRAWS, DRAWN_RUNS = 127, 200_000
+NUM_DRAWS, DRAWN_RUNS = 31, 200_000
 INTRODUCTION = """# The museum of lost data
 
 Stories of acknowledged data that were lost, each as a model loses them too. `quorisk incidents` lists them, and
@@ -36,7 +36,8 @@ Stories of acknowledged data that were lost, each as a model loses them too. `qu
 How to read the tables: P is the probability that the data of the story are lost, each time that what stands above the
 table happens. Its interval is that of the computation (95 %). Losses a year are P times how often that is. Their range
 (90 %) is what is known of the rates: every figure is drawn from what the file and its profile say is known of it, and
-has a source or is marked "assumed". A bound is written with <.
+has a source or is marked "assumed". There are 31 draws, so its ends may be off by a factor of two; `quorisk recommend`
+draws 256. A bound is written with <.
 """
 BEYOND = """
 ## What the models cannot say
