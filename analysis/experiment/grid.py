@@ -100,7 +100,7 @@ def points(model: Model, combinations: Iterable[Combination], time_unit: str | N
         point = _shared(_point(model, here, varied)._replace(time_unit=time_unit), shared)
         weighing = id(point.values), id(point.rates), point.lifetime
         if weighing not in weighed:
-            _check_rates(model, rates_in_force(model, point), point.lifetime)
+            _check_rates(model, point)
             weighed.add(weighing)
         identity = id_of(point)
         if identity in seen:
@@ -164,17 +164,19 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
     return Point(parameters, rates, loss, max_steps, horizon, lifetime, other_losses=others)
 
 
-def _check_rates(model: Model, rates: Mapping[str, float], lifetime: float) -> None:
+def _check_rates(model: Model, point: Point) -> None:
+    rates = rates_in_force(model, point)
     try:
-        scale_rates(model, rates, lifetime)
+        scale_rates(model, rates, point.lifetime)
     except RateError as error:
-        raise ConfigError(f"{_apart(rates, lifetime)} {error}") from None
+        raise ConfigError(f"{_apart(rates, point)} {error}") from None
 
 
-def _apart(rates: Mapping[str, float], lifetime: float) -> str:
+def _apart(rates: Mapping[str, float], point: Point) -> str:
     """The key whose rate lies farthest from the others'; if it is the fastest, also which one is too slow beside it."""
-    by_key = {f"rates.{name} = {show(rate)}": math.log(rate) for name, rate in rates.items() if rate > 0}
-    by_key |= {f"run.lifetime = {show(lifetime)}": -math.log(lifetime)} if lifetime < math.inf else {}
+    lifetime, (a_time, time) = point.lifetime, (" / s", " s") if point.time_unit else ("", "")
+    by_key = {f"rates.{name} = {show(rate)}{a_time}": math.log(rate) for name, rate in rates.items() if rate > 0}
+    by_key |= {f"run.lifetime = {show(lifetime)}{time}": -math.log(lifetime)} if lifetime < math.inf else {}
     slowest, *_, fastest = sorted(by_key, key=by_key.__getitem__)
     middle = median(by_key.values())
     if by_key[fastest] - middle <= middle - by_key[slowest]:

@@ -183,6 +183,19 @@ def test_a_file_of_units_and_bare_numbers_is_refused_with_both_keys(read, more, 
     assert str(error.value).startswith(f"x.toml: {said}")
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("rates.client_creates_ledger=1e-25 / s", "rates.client_creates_ledger = 1e-25 / s"),
+        ("run.lifetime=1e25 s", "run.lifetime = 1e+25 s"),
+    ],
+)
+def test_rates_that_lie_too_far_apart_are_told_a_second(read, key, said):
+    with pytest.raises(ConfigError) as error:
+        read(BOOKKEEPER, "client_starts_recovery=1 / s", key)
+    assert str(error.value) == f"x.toml: {said}: less than one part in 2e+21 of all rates together"
+
+
 def test_no_end_and_no_rate_need_no_unit(read):
     text = '[rates]\nclient_creates_ledger = "1 / 8 s"\nclient_starts_recovery = 0\n[run]\nhorizon = inf'
     assert read(BOOKKEEPER + text).points[0].point.time_unit == "s"
