@@ -97,6 +97,12 @@ def test_the_times_a_year_are_shown_as_they_are(capsys, per_year, said):
     assert re.search(rf"storm +│ +{said} │", capsys.readouterr().out)
 
 
+def test_a_scenario_that_cannot_lose_is_said_to_lose_0_and_not_less(capsys, monkeypatch):
+    monkeypatch.setattr(method, "PILOT_RUNS", 10_000)
+    show_year.year(year.estimate_year(load("scenarios.calm.rates.broker_crash=0"), 1), Console(width=120))
+    assert re.search(r"calm +│ +1,000 │ +0 \(solved\) │ +0 │", capsys.readouterr().out)
+
+
 def test_variants_are_compared_in_losses_a_year():
     def changed(*more: str):
         return load("grid.persist_cursor_before_delete=[true]", "run.runs=5000", *more)
