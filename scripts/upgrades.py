@@ -4,23 +4,35 @@
     .venv/bin/python scripts/upgrades.py [--runs 2000000]
 
 The upgrade scenarios of configs/starters/kraft.toml watch one record. This simulates the same upgrade of three brokers
-by events, with the rates of the profile kafka_kraft and without ELR, and asks both: is the record lost that was written
+by events, with its rates and without ELR, and asks both: is the record lost that was written
 2 min after the upgrade began, on average; is any that was acknowledged. Steps of milliseconds take no time here.
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from quorisk.analysis.experiment import config
+
+STARTER = Path(__file__).parent.parent / "configs" / "starters" / "kraft.toml"
+UPGRADE = next(each.point for each in config.load(STARTER).points if each.scenario == "broker_lost_in_upgrade")
 BROKERS = 3
 IN_SYNC, DOWN, LOADING, FENCED, CATCHING_UP = range(5)
 """What a broker does; it fetches while it is in sync or catching up."""
-START_S, LOAD_S, HEARTBEAT_S, JOIN_S, FLUSH_S = 50.0, 5.0, 2.0, 1.0, 30.0
-SHUTDOWN_S, FAULT_S, WRITE_S, LIFETIME_S = 120.0, 7200.0, 120.0, 36_000.0
-"""Of each broker: the time to its clean shutdown and to the fault; to the write of the record; of the run."""
-MOST_SHUTDOWNS = 2
-_NEXT_S = np.array([np.inf, START_S, LOAD_S, HEARTBEAT_S, JOIN_S])
+_GOES_ON = "broker_start", "receive_broker_reg_response", "unfence_broker", "send_alter_partition_request"
+NEXT = np.array([0.0, *(UPGRADE.rates[name] for name in _GOES_ON)])
+"""A second: at what rate it goes on to what comes next."""
+CLEAN_SHUTDOWN, FATAL, FLUSHES, WRITES = (
+    UPGRADE.rates[name]
+    for name in ("no_data_loss_shutdown", "data_loss_shutdown", "broker_flushes", "write_record_to_leader")
+)
+"""A second: of each broker its shutdown, its fault and its flushes; of the partition the watched record's writing."""
+ENDS, MOST_SHUTDOWNS = 1.0 / UPGRADE.lifetime, UPGRADE.values["max_clean_shutdowns"]
 SHUTDOWN, FAULT, ADVANCE, FLUSH = (BROKERS * each for each in range(4))
 WRITE, END = 4 * BROKERS, 4 * BROKERS + 1
 """Where events stand among the rates: those of broker b at SHUTDOWN + b and so on."""
@@ -28,15 +40,15 @@ WRITE, END = 4 * BROKERS, 4 * BROKERS + 1
 
 @njit
 def rates_now(doing, has_leader, acknowledges, shutdowns, faults, takes_disk, is_written, rates):
-    """The rate of each event."""
+    """Sets the rate of each event."""
     for b in range(BROKERS):
         is_up = doing[b] != DOWN
-        rates[SHUTDOWN + b] = 1.0 / SHUTDOWN_S if is_up and shutdowns else 0.0
-        rates[FAULT + b] = 1.0 / FAULT_S if faults and (is_up or not takes_disk) else 0.0
-        rates[ADVANCE + b] = 1.0 / _NEXT_S[doing[b]] if doing[b] != CATCHING_UP or has_leader else 0.0
-        rates[FLUSH + b] = 1.0 / FLUSH_S
-    rates[WRITE] = 1.0 / WRITE_S if acknowledges and not is_written else 0.0
-    rates[END] = 1.0 / LIFETIME_S
+        rates[SHUTDOWN + b] = CLEAN_SHUTDOWN if is_up and shutdowns else 0.0
+        rates[FAULT + b] = FATAL if faults and (is_up or not takes_disk) else 0.0
+        rates[ADVANCE + b] = NEXT[doing[b]] if doing[b] != CATCHING_UP or has_leader else 0.0
+        rates[FLUSH + b] = FLUSHES
+    rates[WRITE] = WRITES if acknowledges and not is_written else 0.0
+    rates[END] = ENDS
 
 
 @njit
@@ -56,6 +68,15 @@ def stop(b, doing, isr):
     doing[b] = DOWN
     if isr.sum() > 1:
         isr[b] = False
+
+
+@njit
+def elected(doing, isr):
+    """A broker of the ISR that is in sync; -1 if there is none."""
+    for b in range(BROKERS):
+        if isr[b] and doing[b] == IN_SYNC:
+            return b
+    return -1
 
 
 @njit
@@ -102,9 +123,7 @@ def run(min_isr, takes_disk):
         if leader >= 0 and doing[leader] == DOWN:
             leader = -1
         if leader < 0:
-            for other in range(BROKERS):
-                if isr[other] and doing[other] == IN_SYNC:
-                    leader = other
+            leader = elected(doing, isr)
             if leader >= 0:
                 any_lost = any_lost or log[leader] < acknowledged
                 watched_lost = watched_lost or log[leader] < written <= acknowledged
