@@ -96,7 +96,8 @@ def story(name: str, experiment: Experiment, rows: list[dict[str, Any]]) -> str:
     incident = experiment.tables["incident"]
     [scenario] = experiment.scenarios.values()
     lossless = {each.name for each in experiment.model.invariants if not each.data_loss}
-    event, events = (incident.invariant, "events") if incident.invariant in lossless else ("loss", "losses")
+    is_loss = incident.invariant not in lossless
+    event, events = ("loss", "losses") if is_loss else (f"breach of {incident.invariant}", "breaches")
     sources = ", ".join(f"[{place}]({source})" for place, source in enumerate(incident.sources, 1))
     lines = [
         f"\n## {incident.title}\n",
