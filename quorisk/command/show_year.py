@@ -24,7 +24,7 @@ def year(result: Year[Any], out: Console) -> None:
     for name, found in result.scenarios.items():
         risk, per_year = found.data_loss, result.per_year[name]
         if isinstance(found, Estimate):
-            p = f"{show.probability(risk)} {numbers.span(risk.low, risk.high) if risk.high else ''}".rstrip()
+            p = show.probability(risk) + (f" {numbers.span(risk.low, risk.high)}" if risk.high else "")
             losses = numbers.plain(per_year * risk.p) if risk.low > 0 else _bound(per_year * risk.high)
         else:
             p = "0 (proved)" if risk.proved_zero else f"{risk.p:.12g}"
