@@ -143,7 +143,7 @@ def estimate(
     model, run, points = experiment.model, experiment.run, pack(experiment.model, [point])
     start = time.perf_counter()
     engine = registry.choose(run.engine)
-    engine.simulate(model, points, [Job(0, 0, 1)], run.seed)
+    engine.simulate(model, points, [Job(0, 0, 1)], run.seed, later=run.runs)
     compiled = time.perf_counter()
     where = Where(engine, model, points, threads, progress, enough)
     made, found = method.answer(experiment, where, point, memory_bytes, solving)

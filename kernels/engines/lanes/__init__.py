@@ -54,7 +54,7 @@ def simulate(
         with lock:
             left[job.point] -= job.num_runs
             runs_left = left[job.point]
-        return _switch(model, points, job.point).tally(seed, job, runs_left)
+        return _switch(model, points, job.point, job.num_runs + runs_left).tally(seed, job, runs_left)
 
     return numba_engine.in_chunks(model, jobs, threads, progress, work)
 
@@ -63,11 +63,11 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     """See `registry.Engine`."""
     if len(points.starts.cumulative):
         return numba_engine.record(model, points, job, seed)
-    return _switch(model, points, job.point).record(seed, job)
+    return _switch(model, points, job.point, job.num_runs).record(seed, job)
 
 
-def _switch(model: Model, points: Points, point: int) -> Switch:
+def _switch(model: Model, points: Points, point: int, runs: int) -> Switch:
     switch = switches.get(model, points, point)
     if len(points.params) <= FEW:
-        switch.begin()
+        switch.begin(runs)
     return switch

@@ -46,8 +46,9 @@ class Base:
         self, seed: int, runs: np.ndarray | range, recording: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """What `numba_engine.tally_of_runs` returns of runs, which are given by their indices."""
-        self._looked = True
-        runs, kernel = np.asarray(runs, np.int64), self.kernel
+        with self._lock:  # until it has begun
+            self._looked, kernel = True, self.kernel
+        runs = np.asarray(runs, np.int64)
         if kernel is None:
             model, points, point = self.of
             return numba_engine.tally_of_runs(model, points, seed, point, runs, recording)
@@ -97,4 +98,4 @@ class Base:
 def first_shape() -> Shape:
     """Of kernels that take nothing for granted."""
     wide, _ = shapes()
-    return wide._replace(listed=True, assumes=False)
+    return wide._replace(listed=True, assumes=False, soon=True)

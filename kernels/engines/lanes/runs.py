@@ -1,11 +1,15 @@
-"""Runs that a kernel makes, added up."""
+"""Runs that a kernel makes, added up: by NumPy until what does it sooner is compiled."""
 
 import threading
 
 import numpy as np
 
+from quorisk.kernels import keeping
 from quorisk.kernels.engines.lanes.build import Configuration, Kernel
 from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, add_rows_at_once, model_shape
+from quorisk.kernels.engines.specialized.plan import columns_of
+from quorisk.kernels.engines.tally import empty
+from quorisk.kernels.model import Model
 
 BATCH_RUNS = 1 << 14
 """Runs of one call of a kernel, at whose end lanes fall idle: a chunk of the engines'. Their rows take a megabyte."""
@@ -46,8 +50,8 @@ def add_runs(
     memory = _memory.get(words + kernel.scratch_words)
     rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
     unit, columns = points.time_units[point], np.array(kernel.columns, np.int64)
-    is_first_answer = kernel.timed and not kernel.shape.assumes
-    add = None if is_first_answer else add_rows(len(records) > 0)
+    told, add = (kernel.timed, unit), add_rows(len(records) > 0)
+    is_compiled = keeping.is_at_hand(add)
     losses = points.losses[point].ctypes.data
     redo, left = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
     for start in range(0, len(runs), BATCH_RUNS):
@@ -55,10 +59,16 @@ def add_runs(
         first = some.start if isinstance(some, range) else some.ctypes.data
         kernel.run(seed, losses, first, len(some), scratch.ctypes.data, rows.ctypes.data)
         made, recorded = rows[: len(some)], records[start : start + BATCH_RUNS]
-        if add is None:
-            left.append(start + add_rows_at_once(model, made, unit, columns, tally, recorded))
-        else:
-            told = made.view(np.float64), kernel.timed, unit, model_shape(model), columns
-            num_redo = add(made, *told, tally, recorded, redo)
+        if is_compiled:
+            num_redo = add(made, made.view(np.float64), *told, model_shape(model), columns, tally, recorded, redo)
             left.append(start + redo[:num_redo])
+        else:
+            left.append(start + add_rows_at_once(model, made, *told, columns, tally, recorded))
     return np.concatenate(left)
+
+
+def compile_sums(model: Model) -> None:
+    """Has `add_runs` add up rows by compiled code from now on."""
+    (tally, records), rows = empty(model, 0), np.empty((0, LINE_WORDS), np.int64)
+    columns = np.array(columns_of(model, (), ()), np.int64)
+    add_rows(False)(rows, rows.view(np.float64), True, 1.0, model_shape(model), columns, tally, records, columns)

@@ -2,7 +2,8 @@
 
 They begin on the generic engine at once, or on what `base` has in its place. If what is left takes longer than a kernel
 takes to compile, some are compiled beside it, and each that is faster than what there is takes over between two chunks.
-The first chunk of each is run by both and compared.
+Where the generic engine is not compiled and many runs are asked for, the first is compiled without waiting to see. The
+first chunk of each is run by both and compared.
 """
 
 import contextlib
@@ -16,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job, runs_of
 from quorisk.kernels.engines.lanes.base import Base
 from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel, build, is_kept, shapes
-from quorisk.kernels.engines.lanes.runs import add_runs
+from quorisk.kernels.engines.lanes.runs import add_runs, compile_sums
 from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
 from quorisk.kernels.engines.tally import BROKEN, empty
@@ -28,6 +30,8 @@ from quorisk.kernels.model import LOST, Model, exposures
 WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
 """Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
 several shapes."""
+_MANY_RUNS = 1 << 19
+"""From which on lanes are begun with at once where the generic engine is not compiled."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
 """Seconds for which two ways to make runs take turns, to tell what a kernel gains and which of two is the faster."""
@@ -74,28 +78,37 @@ class Switch:
         """The kernel and the teller whose results were compared."""
         self._teller: Kernel | None = None
         """Runs again those of which a kernel that does not tell the time does not tell all."""
+        self._asked = False
+        """Whether any runs were asked for."""
         self._begun = False
+        """Whether kernels are being got, or were."""
+        self._gain = 1.0
+        """How many times as fast as the generic engine the kernel is that was begun with."""
         self._spent_s = 0.0
         self._seen = np.zeros(2, np.int64)
         """Runs that ended, and how many of them asked for the time."""
         self._lock = threading.Lock()
 
-    def begin(self) -> None:
-        """Has the first runs wait for as little as can be: to be called where few configurations are asked about."""
+    def begin(self, runs: int) -> None:
+        """Has the first of about so many runs wait for as little as can be: to be called where few configurations are
+        asked about."""
+        with self._lock:
+            is_first, self._asked = not self._asked, True
+        if is_first and runs >= _MANY_RUNS and not numba_engine.is_at_hand(self.model):
+            self._begun = True
+            self._beside(self._get_first)
         self._base.begin()
 
     def tally(self, seed: int, job: Job, left: int) -> np.ndarray:
         """The tally of a chunk, after which about `left` runs of the configuration are to come."""
         kernel = self.kernel
-        if kernel is None:
-            start = time.thread_time()  # a busy machine takes longer for compiling, too
-            tally = self._generic(seed, job)
-            self._consider(tally, time.thread_time() - start, job.num_runs, left)
-            return tally
-        both = kernel, self._teller
-        if both != self._checked:
+        if kernel and self._checked != (both := (kernel, self._teller)):
             return self._check(both, seed, job)
-        return self.by_kernel(kernel, seed, job)[0]
+        start = time.thread_time()  # a busy machine takes longer for compiling, too
+        tally = self.by_kernel(kernel, seed, job)[0] if kernel else self._generic(seed, job)
+        seconds = time.thread_time() - start
+        self._consider(tally, seconds * self._gain if kernel else seconds, job.num_runs, left)
+        return tally
 
     def tally_all(self, seed: int, job: Job) -> np.ndarray:
         """The tally of a job of any length, by the kernel alone if there is one."""
@@ -125,10 +138,13 @@ class Switch:
         except Unsupported as reason:
             self._give_up(str(reason))
         else:
-            self._get_teller(timed, self.kernel.operations, worth_s)
+            self._get_others(timed, self.kernel.operations, worth_s)
 
-    def _get_teller(self, timed: bool, operations: int, worth_s: float) -> None:
-        """Has lanes run again what kernels that are not `timed` do not tell all of, if there is enough of it."""
+    def _get_others(self, timed: bool, operations: int, worth_s: float) -> None:
+        """Gets what long runs gain from besides a kernel: if this is not `timed`, and there are enough runs of which it
+        does not tell all, lanes that run those again."""
+        if worth_s >= WORTH_COMPILING_S:
+            compile_sums(self.model)
         if timed or worth_s < WORTH_COMPARING_S or self._share_asking() <= _FEW_ASK:
             return
         wide, narrow = shapes()
@@ -149,14 +165,17 @@ class Switch:
         return bool(math.isfinite(self.points.horizons[self.point]) or self._share_asking() > most)
 
     def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
-        """Begins to get a kernel if it is worth that: going by what is left, or by what was spent so far."""
+        """Begins to get the fastest kernel if it is worth that: going by what is left, or by what was spent so far.
+
+        `seconds` are those that the generic engine takes for so many runs.
+        """
         with self._lock:
             self._seen += (runs, self._asking(tally))
             if runs < _TELLING_RUNS:  # their seconds may be those of loading the engine
                 return
             self._spent_s += seconds
             worth_s = max(self._spent_s, left / runs * seconds)
-            if self._begun or worth_s < WORTH_LOADING_S:
+            if self._begun or worth_s < (WORTH_COMPARING_S if self.kernel else WORTH_LOADING_S):
                 return
             timed = self._needs_time(worth_s)
             at_hand = self._is_kept(timed)
@@ -165,21 +184,31 @@ class Switch:
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
             self._begun = True
-        threading.Thread(target=self._prepare_beside, args=(timed, worth_s), name="compile").start()
+        self._beside(partial(self.prepare, timed, worth_s=worth_s))
 
     def _is_kept(self, timed: bool) -> bool:
         _, first = shapes()
         return is_kept(self._where, timed, first)
 
-    def _prepare_beside(self, timed: bool, worth_s: float) -> None:
-        """Does what `prepare` does, while runs go on."""
-        try:
-            self.prepare(timed, worth_s=worth_s)
-        except Exception as error:  # whatever it is, runs go on as they are
-            why = f"{type(error).__name__}: {error}"
-            warnings.warn(f"{self.model.name}: a kernel was not compiled: {why}", RuntimeWarning, stacklevel=2)
-            if self.kernel is None:
-                self._give_up(why)
+    def _beside(self, get: Callable[[], None]) -> None:
+        """Gets kernels while runs go on, as they did before if anything is wrong with them."""
+
+        def work() -> None:
+            try:
+                get()
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+                warnings.warn(f"{self.model.name}: a kernel was not compiled: {why}", RuntimeWarning, stacklevel=2)
+                if self.kernel is None:
+                    self._give_up(why)
+
+        threading.Thread(target=work, name="compile").start()
+
+    def _get_first(self) -> None:
+        """Gets lanes that tell the time, and so serve any runs. Others are for when it is seen how long these take."""
+        _, narrow = shapes()
+        self._gain = self._better(_Best(partial(self._generic, 0)), True, narrow._replace(soon=True)).gain
+        self._begun = False
 
     def _get_faster(self, timed: bool, worth_s: float) -> None:
         """Tries the kernels that there are, and has each used that is faster than what came before.
@@ -190,7 +219,7 @@ class Switch:
         """
         wide, first = shapes()  # narrow lanes are the fastest of most models
         best = self._better(_Best(partial(self._generic, 0)), timed, first)
-        self._get_teller(timed, best.operations, worth_s)
+        self._get_others(timed, best.operations, worth_s)
         if worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
             best = self._better(best, timed, QUEUED if best.operations > _MANY_OPERATIONS else wide)
             if best.kernel and best.operations <= _FEW_OPERATIONS:

@@ -1,5 +1,6 @@
 """The model as one configuration's code steps it: traced with its parameters, within the bounds that its runs keep."""
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from quorisk.kernels.engines.specialized.plan import Limits
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.assume import Habits, assumed, habits
 from quorisk.kernels.tracing.observe import observe
-from quorisk.kernels.tracing.trace import NARROWEST, TracedModel, trace, widest
+from quorisk.kernels.tracing.trace import NARROWEST, Bounds, TracedModel, trace, widest
 
 _MOST_STEPS = 1 << 30
 
@@ -24,6 +25,8 @@ class Shape(NamedTuple):
     """Whether its runs are those of a list, in place of all from one on."""
     assumes: bool = True
     """Whether it takes for granted what runs were seen to do."""
+    soon: bool = False
+    """Whether its code is to be there soon, rather than as fast as can be."""
 
     @property
     def spelled(self) -> str:
@@ -39,20 +42,26 @@ class Unsupported(Exception):
     """Why a configuration has no kernel, in a line."""
 
 
+def look(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> None:
+    """Looks at runs, for `traced_for`, which need not do so then; what is wrong with the model it will say. Raises
+    Unsupported."""
+    _check(weights, limits)
+    with suppress(TypeError, ValueError, RecursionError):
+        (_bounds if shape.soon else _traced)(model, params, weights, _losses(limits))
+
+
 def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> TracedModel:
     """The model as a kernel of that shape steps it, within the bounds that are observed if it takes any for granted.
     Raises Unsupported.
     """
-    if not 1 <= limits.max_steps <= _MOST_STEPS:
-        raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
-    if not any(weights):
-        raise Unsupported("all rates are 0")
-    losses = tuple(loss * LOSS_UNIT for loss in limits.losses)
+    _check(weights, limits)
     try:
-        if shape.assumes:
-            traced = assumed(*_traced(model, params, weights, losses), shape.narrowest)
-        else:
+        if not shape.assumes:
             traced = trace(model, params, weights, widest(model))
+        elif shape.soon:
+            traced = trace(model, params, weights, _bounds(model, params, weights, _losses(limits)))
+        else:
+            traced = assumed(*_traced(model, params, weights, _losses(limits)), shape.narrowest)
     except (TypeError, ValueError, RecursionError) as error:
         raise Unsupported(f"{model.name} cannot be traced: {error}") from error
     if not traced.words:
@@ -60,10 +69,26 @@ def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limi
     return traced
 
 
+def _check(weights: tuple[int, ...], limits: Limits) -> None:
+    if not 1 <= limits.max_steps <= _MOST_STEPS:
+        raise Unsupported(f"max_steps of lanes: 1 to {_MOST_STEPS}")
+    if not any(weights):
+        raise Unsupported("all rates are 0")
+
+
+def _losses(limits: Limits) -> tuple[float, ...]:
+    return tuple(loss * LOSS_UNIT for loss in limits.losses)
+
+
+@lru_cache(maxsize=16)
+def _bounds(model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]) -> Bounds:
+    return observe(model, params, weights, losses)
+
+
 @lru_cache(maxsize=16)
 def _traced(
     model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]
 ) -> tuple[TracedModel, Habits]:
     """The model for lanes of any width, and what its runs were seen to do."""
-    traced = trace(model, params, weights, observe(model, params, weights, losses))
+    traced = trace(model, params, weights, _bounds(model, params, weights, losses))
     return traced, habits(model, traced, losses, NARROWEST)

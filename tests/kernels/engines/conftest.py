@@ -11,14 +11,15 @@ from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.specialized import traced
 from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 
-_COMPILE, _OBSERVE = build.object_code, traced._traced.__wrapped__
-_OBSERVED = cache(_OBSERVE)
+_COMPILE = build.object_code
+_LOOK = {name: getattr(traced, name).__wrapped__ for name in ("_bounds", "_traced")}
+_SEEN = {name: cache(look) for name, look in _LOOK.items()}
 
 
 @cache
-def _code_of(text, cpu):
+def _code_of(text, soon, cpu):
     """LLVM makes the same code of a text each time, and many tests come to the same text."""
-    return _COMPILE(text)
+    return _COMPILE(text, soon)
 
 
 @pytest.fixture
@@ -27,6 +28,7 @@ def no_kernels_at_hand(request, monkeypatch, tmp_path):
     and what runs of a configuration show in tests that change nothing of how that is found."""
     changes_nothing = "monkeypatch" not in inspect.signature(request.function).parameters
     monkeypatch.setattr(build, "folder", lambda protocol: tmp_path)
-    monkeypatch.setattr(build, "object_code", lambda text: _code_of(text, build.this_cpu()))
+    monkeypatch.setattr(build, "object_code", lambda text, soon=False: _code_of(text, soon, build.this_cpu()))
     monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
-    monkeypatch.setattr(traced, "_traced", _OBSERVED if changes_nothing else lru_cache(_OBSERVE))
+    for name, look in _LOOK.items():
+        monkeypatch.setattr(traced, name, _SEEN[name] if changes_nothing else lru_cache(look))

@@ -36,20 +36,28 @@ class _Ended(NamedTuple):
 
 
 def add_rows_at_once(
-    model: Model, rows: np.ndarray, time_unit: float, columns: np.ndarray, tally: np.ndarray, records: np.ndarray
+    model: Model,
+    rows: np.ndarray,
+    timed: bool,
+    time_unit: float,
+    columns: np.ndarray,
+    tally: np.ndarray,
+    records: np.ndarray,
 ) -> np.ndarray:
-    """What `add_rows` does with rows that tell the time, by NumPy: slower, and nothing is to be compiled or loaded.
+    """What `add_rows` does, by NumPy: slower, and nothing is to be compiled or loaded.
 
     Returns the places of the rows that do not tell all.
     """
     is_told = rows[:, 0] != REDO
+    if not timed:
+        is_told &= (rows[:, 0] != LOST) & (rows[:, 1] & exposure_mask(model) == 0)
     there = rows[is_told]
     times, nothing = there.view(np.float64), np.zeros(len(there))
     steps, lasted = np.split(columns, [len(model.invariants)])
     first_steps = [there[:, column] if column >= 0 else 0 for column in steps]
     told = there[:, 0], there[:, 1], there[:, 2], there[:, 3], there[:, 4]
     ended = _Ended(*told, first_steps)
-    time = parts(times[:, 5] * time_unit)
+    time = parts(times[:, 5] * time_unit if timed else nothing)
     exposed = [parts(times[:, column] * time_unit if column >= 0 else nothing) for column in lasted]
     add_all(model, ended, time, [part for both in exposed for part in both], tally)
     if len(records):

@@ -38,7 +38,7 @@ def test_runs_that_lose_data_and_start_in_several_states(monkeypatch, shape):
     assert fuzz.compare(model, point, shape, True, 3, RUNS).lost > RUNS / 20
     told = fuzz.compare(model, point, shape, False, 3, RUNS)
     assert told.repeated < told.lost  # by the generic engine, as lanes of their own tell the time
-    monkeypatch.setattr(Switch, "_get_teller", lambda *_: None)
+    monkeypatch.setattr(Switch, "_get_others", lambda *_: None)
     at_times = fuzz.compare(model, point, shape, False, 3, RUNS)
     assert at_times.repeated >= at_times.lost
 

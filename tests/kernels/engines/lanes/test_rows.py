@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 
 from quorisk.analysis import bench
+from quorisk.kernels import keeping
 from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.job import RECORD, Job, runs_of
+from quorisk.kernels.engines.lanes import runs
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.parts import lane_kernel
+from quorisk.kernels.engines.lanes.parts.rows import add_rows_at_once
 from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points, pack, params_at
 from quorisk.kernels.engines.specialized.plan import columns_of, counted_steps, limits_of, weights_of
 from quorisk.kernels.engines.specialized.traced import traced_for
+from quorisk.kernels.engines.tally import empty
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.observe import observe
@@ -95,6 +99,29 @@ def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed
     found.prepare(timed=True, shape=OF_16_BITS)
     assert found.kernel is not None
     assert list(found.kernel.columns) == list(columns_of(model, watched, exposed))
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("name", ["compaction", "bookkeeper"])
+def test_numpy_adds_up_rows_as_compiled_code_does(monkeypatch, name, timed):
+    model, point = losing() if name == "compaction" else (registry.load(name), bench.random_runs(name).points[0].point)
+    found, job = Switch(model, pack(model, [point]), 0), Job(0, 3, RUNS)
+    found.prepare(timed=timed, shape=OF_16_BITS)
+    assert found.kernel is not None
+
+    def made(compiled: bool) -> tuple[np.ndarray, ...]:
+        monkeypatch.setattr(keeping, "is_at_hand", lambda add: compiled)
+        monkeypatch.setattr(runs, "add_rows_at_once", add_rows_at_once if not compiled else None)
+        assert found.kernel is not None
+        tally, records = empty(model, RUNS)
+        left = runs.add_runs(found.kernel, found._where, 4, runs_of(job), tally, records)
+        records[left] = 0
+        return left, tally, records
+
+    assert all(map(np.array_equal, made(True), made(False)))
+    left, tally, _ = made(False)
+    assert tally.sum() > 0
+    assert (len(left) > 0) == (not timed)
 
 
 def test_trials_of_kernels_repeat_what_these_leave_to_the_generic_engine(monkeypatch):

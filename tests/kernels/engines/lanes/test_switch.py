@@ -3,6 +3,7 @@
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,7 @@ def test_a_sweep_goes_over_to_kernels_and_nobody_sees_it(monkeypatch):
     monkeypatch.setattr(switch, "WORTH_LOADING_S", 0.0)
     for _ in range(2):  # the second time there are kernels at hand
         assert np.array_equal(lanes.simulate(model, points, jobs, 8, threads=2), expected)
-        for thread in threading.enumerate():
-            if thread.name == "compile":
-                thread.join()
+        joined()
     assert lanes.switches.get(model, points, 0).kernel is not None
     records = lanes.record(model, points, Job(0, 3, 500), 8)
     assert np.array_equal(records, numba_engine.record(model, points, Job(0, 3, 500), 8))
@@ -119,10 +118,32 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
     points, jobs = pack(model, [point]), [Job(0, 0, 1000)]
     numba_engine.simulate(model, points, jobs, 8)  # which loads the engine: that takes long enough, too
     lanes.simulate(model, points, jobs, 8, later=10**9)
-    for thread in threading.enumerate():
-        if thread.name == "compile":
-            thread.join()
+    joined()
     assert lanes.switches.get(model, points, 0).kernel is not None
+
+
+@pytest.mark.parametrize("left", [0, 10**9])
+def test_where_nothing_is_compiled_lanes_for_many_runs_are_begun_with(monkeypatch, left):
+    """They make way for the fastest, if so many runs are left that this is worth while."""
+    model, point = losing()
+    points, found = pack(model, [point]), list[Shape]()
+    monkeypatch.setattr(numba_engine, "is_at_hand", lambda model: False)
+    monkeypatch.setattr(Switch, "_times_as_fast", lambda self, new, old, trial_s: 1.5)
+    monkeypatch.setattr(switch, "_MANY_RUNS", 5000)
+    switched = lanes.switches.get(model, points, 0)
+    for num_runs in (4999, 5000, 10_000):
+        switched._asked = False
+        switched.begin(num_runs)
+        joined()
+        found += [switched.kernel.shape] if switched.kernel else []
+    _, narrow = build.shapes()
+    assert found == [narrow._replace(soon=True)] * 2
+    for first in (0, RUNS):
+        job = Job(0, first, RUNS)
+        assert np.array_equal(switched.tally(5, job, left), numba_engine.tally_of(model, points, 5, job))
+    joined()
+    assert switched.kernel is not None
+    assert switched.kernel.shape.soon == (left == 0)
 
 
 @pytest.mark.parametrize(
@@ -186,28 +207,38 @@ def test_a_kernel_that_fails_leaves_the_one_in_use(monkeypatch):
 
     monkeypatch.setattr(switch, "build", fail)
     with pytest.warns(RuntimeWarning, match="a kernel was not compiled: MemoryError: no room"):
-        found._prepare_beside(True, math.inf)
+        beside(found)
     assert found.kernel is not None
     assert found.why_not is None
     idle.kernel = None
     with pytest.warns(RuntimeWarning):
-        idle._prepare_beside(True, math.inf)
+        beside(idle)
     assert idle.why_not == "MemoryError: no room"
+
+
+def beside(found: Switch) -> None:
+    found._beside(partial(found.prepare, True))
+    joined()
+
+
+def joined() -> None:
+    """Waits for all kernels that are being got."""
+    for thread in threading.enumerate():
+        if thread.name == "compile":
+            thread.join()
 
 
 def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypatch):
     model, point = losing()
     found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
-    monkeypatch.setattr(Switch, "_prepare_beside", lambda self, timed, worth_s: asked.append(timed))
+    monkeypatch.setattr(Switch, "prepare", lambda self, timed, worth_s: asked.append(timed))
     monkeypatch.setattr(Switch, "_is_kept", lambda self, timed: timed)
     monkeypatch.setattr(Switch, "_needs_time", lambda self, worth_s: False)
     nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
     found._consider(nothing, 1.0, 1000, 0)
     found._begun = False
     found._consider(nothing, 60.0, 1000, 0)
-    for thread in threading.enumerate():
-        if thread.name == "compile":
-            thread.join()
+    joined()
     assert asked == [True, False]
 
 
@@ -241,7 +272,7 @@ def test_why_there_is_no_kernel(monkeypatch):
     def untraceable(*given):
         raise TypeError("a branch on a traced value")
 
-    monkeypatch.setattr(traced, "observe", untraceable)
+    monkeypatch.setattr(traced, "_bounds", untraceable)
     assert why() == "compaction cannot be traced: a branch on a traced value"
 
 
