@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes.build import every_shape
 from quorisk.kernels.engines.lanes.switch import Switch

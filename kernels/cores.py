@@ -1,11 +1,17 @@
 """Work side by side, on several cores: compiled code lets other threads run."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
+
+
+def num_cores() -> int:
+    """Returns the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def side_by_side(function: Callable[[Given], Found], items: Iterable[Given], threads: int) -> Iterator[Found]:

@@ -35,6 +35,7 @@ from quorisk.answers import (
     Yearly,
 )
 from quorisk.command import bars, show
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -344,7 +345,7 @@ def load(path: str | Path) -> Sweep:
 def _threads(threads: int | None) -> int:
     if threads is not None and threads < 1:
         raise ConfigError(f" {threads}: a whole number from 1 up, or None for all cores", "threads")
-    return threads or estimating.num_cores()
+    return threads or num_cores()
 
 
 def _as_settings(overrides: Overrides) -> list[str]:

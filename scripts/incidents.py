@@ -13,13 +13,14 @@ import numpy as np
 from rich.progress import track
 
 from quorisk.analysis import incidents
-from quorisk.analysis.estimate.estimate import Risk, estimate, num_cores
+from quorisk.analysis.estimate.estimate import Risk, estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import draws
 from quorisk.analysis.traces import find
 from quorisk.analysis.traces.formats import picture
+from quorisk.kernels.cores import num_cores
 from quorisk.say import numbers
 
 ROOT = Path(__file__).parent.parent

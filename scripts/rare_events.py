@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from quorisk.analysis.estimate import method, rare
-from quorisk.analysis.estimate.estimate import estimate, num_cores
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.estimate.stopping import estimator_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack

@@ -15,8 +15,8 @@ from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.levers import untold
 from quorisk.analysis.decision.weigh import Weigher
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.protocols.registry import foreign_roots
 from quorisk.say import choose, text
 from quorisk.say.numbers import counted

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.statistics import sequential
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import STEPS

@@ -7,13 +7,13 @@ from typing import Any
 
 from quorisk.analysis.cluster.joined import enough_of
 from quorisk.analysis.estimate import rare
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.estimate.method import counts, judged, pilot_runs
 from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import canonical_parameters
 from quorisk.analysis.results import heads, schema
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES

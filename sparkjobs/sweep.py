@@ -20,10 +20,10 @@ from rich.table import Table
 from quorisk.analysis.cluster.answer import designs
 from quorisk.analysis.cluster.joined import surely_with_head
 from quorisk.analysis.estimate.ahead import compiling_head
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads, schema
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES

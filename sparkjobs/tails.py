@@ -26,7 +26,7 @@ from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.tally import read
 from quorisk.kernels.model import Model
 from quorisk.kernels.packing import Layout
-from quorisk.kernels.states.exits import Exits
+from quorisk.kernels.states.exits import Exits, from_exits
 
 ROOM_BYTES = 1 << 31
 """That the heads of an executor may take on disk; the oldest ones go first."""
@@ -80,7 +80,7 @@ def tail_of(
                     _save(path, *found)
         head, exits = found
         _LATEST.clear()
-        _LATEST[key] = Tail(head, method.from_exits(pack(model, [point.point]), exits) if exits else None)
+        _LATEST[key] = Tail(head, from_exits(pack(model, [point.point]), exits) if exits else None)
     return _LATEST[key]
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from quorisk.analysis.cluster.answer import Effort, cluster_of, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import NUM_DRAWS
@@ -25,7 +24,7 @@ from quorisk.analysis.statistics.allowed import Draws as Levels
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata
-from quorisk.kernels.cores import side_by_side
+from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.say.quantities import YEAR_S
 
 _STEP = 1.25

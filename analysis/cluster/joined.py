@@ -14,14 +14,13 @@ from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, 
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
 from quorisk.analysis.estimate import rare
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.year import by_design
 from quorisk.kernels.cluster.setting import RANDOM
-from quorisk.kernels.cores import side_by_side
+from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.say import text
 
 if TYPE_CHECKING:

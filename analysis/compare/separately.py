@@ -21,6 +21,7 @@ from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.states.exits import from_exits
 
 
 class Seen(NamedTuple):
@@ -109,7 +110,7 @@ def _tail(
     assert known.exits
     part, run = rare.parts(experiment.model, *known)[DATA_LOSS], experiment.run
     first_run = method.TAIL + run.first_run
-    starts = method.from_exits(pack(experiment.model, points), known.exits)
+    starts = from_exits(pack(experiment.model, points), known.exits)
     counted = common_random_numbers.count(experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads)
     [tail] = compare_pairs(counted.by_event[0], run.confidence)
     return tail, (part.leaves, part.slack)

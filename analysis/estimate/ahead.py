@@ -1,25 +1,31 @@
-"""What heads need is compiled in a process of its own, while this one compiles and runs what comes before them."""
+"""What heads need is compiled in processes of its own, while this one compiles and runs something else."""
 
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 
-from quorisk.analysis.estimate import method
-from quorisk.analysis.estimate.estimate import num_cores
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.kernels.compiled import is_ready, once
-from quorisk.kernels.engines.points import Point
+from quorisk.kernels.cores import num_cores
+from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.states.exits import exits_of, from_exits
+from quorisk.kernels.states.head import Head, compile_common
 
-_HEAD = "head"
+_HEAD, _BEGUN = "head", "head-begun"
+"""What is ready where all of it is compiled, or where a machine began to help with it."""
+_MEMORY_BYTES = 1 << 25
 
 
 def compile_head(protocol: str, point: Point) -> None:
     """Compiles what a protocol's heads need, unless that was done on this machine before."""
-    once(_HEAD, protocol, lambda: method.warm(registry.load(protocol), point))
+    once(_HEAD, protocol, lambda: _compile(registry.load(protocol), point))
 
 
 @contextmanager
@@ -29,17 +35,54 @@ def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]
     Whoever needs a function that is being compiled waits for it (`kernels.keeping.alone`). If the process fails, this
     one compiles what it needs itself, and says what is wrong.
     """
-    is_wanted = points and num_cores() > 1 and not is_ready(_HEAD, protocol)
-    process = _started(protocol, points[0].point) if is_wanted else None
+    is_wanted = bool(points) and not is_ready(_HEAD, protocol)
+    with _processes(compile_head, protocol=protocol, point=points[0].point) if is_wanted else nullcontext():
+        yield
+
+
+@contextmanager
+def helping_with_head(model: Model, point: Point) -> Iterator[None]:
+    """Has other processes compile what the body, which solves a head, needs last, if none of this machine began to.
+
+    They end with the body, which may need less than they compile.
+    """
+    name = model.name
+    is_wanted = name in registry.names() and not is_ready(_HEAD, name) and not is_ready(_BEGUN, name)
+    if is_wanted:
+        once(_BEGUN, name, lambda: None)
+    with _processes(_help, _help_with_exits, protocol=name, point=point) if is_wanted else nullcontext():
+        yield
+
+
+def _help(protocol: str, point: Point) -> None:
+    compile_common(registry.load(protocol), point)
+
+
+def _help_with_exits(protocol: str, point: Point) -> None:
+    numba_engine.compile_for_exits(registry.load(protocol), point)
+
+
+def _compile(model: Model, point: Point) -> None:
+    with suppress(MemoryError):
+        head = Head(model, point, _MEMORY_BYTES, by_margin=True)
+        head.grow(1)
+        if (solved := head.solve()) and (exits := exits_of(head, solved, _MEMORY_BYTES)).places:
+            numba_engine.simulate(model, from_exits(pack(model, [point]), exits), [Job(0, 0, 1)], 0)
+
+
+@contextmanager
+def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
+    """Has a process for each work during the body, if there is a core for it."""
+    started = [_started(each.__name__, protocol, point) for each in work] if num_cores() > 1 else []
     try:
         yield
     finally:
-        if process:
+        for process in filter(None, started):
             process.kill()
             process.wait()
 
 
-def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
+def _started(*given: str | Point) -> subprocess.Popen[bytes] | None:
     """The process; None if there can be none."""
     # It imports what this process imports, whatever lies in the current folder.
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
@@ -50,9 +93,10 @@ def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
         return None
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(pickle.dumps((protocol, point)))
+        process.stdin.write(pickle.dumps(given))
     return process
 
 
 if __name__ == "__main__":
-    compile_head(*pickle.load(sys.stdin.buffer))
+    _name, *_given = pickle.load(sys.stdin.buffer)
+    {each.__name__: each for each in (compile_head, _help, _help_with_exits)}[_name](*_given)

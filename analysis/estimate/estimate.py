@@ -1,7 +1,6 @@
 """How likely one configuration is to break each invariant, by random runs."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -110,11 +109,6 @@ def _of_head(found: method.Rare) -> list[str]:
         return [rare.ASSUMPTION]
     said = rare.CUT_OFF.format(cut_off=cut_off, runs=runs, each=found.known.solved.beyond / runs)
     return [f"{rare.ASSUMPTION} {said}"]
-
-
-def num_cores() -> int:
-    """Returns the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def only_point(experiment: Experiment) -> GridPoint:

@@ -6,28 +6,26 @@ follow, as if there were no other method. Else a head is solved, and where that 
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.ahead import helping_with_head
 from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels import declared
-from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Point, Points, pack
+from quorisk.kernels.engines.points import Point, Points
 from quorisk.kernels.engines.registry import Engine
-from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.engines.tally import Tally, num_columns, read
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import lumped
-from quorisk.kernels.states.exits import Exits, exits_of
-from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.exits import Exits, exits_of, from_exits
+from quorisk.kernels.states.head import Solved
 
 PILOT_RUNS = 1 << 17
 """Of which `auto` looks at the losses. Whoever asks for fewer runs gets those."""
@@ -145,15 +143,6 @@ def _make(
     return Made(sums, runs, "" if runs < run.runs else "budget" if rule else "runs")
 
 
-def warm(model: Model, point: Point) -> None:
-    """Compiles what `solve` needs."""
-    with suppress(MemoryError):
-        head = Head(model, point, 1 << 25, by_margin=True)
-        head.grow(1)
-        if (solved := head.solve()) and (exits := exits_of(head, solved, 1 << 25)).places:
-            numba_engine.simulate(model, from_exits(pack(model, [point]), exits), [Job(0, 0, 1)], 0)
-
-
 def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int:
     """Returns the size at which a point's head stops growing, if the pilot's runs took so many steps: a power of two,
     so that other runs of the same point, whose mean is nearly the same, nearly always have the same head.
@@ -212,11 +201,6 @@ def known(
 def sampled(solved: Solved, exits: Exits) -> Solved:
     """Returns what is known of a head whose exits are sampled: where less than F may be lost, B as its runs have it."""
     return solved._replace(beyond=exits.beyond) if solved.beyond < solved.leaves else solved
-
-
-def from_exits(points: Points, exits: Exits) -> Points:
-    """Returns a point whose runs start at the exits of its head."""
-    return points._replace(starts=starts(exits.rows, exits.layout, exits.flows, exits.places, exits.p))
 
 
 def solve(
@@ -282,7 +266,8 @@ def answer(
     if made.stopped == "precision":
         return made, None
     if is_rare(run, *judged(tally.outcomes, tally.broken, run)):
-        found = solve(where, point, run, tally, memory_bytes, solving)
+        with helping_with_head(where.model, point):
+            found = solve(where, point, run, tally, memory_bytes, solving)
         if found:
             return made, found
         if run.method != "auto":

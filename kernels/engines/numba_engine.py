@@ -11,7 +11,8 @@ import numpy as np
 from quorisk.kernels import keeping
 from quorisk.kernels.engines.job import Job, pieces, runs_of
 from quorisk.kernels.engines.numba_run import Limits, Words, batch_function
-from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.points import Point, Points, pack
+from quorisk.kernels.engines.starts import NO_STARTS
 from quorisk.kernels.engines.tally import empty, num_columns
 from quorisk.kernels.model import Model, fault_bits, smallest_params
 from quorisk.kernels.rule import group_words, losses
@@ -75,9 +76,15 @@ def tally_of_runs(
     return tally, records
 
 
+def compile_for_exits(model: Model, point: Point) -> None:
+    """Compiles the engine for runs that start at the exits of a point's head, hurried if the model has a margin."""
+    starts = NO_STARTS._replace(places=1 if model.margin else 0)
+    tally_of_runs(model, pack(model, [point])._replace(starts=starts), 0, 0, range(0))
+
+
 def is_at_hand(model: Model) -> bool:
     """Whether the engine is compiled for the model, in this process or on disk."""
-    return keeping.is_at_hand(batch_function(model))
+    return keeping.is_at_hand(batch_function(model, hurried=False))
 
 
 def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from quorisk.kernels.engines.points import Points
+from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.packing import Layout, spread, unpacked
 from quorisk.kernels.states import margins
@@ -57,6 +59,11 @@ class Exits(NamedTuple):
         wide = np.empty_like(self.layout.base)
         spread(self.rows[place], self.layout, wide)
         return unpacked(wide, widths)
+
+
+def from_exits(points: Points, exits: Exits) -> Points:
+    """Points whose runs start at a head's exits."""
+    return points._replace(starts=starts(exits.rows, exits.layout, exits.flows, exits.places, exits.p))
 
 
 def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:

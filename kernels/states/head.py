@@ -38,7 +38,7 @@ from quorisk.kernels.states.store import (
     keep_row,
     why_stop,
 )
-from quorisk.kernels.states.successors import successors, successors_of
+from quorisk.kernels.states.successors import successors, successors_of, unlinked
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Of the arrays here and of solving them, beside the states themselves."""
@@ -47,6 +47,8 @@ NEVER = 1 << 14
 MOST_CYCLE = absorption.MAX_COMPONENT
 FAR = 0.5
 """B by F below which it is worth while to hurry runs that leave a head."""
+_ROOM = 1 << 25
+"""Bytes of a store of no states, that has room for some."""
 STOPPED_BY_MEMORY, STOPPED_BY_SIZE = "memory", "size"
 """Why a head grows no further."""
 
@@ -187,7 +189,7 @@ class Head:
 
         Unless `wholly`, nothing is said of invariants whose breach is no data loss: each takes as long as all else.
         """
-        chain = self._chain()
+        chain = _chain(self.arrays, self._count, self._transitions)
         parts = absorption.components(chain)
         if parts.largest > MOST_CYCLE:
             return None
@@ -224,21 +226,31 @@ class Head:
             visits = absorption.visits(chain, parts, breaks)
         return float(visits[breaks].sum()), float(visits[-1])
 
-    def _chain(self) -> Chain:
-        """The head as a chain with two more states: the end of a lifetime and, last, all that is outside."""
-        arrays, count = self.arrays, self._count
-        source, target, p = (each[: self._transitions] for each in (arrays.source, arrays.target, arrays.p))
-        first, target, p = _by_source(source, target, p, arrays.expires[:count], arrays.leaves[:count])
-        nothing = np.zeros(2)
-        return Chain(
-            initial=np.append(arrays.initial[:count], nothing),
-            first=first,
-            target=target,
-            p=p,
-            total_rate=np.zeros(count + 2),
-            broken=np.append(arrays.broken[:count], nothing.astype(np.int64)),
-            ends=np.append(arrays.ends[:count], np.full(2, HORIZON, np.int8)),
-        )
+
+def compile_common(model: Model, point: Point) -> None:
+    """Compiles what heads of all protocols have in common; what is particular to this one it leaves out."""
+    odds, arrays = odds_of(model, point), _empty(0, 0)
+    chain = _chain(arrays, 0, 0)
+    absorption.visits(chain, absorption.components(chain))
+    store = Store(model, odds.params, _ROOM, STATE_BYTES)
+    store.make_room(WIDER, 0)
+    _expand(unlinked(model, odds, store.kept), 0, store.kept, arrays, 0, 0, 0, 0)
+
+
+def _chain(arrays: Arrays, count: int, transitions: int) -> Chain:
+    """A head as a chain with two more states: the end of a lifetime and, last, all that is outside."""
+    source, target, p = (each[:transitions] for each in (arrays.source, arrays.target, arrays.p))
+    first, target, p = _by_source(source, target, p, arrays.expires[:count], arrays.leaves[:count])
+    nothing = np.zeros(2)
+    return Chain(
+        initial=np.append(arrays.initial[:count], nothing),
+        first=first,
+        target=target,
+        p=p,
+        total_rate=np.zeros(count + 2),
+        broken=np.append(arrays.broken[:count], nothing.astype(np.int64)),
+        ends=np.append(arrays.ends[:count], np.full(2, HORIZON, np.int8)),
+    )
 
 
 def _empty(states: int, transitions: int) -> Arrays:

@@ -39,9 +39,9 @@ class Successors(NamedTuple):
     """Both int64, for the function alone."""
 
 
-def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
-    """What `successors` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
-    given = Successors(
+def unlinked(model: Model, odds: Odds, kept: Kept) -> Successors:
+    """What `successors_of` returns, but for the function, which need not be compiled."""
+    return Successors(
         address=0,
         odds=in_words(odds),
         steps=room_for_steps(),
@@ -49,6 +49,11 @@ def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
         masks=np.empty(len(instance_words(model)), np.int64),
         room=np.empty(max(1, room_for(model)), np.int64),
     )
+
+
+def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
+    """What `successors` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
+    given = unlinked(model, odds, kept)
     pack, _ = packing(model.widths, model.name)
     others = {"like": smallest_params(model), "pack": pack}
     return given._replace(address=address_of(model, _successors, _ASKED, _RESULT, (given, kept), **others))

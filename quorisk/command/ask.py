@@ -52,9 +52,10 @@ def estimate_verb(
     from quorisk.analysis import explore, year
     from quorisk.analysis.estimate import estimate
     from quorisk.command import bars, show, show_year
+    from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
-    cores = threads or estimate.num_cores()
+    cores = threads or num_cores()
     if year.has_year(experiment):
         with bars.run_bar(experiment.run.runs * len(experiment.points)) as progress:
             whole = year.estimate_year(experiment, cores, progress, memory_bytes)
@@ -171,8 +172,8 @@ def compare_verb(
     if ablation == bool(vary):
         raise ConfigError("--vary, --ablation: give one of the two")
     from quorisk.analysis.compare import by_year, compare
-    from quorisk.analysis.estimate import estimate
     from quorisk.analysis.experiment import config
+    from quorisk.kernels.cores import num_cores
 
     def changed(*more: str) -> "Experiment":
         return config.load(file, [*overrides, *more])
@@ -180,7 +181,7 @@ def compare_verb(
     def planned(changed: compare.Changed) -> compare.Plan:
         return compare.ablation(changed, repairs) if ablation else compare.vary(changed, vary)
 
-    cores = threads or estimate.num_cores()
+    cores = threads or num_cores()
     repairs = compare.repairs_on(changed()) if ablation else []
     if plans := by_year.plans(changed, planned, [compare.axis(option)[1] for option in vary]):
         tell_idle(changed(), strict)

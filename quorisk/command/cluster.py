@@ -38,10 +38,10 @@ def cluster_verb(
         raise ConfigError(": say where to keep what Spark finds", "out")
     experiment = load(file, overrides, strict)
     from quorisk.analysis.cluster import answer
-    from quorisk.analysis.estimate import estimate
     from quorisk.command import bars, show, show_cluster
+    from quorisk.kernels.cores import num_cores
 
-    effort = answer.effort_of(experiment, threads or estimate.num_cores())
+    effort = answer.effort_of(experiment, threads or num_cores())
     designs = answer.designs(experiment)
     with bars.run_bar(len(designs) * effort.years, "years") as progress:
         if out is None:

@@ -50,12 +50,12 @@ def recommend_verb(
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
-    from quorisk.analysis.estimate import estimate
     from quorisk.command import bars, show_decision
+    from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
     with bars.status() as tell:
-        weigher = Weigher(memory_bytes, threads or estimate.num_cores(), tell)
+        weigher = Weigher(memory_bytes, threads or num_cores(), tell)
         usual: dict[str, tuple[list[str] | None, float]] = {
             "": (None, recommend.WITHIN_S),
             "all": (None, recommend.ALL_WITHIN_S),

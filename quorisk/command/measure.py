@@ -87,10 +87,10 @@ def bench_verb(
     Example: quorisk bench --threads 2 --json
     """
     from quorisk.analysis import bench, bench_history
-    from quorisk.analysis.estimate import estimate
     from quorisk.command import bars, show
+    from quorisk.kernels.cores import num_cores
 
     with bars.status() as tell:
-        rows = list(bench.bench(engine, threads or estimate.num_cores(), tell))
+        rows = list(bench.bench(engine, threads or num_cores(), tell))
     rows = bench_history.beside_last(rows, bench_history.path())
     reply(as_json, rows, lambda: show.bench(rows, show.console()))

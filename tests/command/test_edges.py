@@ -162,11 +162,11 @@ def test_a_comparison_says_where_its_figure_is(quorisk, file, tmp_path):
 def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     """Six runs lost under one alone, none under the other: p = 0.031, and 95% bounds of the difference that hold 0."""
     from quorisk.analysis.compare import compare
-    from quorisk.analysis.estimate import estimate
     from quorisk.analysis.statistics import paired
+    from quorisk.kernels.cores import num_cores
 
     plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"])
-    result = compare.compare(plan, estimate.num_cores())
+    result = compare.compare(plan, num_cores())
     out = Console(width=200, record=True)
     show_compare.compare(result, out)
     assert "both are right" not in out.export_text()

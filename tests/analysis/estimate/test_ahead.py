@@ -13,6 +13,13 @@ from quorisk.analysis.cluster.joined import surely_with_head
 from quorisk.analysis.estimate import ahead
 from quorisk.analysis.experiment import config
 from quorisk.kernels.compiled import is_ready
+from quorisk.kernels.engines import numba_engine
+from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.numba_run import batch_function
+from quorisk.kernels.engines.points import pack
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states import absorption, head, store
+from quorisk.kernels.states.exits import exits_of, from_exits
 from tests.support import ROOT
 
 LONGEST_S = 120.0
@@ -70,12 +77,56 @@ def test_the_body_runs_where_it_cannot(started, points, monkeypatch, python):
     assert ran
 
 
+@pytest.fixture
+def never_begun(monkeypatch):
+    """What this machine is told that it has, beside what it has: of heads nothing."""
+    told = set[tuple[str, str]]()
+    monkeypatch.setattr(ahead, "is_ready", lambda *what: what in told)
+    monkeypatch.setattr(ahead, "once", lambda what, protocol, _: told.add((what, protocol)))
+
+
+def test_others_help_with_the_first_head_of_a_machine(started, points, never_begun):
+    model = registry.load("compaction")
+    for _ in range(2):
+        with ahead.helping_with_head(model, points[0].point):
+            pass
+    assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
+
+
+def test_they_compile_what_a_head_needs(points):
+    """What this process compiles beside them is of the same types."""
+    model, point = registry.load("compaction"), points[0].point
+    widen, rehash = store._widen, store._rehash
+    common = head._by_source, head._expand, absorption._components, absorption._visits, widen, rehash
+    functions = *common, batch_function(model, hurried=model.margin is not None)
+    ahead._help("compaction", point)
+    ahead._help_with_exits("compaction", point)
+    known = [list(each.signatures) for each in functions]
+    assert all(known)
+    solved = head.Head(model, point, 1 << 25, by_margin=True)
+    solved.grow(1 << 10)
+    found = solved.solve()
+    assert found is not None
+    exits = exits_of(solved, found, 1 << 25)
+    numba_engine.simulate(model, from_exits(pack(model, [point]), exits), [Job(0, 0, 10)], 0)
+    assert [list(each.signatures) for each in functions] == known
+
+
+@pytest.mark.parametrize("what", ["compile_head", "_help", "_help_with_exits"])
+def test_what_a_process_is_asked_for_it_does(started, points, what):
+    process = ahead._started(what, "compaction", points[0].point)
+    assert process is not None
+    assert process.wait(LONGEST_S) == 0
+
+
 def test_nobody_is_started_in_vain(started, points, monkeypatch):
     monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
     with ahead.compiling_head("compaction", ()):
         pass
     monkeypatch.setattr(ahead, "num_cores", lambda: 1)
     with ahead.compiling_head("compaction", points):
+        pass
+    with ahead.helping_with_head(registry.load("compaction"), points[0].point):
         pass
     assert not started
 

@@ -16,6 +16,7 @@ from quorisk.analysis.estimate.estimate import Exposure, MetFaults
 from quorisk.analysis.experiment.config import ConfigError, build, load
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.command import show
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines import jax_engine, numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.numba_engine import record
@@ -290,7 +291,7 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
         ("compaction", "numba", 1),
         ("compaction", "numba", 2),
         *[("compaction", "lanes", 1)] * 5,
-        ("compaction", "jax", estimate.num_cores()),
+        ("compaction", "jax", num_cores()),
         ("compaction", "search", 1),
     ]
     assert all(row.steps_per_s > 1e3 for row in rows)

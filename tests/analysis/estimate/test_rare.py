@@ -16,7 +16,7 @@ from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST
-from quorisk.kernels.states.exits import exits_of
+from quorisk.kernels.states.exits import exits_of, from_exits
 from quorisk.kernels.states.head import STOPPED_BY_SIZE, Head
 from tests.support import ROOT
 
@@ -298,7 +298,7 @@ def test_what_a_small_head_leaves_out_is_told_by_hurried_runs(quorums, levels):
     assert solved
     exits = exits_of(head, solved, MEMORY)
     part = rare.parts(model, method.sampled(solved, exits), exits)[DATA_LOSS]
-    points = method.from_exits(pack(model, [point]), exits)
+    points = from_exits(pack(model, [point]), exits)
     losses = int(simulate(model, points, [Job(0, 0, runs)], 7, 2)[0][LOST])
     low, high = part.interval(Estimator(0.9999), losses, runs, 0)
     assert part.inside == 0.0

@@ -22,7 +22,7 @@ from quorisk.kernels.ops import as_uint64
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
 from quorisk.kernels.rule import group_words
-from quorisk.kernels.states.exits import exits_of
+from quorisk.kernels.states.exits import exits_of, from_exits
 from quorisk.kernels.states.head import Head
 from tests.kernels.states.test_margins import MEMORY, PROBLEMS, experiment
 
@@ -40,7 +40,7 @@ def left(name, levels=1, memory_bytes=MEMORY, rate=1e-4):
     exits = exits_of(head, solved, memory_bytes)
     assert exits.places == (MARGIN.most(head.odds.params) if solved.is_far else 0)
     solved = method.sampled(solved, exits)
-    return solved, rare.parts(MODEL, solved, exits)[DATA_LOSS], method.from_exits(pack(MODEL, [point]), exits)
+    return solved, rare.parts(MODEL, solved, exits)[DATA_LOSS], from_exits(pack(MODEL, [point]), exits)
 
 
 def lost(points, first_run, runs):
