@@ -122,14 +122,15 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
     assert lanes.switches.get(model, points, 0).kernel is not None
 
 
-@pytest.mark.parametrize("left", [0, 10**9])
-def test_where_nothing_is_compiled_lanes_for_many_runs_are_begun_with(monkeypatch, left):
+@pytest.mark.parametrize(("left", "worth_s", "soon"), [(0, 30, True), (10**9, 30, False), (10**9, math.inf, True)])
+def test_where_nothing_is_compiled_lanes_for_many_runs_are_begun_with(monkeypatch, left, worth_s, soon):
     """They make way for the fastest, if so many runs are left that this is worth while."""
     model, point = losing()
     points, found = pack(model, [point]), list[Shape]()
     monkeypatch.setattr(numba_engine, "is_at_hand", lambda model: False)
     monkeypatch.setattr(Switch, "_times_as_fast", lambda self, new, old, trial_s: 1.5)
     monkeypatch.setattr(switch, "_MANY_RUNS", 5000)
+    monkeypatch.setattr(switch, "WORTH_COMPARING_S", worth_s)
     switched = lanes.switches.get(model, points, 0)
     for num_runs in (4999, 5000, 10_000):
         switched._asked = False
@@ -143,7 +144,7 @@ def test_where_nothing_is_compiled_lanes_for_many_runs_are_begun_with(monkeypatc
         assert np.array_equal(switched.tally(5, job, left), numba_engine.tally_of(model, points, 5, job))
     joined()
     assert switched.kernel is not None
-    assert switched.kernel.shape.soon == (left == 0)
+    assert switched.kernel.shape.soon == soon
 
 
 @pytest.mark.parametrize(
