@@ -72,8 +72,8 @@ def _compile(model: Model, point: Point) -> None:
 
 @contextmanager
 def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
-    """Has a process for each work during the body, if there is a core for it."""
-    started = [_started(each.__name__, protocol, point) for each in work] if num_cores() > 1 else []
+    """Has a process for each work during the body, the first ones if there are not cores for all."""
+    started = [_started(each.__name__, protocol, point) for each in work[: num_cores() - 1]]
     try:
         yield
     finally:

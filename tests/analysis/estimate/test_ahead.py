@@ -85,12 +85,14 @@ def never_begun(monkeypatch):
     monkeypatch.setattr(ahead, "once", lambda what, protocol, _: told.add((what, protocol)))
 
 
-def test_others_help_with_the_first_head_of_a_machine(started, points, never_begun):
+@pytest.mark.parametrize("cores", [2, 3, 4])
+def test_others_help_with_the_first_head_of_a_machine(started, points, never_begun, monkeypatch, cores):
     model = registry.load("compaction")
+    monkeypatch.setattr(ahead, "num_cores", lambda: cores)
     for _ in range(2):
         with ahead.helping_with_head(model, points[0].point):
             pass
-    assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
+    assert [process.returncode for process in started] == [-signal.SIGKILL] * min(2, cores - 1)
 
 
 def test_they_compile_what_a_head_needs(points):
