@@ -72,8 +72,9 @@ def _compile(model: Model, point: Point) -> None:
 
 @contextmanager
 def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
-    """Has a process for each work during the body, the first ones if there are not cores for all."""
-    started = [_started(each.__name__, protocol, point) for each in work[: num_cores() - 1]]
+    """Has all work done during the body, one after another where there are not cores for a process each."""
+    num = min(len(work), num_cores() - 1)
+    started = [_started([each.__name__ for each in work[i::num]], protocol, point) for i in range(num)]
     try:
         yield
     finally:
@@ -82,7 +83,7 @@ def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point)
             process.wait()
 
 
-def _started(*given: str | Point) -> subprocess.Popen[bytes] | None:
+def _started(names: Sequence[str], protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
     """The process; None if there can be none."""
     # It imports what this process imports, whatever lies in the current folder.
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
@@ -93,10 +94,11 @@ def _started(*given: str | Point) -> subprocess.Popen[bytes] | None:
         return None
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(pickle.dumps(given))
+        process.stdin.write(pickle.dumps((names, protocol, point)))
     return process
 
 
 if __name__ == "__main__":
-    _name, *_given = pickle.load(sys.stdin.buffer)
-    {each.__name__: each for each in (compile_head, _help, _help_with_exits)}[_name](*_given)
+    _names, *_given = pickle.load(sys.stdin.buffer)
+    for _each in _names:
+        {work.__name__: work for work in (compile_head, _help, _help_with_exits)}[_each](*_given)
