@@ -1,12 +1,8 @@
 """What a cluster loses, by years of it at random: what strata cannot tell, and what is frequent."""
 
-import math
-
-from scipy.special import ndtri
-
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
-from quorisk.analysis.statistics.intervals import bernstein
+from quorisk.analysis.statistics.intervals import bernstein, sum_of_few
 from quorisk.kernels.cluster.setting import CAUSES, Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally
@@ -15,11 +11,13 @@ METHOD = "sampled years"
 
 
 def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
-    """Returns what years add up to. P(any) has an interval that holds whatever its distribution; the means of incidents
-    and entries have those of the normal approximation, and where nothing was lost what P(any) allows."""
+    """Returns what years add up to. P(any) has an interval that holds whatever its distribution; those of the means of
+    incidents and entries take the largest that was drawn for the largest there is, and where nothing was lost what
+    P(any) allows."""
     sums = [each * UNIT for each in tally.sums]
     low, high = bernstein(sums[ANY], sums[ANY + 1], tally.years, confidence)
     ten, ten_low, ten_high = (1.0 - (1.0 - p) ** 10 if p > 1e-9 else 10.0 * p for p in (tally.mean(ANY), low, high))
+    largest = float(tally.largest[IN_ENTRIES].max())
     incidents = _mean(tally, sums, INCIDENTS, confidence, high)
     seen = tally.mean(INCIDENTS) ** 2 * tally.years**2
     independent = seen / sums[INCIDENTS + 1] if sums[INCIDENTS + 1] else 0.0
@@ -30,7 +28,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
         Figure(tally.mean(ANY), low, high, METHOD),
         Figure(ten, ten_low, ten_high, METHOD),
         incidents,
-        _mean(tally, sums, ENTRIES, confidence, high).times(cluster.entries),
+        _mean(tally, sums, ENTRIES, confidence, high, largest / (cluster.entries or 1.0)).times(cluster.entries),
         in_entries,
         in_ledgers,
         {
@@ -43,10 +41,10 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
     )
 
 
-def _mean(tally: Tally, sums: list[float], what: int, confidence: float, unseen: float) -> Figure:
+def _mean(tally: Tally, sums: list[float], what: int, confidence: float, unseen: float, most: float = 1.0) -> Figure:
+    """`most` is what an event adds at most, and `unseen` what there may be if there was none."""
     mean = tally.mean(what)
     if mean == 0.0:
         return Figure(0.0, 0.0, unseen, METHOD)
-    variance = max(0.0, sums[what + 1] / tally.years - mean * mean)
-    off = float(ndtri((1.0 + confidence) / 2.0)) * math.sqrt(variance / tally.years)
-    return Figure(mean, max(0.0, mean - off), mean + off, METHOD)
+    variance = max(0.0, sums[what + 1] / tally.years - mean * mean) / tally.years
+    return Figure(mean, *sum_of_few(mean, variance, most / tally.years, confidence), METHOD)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from scipy.special import betainc, betaincc, betainccinv, betaincinv
+from scipy.special import betainc, betaincc, betainccinv, betaincinv, gammaincinv
 
 METHOD = "Clopper-Pearson"
 _OFF = 1e-6
@@ -61,3 +61,24 @@ def bernstein(total: float, squares: float, num: int, confidence: float) -> tupl
     variance = max(0.0, (squares - num * mean * mean) / (num - 1))
     off = math.sqrt(2.0 * variance * x / num) + 7.0 * x / (3.0 * (num - 1))
     return max(0.0, mean - off), min(1.0, mean + off)
+
+
+def sum_of_few(mean: float, variance: float, most: float, confidence: float) -> tuple[float, float]:
+    """Returns an interval of the mean of a sum to which rare events add, each its weight, by the sum that was found.
+
+    `variance` is that of the sum, if each event is as frequent as it was seen to be, and `most` the weight of the
+    heaviest. With y, v and w for these, low is a quantile of a gamma distribution of mean y and variance v, and high
+    one of mean y + w and variance v + w**2. Where all weights are equal that is the exact interval of a Poisson
+    distribution's mean; else it holds somewhat more often than it says, unless there are heavier events than `most`:
+    with the heaviest of those seen, if weights are lognormal, in 92 of 100 cases with 10 events and in 95 with 30. The
+    normal approximation's holds in 82 and 89.
+
+    Source: M. P. Fay, E. J. Feuer, "Confidence intervals for directly standardized rates: a method based on the gamma
+    distribution", Statistics in Medicine 16 (1997) 791-801.
+    """
+    error = (1.0 - confidence) / 2.0
+
+    def quantile(mean: float, variance: float, q: float) -> float:
+        return float(gammaincinv(mean**2 / variance, q)) * variance / mean if variance > 0.0 else mean
+
+    return quantile(mean, variance, error), quantile(mean + most, variance + most**2, 1.0 - error)

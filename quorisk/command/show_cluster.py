@@ -13,8 +13,9 @@ from quorisk.say.quantities import YEAR_S, say_time
 
 _METHODS = {
     "strata": "strata, solved or sampled, with a bound of what they leave out",
-    "sampled years": "years of the cluster drawn at random",
+    "sampled years": "{years:,} years of the cluster drawn at random",
 }
+_LARGEST = " That of entries a year takes the largest incident that was drawn for the largest there is."
 _SAME = 0.999
 """Incidents of so many times the rate of the next smaller size are not told apart."""
 _KNOWN = 2.0
@@ -163,7 +164,7 @@ def _unavailable(verb: str, state: Unavailable) -> str:
 
 def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> None:
     figures = [figure for each in found for figure in (each.losses.p_any, each.losses.incidents, each.losses.entries)]
-    methods = dict.fromkeys(_METHODS[figure.method] for figure in figures)
+    methods = dict.fromkeys(figure.method for figure in figures)
     assumed = {
         line: [each for each in found if line in each.assumptions] for each in found for line in each.assumptions
     }
@@ -172,6 +173,7 @@ def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> No
         for line, of in assumed.items()
     ]
     years = max(each.years for each in found)
-    drawn = f" ({years:,} of them)" if years else ""
-    said = f"By {' and '.join(methods)}{drawn}; intervals hold with {numbers.percent(confidence)} confidence each."
+    by = " and ".join(_METHODS[method].format(years=years) for method in methods)
+    said = f"By {by}; intervals hold with {numbers.percent(confidence)} confidence each."
+    said += _LARGEST if any(each.losses.entries.method == "sampled years" for each in found) else ""
     out.print(said, *(f"- {line}" for line in assumptions), sep="\n", style="dim", soft_wrap=True)
