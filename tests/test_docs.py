@@ -1,5 +1,7 @@
 """The documentation points at what is there: links, files, and options of the command."""
 
+import doctest
+import importlib
 import re
 
 import pytest
@@ -15,9 +17,19 @@ from tests import doc_tables
 from tests.support import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+ROOMS = ("kernels", "analysis", "sparkjobs", "plots", "say", "quorisk")
+SOURCES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 LINK = re.compile(r"\]\(([^)#\s]+)\)")
 CODE_PATH = re.compile(r"`((?:kernels|analysis|sparkjobs|plots|quorisk|configs|scripts|tests|docs)/[\w./]+)`")
 COMMAND = re.compile(r"^    (?:\.venv/bin/)?quorisk (\w+)(.*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if ">>> " in path.read_text()], ids=lambda path: path.stem)
+def test_examples_in_docstrings_are_right(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    module = importlib.import_module(".".join(("quorisk", *parts)) if parts[0] != "quorisk" else ".".join(parts))
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 0) == (0, True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

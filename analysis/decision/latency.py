@@ -98,7 +98,7 @@ def write_latency(
     (replica.lag.time.max.ms). `confidence` is that of each interval, if `replica` was measured.
 
     >>> [round(each.ms, 2) for each in write_latency(BUILT_IN["LNKD-SSD"], copies=3, acks=2)]
-    [0.51, 0.98, 1.63]
+    [0.51, 0.91, 1.63]
     """
     found = []
     for level in LEVELS:

@@ -52,11 +52,11 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert sure.learn.events == math.ceil((Z / math.log(sure.learn.at / 0.5)) ** 2)
     assert sure.learn.exposure == pytest.approx(sure.learn.events / 0.5)
     said = " ".join(sentences(sure, "copies 2", "losses a year"))
-    assert "It is the choice in 85.2% of the draws from what is known of the rates, and copies 3 in 14.8%." in said
+    assert "It is the choice in 85% of the draws from what is known of the rates, and copies 3 in 15%." in said
     assert "Measure scenarios.outage.per_year next: about 6 events (12 years of it at the rate assumed)" in said
     without_target = sentences(sure, "copies 2", "losses a year", is_named=False)
     assert without_target[0].startswith("Given how well the rates are known, losses a year of copies 2 may be ")
-    assert without_target[1].startswith("copies 2 is the choice in 85.2%")
+    assert without_target[1].startswith("copies 2 is the choice in 85% of the draws")
 
 
 def test_a_choice_that_no_rate_changes_leaves_nothing_to_learn():
