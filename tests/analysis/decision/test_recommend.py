@@ -128,9 +128,9 @@ def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, m
     def noting(name):
         engine = choose(name)
 
-        def simulate(model, points, *given):
+        def simulate(model, points, *given, **named):
             told.append(len(points.params))
-            return engine.simulate(model, points, *given)
+            return engine.simulate(model, points, *given, **named)
 
         return SimpleNamespace(NAME=engine.NAME, simulate=simulate)
 
