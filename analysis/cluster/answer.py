@@ -1,5 +1,6 @@
 """What is asked of a cluster: how likely a loss is in a year, how often, how much at once, because of what."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -277,7 +278,7 @@ def _turned(figure: Figure) -> dict[str, float]:
 
 
 def _sizes(sizes: Mapping[str, Size]) -> dict[str, Any]:
-    intervals = {name: [size.low, size.high] for name, size in sizes.items()}
+    intervals = {name: [size.low, size.high if math.isfinite(size.high) else None] for name, size in sizes.items()}
     return {name: size.value for name, size in sizes.items()} | {"intervals": intervals}
 
 

@@ -82,6 +82,10 @@ def test_targets_on_any_loss_and_on_entries_both_count(advice):
     assert not few.choice
     many = advised(experiment(targets={"incident_entries_p99": 10.0}))
     assert any("lost at once" in each for each in many.designs[0].shortfalls())
+    run = {"method": "count", "runs": 100}
+    drawn = advised(experiment(targets={"incident_entries_p99": 1e7}, run=run, scenarios={}))
+    assert drawn.designs[0].worst["incident_p99"] < 1e7
+    assert drawn.designs[0].shortfalls() == ["no bound on what one incident in 100 loses at once"]
     without = {key: value for key, value in DOCUMENT.items() if key != "cluster"}
     for key in ("p_any_loss_per_year", "incident_entries_p99"):
         with pytest.raises(ConfigError, match=rf"targets\.{key}: needs \[cluster\]"):

@@ -33,3 +33,15 @@ def test_sizes_that_are_no_multiples_have_no_least_one_above_them():
     weight, largest = np.zeros((2, no_sizes().weight.shape[1]))
     weight[bin_of(2.4)], largest[bin_of(2.4)] = 1.0, 2.4
     assert quantiles(weight, largest, 1.0, 10.0, 0.95)["p50"] == (2.4, 2.4, 2.4)
+
+
+@pytest.mark.parametrize(
+    ("independent", "bounded"), [(3.8, []), (4, ["p50"]), (35, ["p50", "p90"]), (381, [*QUANTILES])]
+)
+def test_few_sizes_do_not_bound_how_large_one_in_a_hundred_is(independent, bounded):
+    """Of so few, none need be among the largest hundredth."""
+    weight, largest = np.zeros((2, no_sizes().weight.shape[1]))
+    for size in (1.0, 100.0):
+        weight[bin_of(size)], largest[bin_of(size)] = 1.0, size
+    told = quantiles(weight, largest, 1.0, independent, 0.95)
+    assert [name for name, size in told.items() if math.isfinite(size.high)] == bounded
