@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
@@ -185,7 +186,8 @@ def _columns(found: Answer) -> dict[str, Any]:
     columns |= {f"incident_{name}": sizes[name].value if sizes else 0.0 for name in ("p50", "p99")}
     at = {key: value for key, value in found.design.items() if key.startswith(f"{TABLE}.")}
     columns["any_loss_method"] = losses.p_any.method
-    columns["incident_p99_high"] = sizes["p99"].high if sizes else 0.0
+    unseen = math.inf if losses.incidents.method == sampled.METHOD and losses.incidents.high > 0.0 else 0.0
+    columns["incident_p99_high"] = sizes["p99"].high if sizes else unseen
     columns["cluster_at"] = text.settings(at, at)
     by_cause = {column: losses.by_cause.get(name) for name, column in BY_CAUSE.items()}
     return columns | {column: cause.incidents.value if cause else 0.0 for column, cause in by_cause.items()}

@@ -82,10 +82,12 @@ def test_targets_on_any_loss_and_on_entries_both_count(advice):
     assert not few.choice
     many = advised(experiment(targets={"incident_entries_p99": 10.0}))
     assert any("lost at once" in each for each in many.designs[0].shortfalls())
-    run = {"method": "count", "runs": 100}
-    drawn = advised(experiment(targets={"incident_entries_p99": 1e7}, run=run, scenarios={}))
-    assert drawn.designs[0].worst["incident_p99"] < 1e7
-    assert drawn.designs[0].shortfalls() == ["no bound on what one incident in 100 loses at once"]
+    for years in (100, 10_000):  # in which there is no incident, and are a few
+        run = {"method": "count", "runs": years}
+        [drawn] = advised(experiment(targets={"incident_entries_p99": 1e7}, run=run, scenarios={})).designs
+        assert (drawn.worst["incident_p99"] > 0.0) == (years > 100)
+        assert drawn.worst["incident_p99"] < 1e7
+        assert drawn.shortfalls() == ["no bound on what one incident in 100 loses at once"]
     without = {key: value for key, value in DOCUMENT.items() if key != "cluster"}
     for key in ("p_any_loss_per_year", "incident_entries_p99"):
         with pytest.raises(ConfigError, match=rf"targets\.{key}: needs \[cluster\]"):
