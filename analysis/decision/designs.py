@@ -140,10 +140,13 @@ class Design(NamedTuple):
             if at["entries_high"] > at.get("wants_losses_per_year", math.inf):
                 yield "entries", f"{numbers.plain(at['entries'])} entries lost a year"
             wanted = at.get("wants_incident_entries_p99", math.inf)
-            if at["incident_p99"] > wanted:
-                yield "entries", f"{numbers.plain(at['incident_p99'])} entries lost at once in one of 100 incidents"
-            elif at["incident_p99_high"] > wanted:
-                yield "entries", "no bound on what one incident in 100 loses at once"
+            if at["incident_p99_high"] > wanted:
+                told = (
+                    f"{numbers.plain(p99)} entries lost"
+                    if (p99 := at["incident_p99"]) > wanted
+                    else "no bound on losses"
+                )
+                yield "entries", f"{told} at once in one of 100 incidents"
         for promised in _PROMISED:
             if (has := at.get(promised, 0)) < at.get(f"wants_{promised}", 0):
                 yield promised, self._said(promised, has)

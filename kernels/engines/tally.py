@@ -151,7 +151,7 @@ def bins(model: Model, runs: Any, time: tuple[Any, Any]) -> list[tuple[Any, Any]
 def add_all(model: Model, runs: Any, time: tuple[Any, Any], exposed: Sequence[Any], tally: np.ndarray) -> None:
     """Adds such runs, NumPy's, to a tally."""
     for first, columns in sums(runs, time, exposed):
-        tally[first : first + len(columns)] += [int(column.sum()) for column in columns]
+        tally[first : first + len(columns)] += np.array([int(column.sum()) for column in columns], np.int64)
     for among, column in bins(model, runs, time):
         tally += np.bincount(column[among], minlength=len(tally))
 

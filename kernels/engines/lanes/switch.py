@@ -207,8 +207,12 @@ class Switch:
     def _get_first(self) -> None:
         """Gets lanes that tell the time, and so serve any runs. Others are for when it is seen how long these take."""
         _, narrow = shapes()
-        self._gain = self._better(_Best(partial(self._generic, 0)), True, narrow._replace(soon=True)).gain
+        self._gain = self._better(_Best(self._on_base), True, narrow._replace(soon=True)).gain
         self._begun = False
+
+    def _on_base(self, job: Job) -> np.ndarray:
+        self._base.begin()  # or waits until that is done
+        return self._generic(0, job)
 
     def _get_faster(self, timed: bool, worth_s: float) -> None:
         """Tries the kernels that there are, and has each used that is faster than what came before.

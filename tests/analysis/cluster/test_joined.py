@@ -87,7 +87,7 @@ def test_targets_on_any_loss_and_on_entries_both_count(advice):
         [drawn] = advised(experiment(targets={"incident_entries_p99": 1e7}, run=run, scenarios={})).designs
         assert (drawn.worst["incident_p99"] > 0.0) == (years > 100)
         assert drawn.worst["incident_p99"] < 1e7
-        assert drawn.shortfalls() == ["no bound on what one incident in 100 loses at once"]
+        assert drawn.shortfalls() == ["no bound on losses at once in one of 100 incidents"]
     without = {key: value for key, value in DOCUMENT.items() if key != "cluster"}
     for key in ("p_any_loss_per_year", "incident_entries_p99"):
         with pytest.raises(ConfigError, match=rf"targets\.{key}: needs \[cluster\]"):

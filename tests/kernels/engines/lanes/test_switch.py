@@ -229,6 +229,16 @@ def joined() -> None:
             thread.join()
 
 
+def test_lanes_that_are_there_first_wait_for_what_makes_the_first_runs(monkeypatch):
+    """Or else the generic engine would be compiled, to compare them with it."""
+    model, point = losing()
+    monkeypatch.setattr(numba_engine, "is_at_hand", lambda model: False)
+    monkeypatch.setattr(numba_engine, "tally_of_runs", lambda *given: pytest.fail("it is not compiled"))
+    found = Switch(model, pack(model, [point]), 0)
+    found._get_first()
+    assert found._base.kernel is not None
+
+
 def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypatch):
     model, point = losing()
     found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
