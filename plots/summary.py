@@ -5,7 +5,7 @@ from typing import Any
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, estimate, loses_at_least
-from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.doubt import Doubt, of_draws
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
@@ -59,8 +59,7 @@ def _doubt(design: Design, sure: Doubt | None, is_chosen: bool) -> Iterator[tupl
     ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
     said = f"given how well the rates are known, nine times in ten {ends}"
     if is_chosen and len(sure.allowed) > 1:
-        share = numbers.share(round(sure.choice.get(design.settings, 0.0), 3))
-        said += f"; in {share} of cases it is the design to choose"
+        said += f"; in {of_draws(sure.choice.get(design.settings, 0.0))} of cases it is the design to choose"
     yield "how sure", said
 
 

@@ -189,15 +189,16 @@ def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> li
     part = found.choice.get(chosen, 0.0)
     others = [name or "none" for name in found.choice if name != chosen]
     if chosen and len(found.allowed) > 1:
-        instead = f", and {others[0]} in {_whole(found.choice.get(others[0], 0.0))}" if others else ""
-        share = _whole(part) if part < 1.0 else "all"
-        said.append(f"{it} is the choice in {share} of the draws from what is known of the rates{instead}.")
+        instead = f", and {others[0]} in {of_draws(found.choice.get(others[0], 0.0))}" if others else ""
+        said.append(f"{it} is the choice in {of_draws(part)} of the draws from what is known of the rates{instead}.")
     return [*said, *([_told(found.learn)] if found.learn else [])]
 
 
-def _whole(part: float) -> str:
-    """A part of the draws, in whole percents: other draws differ by one or two."""
-    return numbers.share(round(part, 2)) if 0.01 <= part < 0.995 else "nearly all" if part >= 0.995 else "less than 1%"
+def of_draws(part: float) -> str:
+    """Returns a part of the draws in whole percents: others, as many, would give one or two more or less."""
+    if 0.01 <= part < 0.995:
+        return numbers.share(round(part, 2))
+    return "less than 1%" if part < 0.01 else "all" if part == 1.0 else "nearly all"
 
 
 def _told(each: Learn) -> str:

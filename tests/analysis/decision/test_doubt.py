@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 
 from quorisk.analysis.decision.designs import Design
-from quorisk.analysis.decision.doubt import SURE, doubt, sentences
+from quorisk.analysis.decision.doubt import SURE, doubt, of_draws, sentences
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.allowed import Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
@@ -106,3 +106,18 @@ def test_nothing_is_said_of_losses_beside_a_cluster_unless_they_are_few(any_loss
     assert sure is not None
     why = "much of what it loses comes in scenarios beside its cluster"
     assert (set(sure.allowed), dict(sure.open)) == (({"copies 2"}, {}) if is_told else (set(), {"copies 2": why}))
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (0.0, "less than 1%"),
+        (0.004, "less than 1%"),
+        (0.852, "85%"),
+        (0.994, "99%"),
+        (0.996, "nearly all"),
+        (1.0, "all"),
+    ],
+)
+def test_draws_tell_whole_percents(part, said):
+    assert of_draws(part) == said
