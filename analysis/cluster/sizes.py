@@ -18,7 +18,7 @@ def quantiles(
 
     The interval is that of the normal approximation, for what is worth as much as so many `independent` sizes, and the
     sizes of its bins belong to it: all are multiples of a `unit`, so that a bin of small ones has one alone. It has no
-    upper end where these are too few for any of them to be larger for certain: of p99, less than 380 at 95 %.
+    upper end where all of so few sizes may well lie below the quantile: of p99, where they are fewer than 380, at 95 %.
     """
     total, found = float(weight.sum()), np.flatnonzero(weight)
     if total <= 0.0:

@@ -141,12 +141,9 @@ class Design(NamedTuple):
                 yield "entries", f"{numbers.plain(at['entries'])} entries lost a year"
             wanted = at.get("wants_incident_entries_p99", math.inf)
             if at["incident_p99_high"] > wanted:
-                told = (
-                    f"{numbers.plain(p99)} entries lost"
-                    if (p99 := at["incident_p99"]) > wanted
-                    else "no bound on losses"
-                )
-                yield "entries", f"{told} at once in one of 100 incidents"
+                p99 = at["incident_p99"]
+                lost = f"{numbers.plain(p99)} entries lost" if p99 > wanted else "no bound on losses"
+                yield "entries", f"{lost} at once in one of 100 incidents"
         for promised in _PROMISED:
             if (has := at.get(promised, 0)) < at.get(f"wants_{promised}", 0):
                 yield promised, self._said(promised, has)

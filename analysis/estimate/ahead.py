@@ -49,7 +49,7 @@ def helping_with_head(model: Model, point: Point) -> Iterator[None]:
     name = model.name
     is_wanted = name in registry.names() and not is_ready(_HEAD, name) and not is_ready(_BEGUN, name)
     if is_wanted:
-        once(_BEGUN, name, lambda: None)
+        once(_BEGUN, name, lambda: None)  # marks that a machine began: what its helpers did not end it does by itself
     with _processes(_help, _help_with_exits, protocol=name, point=point) if is_wanted else nullcontext():
         yield
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import Answer
 from quorisk.analysis.cluster.availability import RackDown, Unavailable
 from quorisk.analysis.cluster.figures import Figure
@@ -13,9 +14,9 @@ from quorisk.say.quantities import YEAR_S, say_time
 
 _METHODS = {
     "strata": "strata, solved or sampled, with a bound of what they leave out",
-    "sampled years": "{years:,} years of the cluster drawn at random",
+    sampled.METHOD: "{years:,} years of the cluster drawn at random",
 }
-_LARGEST = " That of entries a year takes the largest incident that was drawn for the largest there is."
+_LARGEST = " The one of entries lost a year takes the largest incident that was drawn for the largest there is."
 _SAME = 0.999
 """Incidents of so many times the rate of the next smaller size are not told apart."""
 _KNOWN = 2.0
@@ -175,5 +176,5 @@ def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> No
     years = max(each.years for each in found)
     by = " and ".join(_METHODS[method].format(years=years) for method in methods)
     said = f"By {by}; intervals hold with {numbers.percent(confidence)} confidence each."
-    said += _LARGEST if any(each.losses.entries.method == "sampled years" for each in found) else ""
+    said += _LARGEST if any(each.losses.entries.method == sampled.METHOD for each in found) else ""
     out.print(said, *(f"- {line}" for line in assumptions), sep="\n", style="dim", soft_wrap=True)

@@ -75,7 +75,7 @@ def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
     assert code == 0
     assert out.startswith("Data is lost less than once in")
     assert "P(any loss in a year)    │ < 5." in out
-    assert "By 20,000 years of the cluster drawn at random; intervals hold with 95% confidence each. That of" in out
+    assert "By 20,000 years of the cluster drawn at random; intervals hold with 95% confidence each. The one of" in out
 
 
 def test_a_file_without_a_cluster(quorisk, tmp_path):

@@ -1,4 +1,4 @@
-"""Runs that a kernel makes, added up: by NumPy until what does it sooner is compiled."""
+"""Runs that a kernel makes, added up: by NumPy where records are asked for, or what does it sooner is not compiled."""
 
 import threading
 
@@ -50,8 +50,8 @@ def add_runs(
     memory = _memory.get(words + kernel.scratch_words)
     rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
     unit, columns = points.time_units[point], np.array(kernel.columns, np.int64)
-    told, add = (kernel.timed, unit), add_rows(len(records) > 0)
-    is_compiled = keeping.is_at_hand(add)
+    told, add = (kernel.timed, unit), add_rows()
+    is_compiled = len(records) == 0 and keeping.is_at_hand(add)
     losses = points.losses[point].ctypes.data
     redo, left = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
     for start in range(0, len(runs), BATCH_RUNS):
@@ -60,7 +60,7 @@ def add_runs(
         kernel.run(seed, losses, first, len(some), scratch.ctypes.data, rows.ctypes.data)
         made, recorded = rows[: len(some)], records[start : start + BATCH_RUNS]
         if is_compiled:
-            num_redo = add(made, made.view(np.float64), *told, model_shape(model), columns, tally, recorded, redo)
+            num_redo = add(made, made.view(np.float64), *told, model_shape(model), columns, tally, redo)
             left.append(start + redo[:num_redo])
         else:
             left.append(start + add_rows_at_once(model, made, *told, columns, tally, recorded))
@@ -68,7 +68,7 @@ def add_runs(
 
 
 def compile_sums(model: Model) -> None:
-    """Has `add_runs` add up rows by compiled code from now on."""
-    (tally, records), rows = empty(model, 0), np.empty((0, LINE_WORDS), np.int64)
+    """Has `add_runs` add up rows by compiled code from now on, unless it writes records."""
+    (tally, _), rows = empty(model, 0), np.empty((0, LINE_WORDS), np.int64)
     columns = np.array(columns_of(model, (), ()), np.int64)
-    add_rows(False)(rows, rows.view(np.float64), True, 1.0, model_shape(model), columns, tally, records, columns)
+    add_rows()(rows, rows.view(np.float64), True, 1.0, model_shape(model), columns, tally, columns)

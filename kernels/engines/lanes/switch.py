@@ -31,7 +31,7 @@ WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
 """Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
 several shapes."""
 _MANY_RUNS = 1 << 19
-"""From which on lanes are begun with at once where the generic engine is not compiled."""
+"""Runs from which on lanes are compiled at once where the generic engine is not compiled."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
 """Seconds for which two ways to make runs take turns, to tell what a kernel gains and which of two is the faster."""

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from quorisk.kernels.compiled import LATE, bind
 from quorisk.kernels.engines.specialized.plan import REDO
-from quorisk.kernels.engines.tally import add_all, add_run, parts, write_record
+from quorisk.kernels.engines.tally import add_all, add_run, parts
 from quorisk.kernels.model import LOST, Model, exposure_mask
 from quorisk.kernels.tracing.machine import DOUBLE, I1, I64, POINTER, constant, intrinsic
 
@@ -18,10 +18,9 @@ LINE_WORDS = 8
 
 
 @cache
-def add_rows(recording: bool) -> Any:
-    """`add_rows(rows, times, timed, time_unit, shape, columns, tally, records, redo)`: see the template."""
-    name = "lanes_recorded" if recording else "lanes"
-    return bind(_add_rows, name, kept_for="", redo_outcome=REDO, lost_outcome=LOST, recording=recording)
+def add_rows() -> Any:
+    """`add_rows(rows, times, timed, time_unit, shape, columns, tally, redo)`: see the template."""
+    return bind(_add_rows, "lanes", kept_for="", redo_outcome=REDO, lost_outcome=LOST)
 
 
 class _Ended(NamedTuple):
@@ -44,7 +43,8 @@ def add_rows_at_once(
     tally: np.ndarray,
     records: np.ndarray,
 ) -> np.ndarray:
-    """What `add_rows` does, by NumPy: slower, and nothing is to be compiled or loaded.
+    """What `add_rows` does, by NumPy: slower, and nothing is to be compiled or loaded. Writes `records`, too, unless
+    there is no room for any.
 
     Returns the places of the rows that do not tell all.
     """
@@ -127,11 +127,11 @@ def _word(builder: Any, value: Any) -> Any:
 
 # A template, with the names that are bound by `add_rows`
 
-lost_outcome = redo_outcome = recording = LATE
+lost_outcome = redo_outcome = LATE
 
 
-def _add_rows(rows, times, timed, time_unit, shape, columns, tally, records, redo):
-    """Adds rows to `tally`, and if `recording` writes them to `records`; `times` are the rows as float64.
+def _add_rows(rows, times, timed, time_unit, shape, columns, tally, redo):
+    """Adds rows to `tally`; `times` are the rows as float64.
 
     Returns the number of runs that the rows do not tell all of, and their places in `redo`.
     """
@@ -153,7 +153,5 @@ def _add_rows(rows, times, timed, time_unit, shape, columns, tally, records, red
             for k in range(len(exposed)):
                 column = columns[num_invariants + k]
                 exposed[k] = times[i, column] if column >= 0 else 0.0
-        high, low = add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
-        if recording:
-            write_record(records, i, ended, broken_mask, met_mask, steps, messages, high, low)
+        add_run(ended, broken_mask, met_mask, steps, messages, time, time_unit, first_steps, exposed, tally)
     return num_redo
