@@ -1,5 +1,6 @@
 """What a cluster loses, as people read it."""
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -101,6 +102,9 @@ def _sizes(found: Answer, out: Console) -> None:
     if losses.in_ledgers:
         table.add_row("ledgers with a loss", *(numbers.in_full(size.value) for size in losses.in_ledgers.values()))
     out.print(table)
+    if unbounded := [name for name, size in losses.in_entries.items() if math.isinf(size.high)]:
+        names = " and ".join(name.replace("p50", "the median") for name in unbounded)
+        out.print(f"Too few incidents were drawn to tell how large {names} may be at most.", soft_wrap=True)
 
 
 def _causes(found: Answer) -> str:

@@ -78,6 +78,15 @@ def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
     assert "By 20,000 years of the cluster drawn at random; intervals hold with 95% confidence each. The one of" in out
 
 
+@pytest.mark.parametrize(("runs", "bounded"), [(100, False), (20_000, True)])
+def test_few_incidents_bound_no_quantile_from_above(quorisk, on_a_cluster, runs, bounded):
+    settings = ("--set", "cluster.p_lost_in_outage=0.1", "--set", "method=count", "--set", f"runs={runs}")
+    code, out, _ = quorisk("cluster", on_a_cluster, *settings)
+    assert code == 0
+    assert "an incident loses" in out
+    assert ("Too few incidents were drawn to tell how large" in out) != bounded
+
+
 def test_a_file_without_a_cluster(quorisk, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(BOOKKEEPER)
