@@ -1,7 +1,6 @@
 """How fast the engines are on this machine."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,31 +29,6 @@ _FEWEST_RUNS_PER_LANE = 8
 """So that the end of a benchmark, when lanes fall idle, counts for little."""
 
 
-class Limits(NamedTuple):
-    """What a device can do at most."""
-
-    bytes_per_s: float
-    """The bandwidth of its memory."""
-    operations_per_s: float
-    """Operations on 32-bit integers; one on 64 bits takes two."""
-
-
-def _nvidia(terabytes_per_s: float, multiprocessors: int, clock_ghz: float) -> Limits:
-    """A multiprocessor of compute capability 8.0 or 9.0 starts 64 additions, comparisons or bitwise operations on
-    32-bit integers a clock cycle (CUDA Programming Guide, throughput of native arithmetic instructions)."""
-    return Limits(terabytes_per_s * 1e12, multiprocessors * 64 * clock_ghz * 1e9)
-
-
-LIMITS = {
-    "NVIDIA H200": _nvidia(4.8, 132, 1.98),
-    "NVIDIA H100 80GB HBM3": _nvidia(3.35, 132, 1.98),
-    "NVIDIA A100-SXM4-80GB": _nvidia(2.039, 108, 1.41),
-    "NVIDIA A100-SXM4-40GB": _nvidia(1.555, 108, 1.41),
-}
-"""By JAX's name of the device. Bandwidth, multiprocessors and highest clock: NVIDIA's data sheets and architecture
-papers of the H200, H100 and A100 (SXM)."""
-
-
 class Speed(NamedTuple):
     """A row of the benchmark."""
 
@@ -68,15 +42,7 @@ class Speed(NamedTuple):
     compile_s: float
     """Seconds of the first call: compilation, or loading from the cache on disk if it was compiled before."""
     device: str | None = None
-    """What the runs were stepped on, or how; None for numba. The fields below are None except for jax."""
-    bytes_per_step: int | None = None
-    """Bytes of device memory moved: a run's state, read and written once."""
-    operations_per_step: int | None = None
-    """Elementwise operations, counted by XLA; one on 64-bit integers is two."""
-    steps_per_s_by_bytes: float | None = None
-    """The most that the device's bandwidth allows; None if the device is not in LIMITS."""
-    steps_per_s_by_operations: float | None = None
-    """The most that its arithmetic allows."""
+    """What the runs were stepped on, or how; None for numba."""
     to_last: float | None = None
     """`steps_per_s` by that of the last benchmark on this machine; None if there was none."""
 
@@ -138,32 +104,7 @@ def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
     threads = num_cores() if device.platform == "cpu" else 1
     lanes = num_devices * jax_engine.num_lanes(model, device)
     speed = _random_runs(engine, model, point, threads, _FEWEST_RUNS_PER_LANE * lanes)
-    num_bytes, operations = jax_engine.step_cost(model, pack(model, [point]))
-    limits = LIMITS.get(device.device_kind)
-    yield speed._replace(
-        device=f"{num_devices} x {device.device_kind}",
-        bytes_per_step=num_bytes,
-        operations_per_step=operations,
-        steps_per_s_by_bytes=limits and num_devices * limits.bytes_per_s / num_bytes,
-        steps_per_s_by_operations=limits and num_devices * limits.operations_per_s / operations,
-    )
-    if device.platform == "gpu":
-        yield from _by_gpu_kernel(model, point, jax_engine.devices())
-
-
-def _by_gpu_kernel(model: Model, point: Point, devices: Sequence[Any]) -> Iterator[Speed]:
-    """What long points go over to, if they may."""
-    from quorisk.kernels.engines.gpu.switch import SIZE, Switch
-
-    runs = Switch(model, pack(model, [point]))
-    try:
-        prepare_s = _timed(runs.prepare)[1]
-        compile_s = prepare_s + _timed(lambda: runs.by_kernel(0, Job(0, 0, 1), devices))[1]
-    except Exception as error:  # the engine would do without as well
-        warnings.warn(f"{model.name}: no GPU kernel: {error}", RuntimeWarning, stacklevel=2)
-        return
-    speed = _measured(model, "jax", 1, lambda job: runs.by_kernel(0, job, devices), SIZE.total, compile_s)
-    yield speed._replace(device=f"{len(devices)} x {devices[0].device_kind}, a kernel of its own")
+    yield speed._replace(device=f"{num_devices} x {device.device_kind}")
 
 
 def _random_runs(engine: Engine, model: Model, point: Point, threads: int, fewest_runs: int) -> Speed:

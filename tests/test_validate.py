@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from quorisk.kernels.engines.specialized.traced import Shape
+from quorisk.kernels.engines.lanes.traced import Shape
 from scripts import validate
 from scripts.validation import engines, numbers, page
 from scripts.validation.page import Check

@@ -5,7 +5,6 @@ lane, and adds up the runs that ended, so that no lane waits for the longest run
 device.
 """
 
-import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -28,20 +27,13 @@ STEPS = 8
 """Steps of a round."""
 _LANES_PER_TALLY = 1 << 14
 """Lanes that add to the same sums: on a GPU, additions to one place wait for each other."""
-OPTIONS: dict[str, dict[str, str | bool | int | float]] = {
+_OPTIONS: dict[str, dict[str, str | bool | int | float]] = {
     "cpu": {"xla_disable_hlo_passes": "fusion"},
     "gpu": {"xla_gpu_enable_while_loop_unrolling": "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER"},
 }
 """XLA's options by platform. On CPUs, fusion computes shared values anew for each that needs them: BookKeeper takes
 nine times as long to compile and 2.7 times as long to step. On GPUs, two steps write by turns to two copies of the
 lanes; else XLA copies 25 arrays after each step of BookKeeper."""
-
-
-_MOVES = re.compile(
-    "parameter|constant|fusion|call|tuple|get-tuple-element|while|conditional|copy|bitcast|broadcast|reshape|transpose|"
-    "slice|dynamic-slice|dynamic-update-slice|gather|concatenate|iota|opt-barrier|custom-call|reduce"
-)
-"""Operations of XLA's that compute nothing, or whose parts are counted by themselves."""
 
 
 class Queue(NamedTuple):
@@ -81,11 +73,8 @@ def fresh(model: Model, mesh: Mesh, num_lanes: int) -> Any:
 
 def batch_bytes(model: Model, num_lanes: int) -> int:
     """Memory that a device's batch takes."""
-    return _num_bytes(jax.eval_shape(partial(_blank, model, num_lanes)))
-
-
-def _num_bytes(arrays: Any) -> int:
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(arrays))
+    arrays = jax.tree.leaves(jax.eval_shape(partial(_blank, model, num_lanes)))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in arrays)
 
 
 def _blank(model: Model, num_lanes: int) -> Batch:
@@ -120,30 +109,8 @@ def advance(model: Model, mesh: Mesh) -> Any:
 
     Compiled once for each number of lanes, whatever the queue holds.
     """
-    options = OPTIONS.get(mesh.devices.flat[0].platform)
+    options = _OPTIONS.get(mesh.devices.flat[0].platform)
     return _on_each(mesh, partial(_advance, model), donate_argnums=0, compiler_options=options)
-
-
-def step_cost(model: Model, queue: Queue) -> tuple[int, int]:
-    """Bytes and operations of one step of one run: its lane read and written once, and what is left of the step's
-    elementwise operations once XLA has removed what is computed twice. One on 64 bits counts as two."""
-    lanes = jax.eval_shape(partial(_blank, model, 1)).lanes
-    step = jax.jit(partial(_step, model), compiler_options=OPTIONS["cpu"])
-    with jax.default_device(jax.devices("cpu")[0]):
-        compiled = step.lower(queue, lanes).compile()
-    counted: Any = compiled.cost_analysis()
-    return 2 * _num_bytes(lanes), round(counted["flops"]) + _num_wide(compiled.as_text() or "")
-
-
-def _num_wide(program: str) -> int:
-    """The number of elementwise operations on 64 bits in a program of XLA's, as text."""
-    lines = re.findall(r"(%\S+) = (\w+)\[\S* ([\w-]+)\((%[\w.-]+)?", program)
-    types = {name: kind for name, kind, _, _ in lines}
-    return sum(
-        (types.get(operand, kind) if operation == "compare" else kind).endswith("64")
-        for _, kind, operation, operand in lines
-        if not _MOVES.fullmatch(operation)
-    )
 
 
 @cache
@@ -216,7 +183,7 @@ def _jobs_from(starts: Any, place: Any, num: int) -> Any:
 def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     """Adds up the runs that ended, as `numba_run._batch` does, and leaves their lanes idle."""
     lanes = batch.lanes
-    ended = _have_ended(lanes)
+    ended = (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
     unit = _look_up(queue.time_units, lanes.job)
     time = parts(lanes.time * unit)
     tallies = _add(model, batch.tallies, lanes, ended, time, _exposed(model, lanes, unit))
@@ -229,22 +196,6 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     lanes = lanes._replace(outcome=jnp.where(ended, IDLE, lanes.outcome))
     running = jnp.sum(lanes.outcome == RUNNING, keepdims=True)
     return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
-
-
-def summed(model: Model, lanes: Lane, unit: Any) -> tuple[Any, Any]:
-    """The tally of the lanes whose runs have ended, all of them of one job, and a row of RECORD for each lane."""
-    ended, time = _have_ended(lanes), parts(lanes.time * unit)
-    tally = jnp.zeros(num_columns(model), np.int64)
-    for first, columns in sums(lanes, time, _exposed(model, lanes, unit)):
-        added = [jnp.sum(jnp.where(ended, column.astype(np.int64), 0)) for column in columns]
-        tally = tally.at[first : first + len(added)].set(jnp.stack(added))
-    for among, column in bins(model, lanes, time):
-        tally = tally.at[jnp.where(ended & among, column, len(tally))].add(1, mode="drop")
-    return tally, _records(lanes, time)
-
-
-def _have_ended(lanes: Lane) -> Any:
-    return (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
 
 
 def _records(lanes: Lane, time: tuple[Any, Any]) -> Any:

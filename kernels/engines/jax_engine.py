@@ -1,7 +1,6 @@
 """The XLA engine: runs on GPUs, or on the CPU, with the Numba engine's results bit for bit.
 
 The host fills a queue with jobs and looks in a few times a second while the devices work it off, each an equal share.
-On GPUs, points of many runs may go over to a kernel of their own (`gpu.switch`).
 """
 
 import math
@@ -16,8 +15,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from quorisk.kernels import packing
-from quorisk.kernels.engines import jax_batch, numba_engine
-from quorisk.kernels.engines.gpu.switch import LONG_RUNS, switches
+from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
 from quorisk.kernels.engines.jax_step import Settings, Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
@@ -60,28 +58,6 @@ def simulate(
     CPU. Raises EngineError if devices lack memory."""
     if points.starts.places:  # only CPUs hurry runs
         return numba_engine.simulate(model, points, jobs, seed, threads, progress)
-    tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
-    long = [i for i, job in enumerate(jobs) if job.num_runs >= LONG_RUNS] if _takes_kernels(points) else []
-    others = sorted({*range(len(jobs))}.difference(long))
-    tallies[others] = _by_batch(model, points, [jobs[i] for i in others], seed, progress)
-    for i in long:
-
-        def by_batch(job: Job) -> np.ndarray:
-            return _by_batch(model, points, [job], seed, progress)[0]
-
-        given = seed, jobs[i], devices(), by_batch, progress or (lambda runs: None)
-        tallies[i] = switches.get(model, points, jobs[i].point).tally(*given)
-    return tallies
-
-
-def _takes_kernels(points: Points) -> bool:
-    """Whether long jobs may go over to kernels, which are made for GPUs and start runs at the beginning."""
-    return devices()[0].platform == "gpu" and not len(points.starts.cumulative)
-
-
-def _by_batch(
-    model: Model, points: Points, jobs: Sequence[Job], seed: int, progress: Callable[[int], None] | None
-) -> np.ndarray:
     tallies = [np.zeros((0, num_columns(model)), np.int64)]
     for first in range(0, len(jobs), MAX_JOBS):
         some = jobs[first : first + MAX_JOBS]
@@ -132,11 +108,6 @@ def num_lanes(model: Model, device: jax.Device) -> int:
                 f"{device.device_kind}: {free:,} bytes of memory are free, which is too little for a batch"
             )
     return lanes
-
-
-def step_cost(model: Model, points: Points) -> tuple[int, int]:
-    """Bytes and operations of one step of one run; see `jax_batch.step_cost`."""
-    return jax_batch.step_cost(model, _queue(model, points, [], 0))
 
 
 def _queue(model: Model, points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:

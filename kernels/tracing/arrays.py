@@ -104,11 +104,7 @@ class Arrays:
     def _popcount(self, node: Node, width: int) -> Any:
         (value,) = node.args
         wide = self._wide(value) if value.lo >= 0 else 64
-        return self._counted(self.get(value, wide)).astype(_TYPES[width])
-
-    def _counted(self, value: Any) -> Any:
-        """The number of bits set."""
-        return lax.population_count(value)
+        return lax.population_count(self.get(value, wide)).astype(_TYPES[width])
 
     def _div(self, node: Node, width: int) -> Any:
         value, divisor = node.args

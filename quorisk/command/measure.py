@@ -79,10 +79,9 @@ def bench_verb(
 
     Measures random runs of every protocol and the search of all states. Numba runs on one thread and on all. Code
     compiled for one configuration ("lanes") makes as many runs at a time as one or two of the CPU's registers hold, or,
-    in large models, many together that draw the same action ("queued"). JAX runs on GPUs or on the CPU; for it, the
-    bytes and operations of a step are counted as well, and the most steps that the device could do. "to last" is how
-    fast it is beside the last benchmark on this machine. compile_s is the time of a first call: set QUORISK_CACHE_DIR
-    to an empty folder to measure it with nothing compiled.
+    in large models, many together that draw the same action ("queued"). JAX runs on GPUs or on the CPU. "to last" is
+    how fast it is beside the last benchmark on this machine. compile_s is the time of a first call: set
+    QUORISK_CACHE_DIR to an empty folder to measure it with nothing compiled.
 
     Example: quorisk bench --threads 2 --json
     """

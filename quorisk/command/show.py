@@ -220,24 +220,15 @@ def calibrate(result: Calibrated, out: Console) -> None:
 
 
 def bench(rows: Iterable[Speed], out: Console) -> None:
-    """Prints measured speeds, and what a step asks of its device."""
+    """Prints measured speeds."""
     table = make_table("model", "engine", "threads", "steps/s", "to last", "runs/s", "compile s", "how")
-    steps = make_table("model", "device", "bytes/step", "most steps/s", "operations/step", "most steps/s")
     for row in rows:
         runs_per_s = "-" if row.runs_per_s is None else f"{row.runs_per_s:.3g}"
         to_last = "-" if row.to_last is None else f"{row.to_last:.2f}"
         speed = (f"{row.steps_per_s:.3g}", to_last, runs_per_s, f"{row.compile_s:.2f}")
         table.add_row(row.model, row.engine, str(row.threads), *speed, row.device or "")
-        if row.bytes_per_step is not None:
-            limits = (row.steps_per_s_by_bytes, row.steps_per_s_by_operations)
-            by_bytes, by_operations = ("-" if limit is None else f"{limit:.3g}" for limit in limits)
-            counted = (f"{row.bytes_per_step:,}", by_bytes, f"{row.operations_per_step:,}", by_operations)
-            steps.add_row(row.model, row.device, *counted)
     out.print(table)
     out.print("steps/s of a search are transitions; compile s is the first call, which may load from the cache on disk")
-    if steps.row_count:
-        out.print(steps)
-        out.print("most steps/s: what the device's bandwidth or integer arithmetic allows, if known")
 
 
 def make_table(first: str, *columns: str) -> Table:

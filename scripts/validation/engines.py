@@ -62,9 +62,8 @@ def fuzz_engines(quick: bool, count: int, seed: int) -> Check:
         f"{fuzz.MOST_STEPS:,} steps of one configuration. In half of the configurations faults are seldom and nothing "
         "ends a run early, so that there is something to lose once one comes. The generic engine's runs are repeated "
         f"by {SOME} engines, drawn for each configuration: lanes of each width for "
-        "AVX-512 and, compiled as for CPUs with narrower registers, for AVX2 and SSE4, JAX, which "
-        f"takes no more than {fuzz.JAX_STEPS:,} steps of a configuration, and the kernel for GPUs in an "
-        f"interpreter, which takes no more than {fuzz.GPU_STEPS:,}. All sums are compared, and records of "
+        "AVX-512 and, compiled as for CPUs with narrower registers, for AVX2 and SSE4, and JAX, which "
+        f"takes no more than {fuzz.JAX_STEPS:,} steps of a configuration. All sums are compared, and records of "
         "single runs wherever an engine keeps them: JAX always, and kernels in the half of the configurations for "
         "which it was drawn that they keep the time. Repeated are runs that left what a kernel was compiled for: the "
         "generic engine makes them anew, and sums and records are those of both together.",

@@ -106,7 +106,7 @@ def test_what_is_no_memory_size(text):
 
 def test_bench_as_json_and_text(quorisk, monkeypatch, tmp_path):
     rows = [bench.Speed("kafka", "numba", 2, 1.5e7, 1e6, 0.25), bench.Speed("kafka", "search", 1, 2e6, None, 0.5)]
-    rows += [bench.Speed("kafka", "jax", 1, 2e9, 1e8, 6.5, "2 x GPU", 208, 2506, 4.6e10, 6.7e9)]
+    rows += [bench.Speed("kafka", "jax", 1, 2e9, 1e8, 6.5, "2 x GPU")]
     rows.append(bench.Speed("kafka", "lanes", 1, 9e7, 3e6, 1.5, "16 runs at a time"))
     asked = []
 
@@ -126,7 +126,7 @@ def test_bench_as_json_and_text(quorisk, monkeypatch, tmp_path):
     code, out, err = quorisk("bench", "--engine", "numba", "--threads", "1")
     assert (code, err) == (0, "")
     assert "1.5e+07" in out
-    assert "│ kafka │ 2 x GPU │        208 │      4.6e+10 │           2,506 │      6.7e+09 │" in out
+    assert "2 x GPU" in out
     assert "9e+07" in out
     assert "16 runs at a time" in out
     assert "│ 1.5e+07 │    1.00 │" in out

@@ -1,8 +1,8 @@
 """The CPU engine for long sweeps: each configuration gets machine code of its own, with all that is fixed folded.
 
     model, one configuration
-      |  specialized/traced   its guards, effects and invariants as expressions, what is fixed folded
-      |  specialized/plan     how a run lies in lanes, shared with GPUs
+      |  traced   its guards, effects and invariants as expressions, what is fixed folded
+      |  plan     how a run lies in lanes: their width, where masks of enabled instances lie, what a row tells
       v
     one of two forms, emitted as LLVM of the same parts (parts/: draws, choice, affected, rows, lane_kernel)
       |  vector/   a run in each lane of a register, every effect computed for all
@@ -24,9 +24,9 @@ import numpy as np
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes.base import FEW
+from quorisk.kernels.engines.lanes.by_configuration import ByConfiguration
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points
-from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 from quorisk.kernels.model import Model
 
 NAME = "lanes"

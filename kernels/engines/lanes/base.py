@@ -13,8 +13,8 @@ import numpy as np
 from quorisk.kernels.engines import numba_engine, rerun
 from quorisk.kernels.engines.lanes.build import Configuration, Kernel, build, discard, is_kept, num_kept, shapes
 from quorisk.kernels.engines.lanes.runs import add_runs
+from quorisk.kernels.engines.lanes.traced import Shape, Unsupported
 from quorisk.kernels.engines.points import params_at
-from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
 from quorisk.kernels.engines.tally import empty
 
 FEW = 3

@@ -7,7 +7,7 @@ import numpy as np
 from quorisk.kernels import keeping
 from quorisk.kernels.engines.lanes.build import Configuration, Kernel
 from quorisk.kernels.engines.lanes.parts.rows import LINE_WORDS, add_rows, add_rows_at_once, model_shape
-from quorisk.kernels.engines.specialized.plan import columns_of
+from quorisk.kernels.engines.lanes.plan import columns_of
 from quorisk.kernels.engines.tally import empty
 from quorisk.kernels.model import Model
 

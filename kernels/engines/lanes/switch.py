@@ -22,8 +22,8 @@ from quorisk.kernels.engines.job import Job, runs_of
 from quorisk.kernels.engines.lanes.base import Base
 from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel, build, is_kept, shapes
 from quorisk.kernels.engines.lanes.runs import add_runs, compile_sums
+from quorisk.kernels.engines.lanes.traced import Shape, Unsupported
 from quorisk.kernels.engines.points import Points, params_at
-from quorisk.kernels.engines.specialized.traced import Shape, Unsupported
 from quorisk.kernels.engines.tally import BROKEN, empty
 from quorisk.kernels.model import LOST, Model, exposures
 

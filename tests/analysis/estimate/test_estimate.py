@@ -297,16 +297,5 @@ def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_searc
     assert all(row.steps_per_s > 1e3 for row in rows)
     assert [row.runs_per_s is None for row in rows] == [False] * (len(rows) - 1) + [True]
     assert told == ["compaction (numba)", "compaction (lanes)", "compaction (jax)", "compaction (search)"]
-    assert (rows[-2].device, rows[-2].bytes_per_step, rows[-2].steps_per_s_by_bytes) == ("1 x cpu", 192, None)
+    assert rows[-2].device == "1 x cpu"
     assert {row.engine for row in bench.bench("search", 1)} == {"search"}
-
-
-def test_the_benchmark_tells_what_a_known_device_could_do_at_most(monkeypatch):
-    monkeypatch.setattr(bench, "REPETITION_S", 0.01)
-    monkeypatch.setattr(registry, "names", lambda: ["compaction"])
-    monkeypatch.setitem(bench.LIMITS, "cpu", bench.Limits(bytes_per_s=192e9, operations_per_s=1e12))
-    [row] = bench.bench("jax", 1)
-    assert row.operations_per_step is not None
-    assert 600 < row.operations_per_step < 2000
-    assert row.steps_per_s_by_bytes == pytest.approx(1e9)
-    assert row.steps_per_s_by_operations == pytest.approx(1e12 / row.operations_per_step)

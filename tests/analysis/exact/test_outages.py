@@ -8,8 +8,8 @@ from quorisk.analysis.experiment.config import Experiment, build
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.lanes.build import QUEUED
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
 from quorisk.say.quantities import YEAR_S
 from tests.kernels.engines import fuzz

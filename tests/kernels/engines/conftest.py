@@ -6,10 +6,9 @@ from functools import cache, lru_cache
 import pytest
 
 from quorisk.kernels.engines import lanes
-from quorisk.kernels.engines.lanes import build
+from quorisk.kernels.engines.lanes import build, traced
+from quorisk.kernels.engines.lanes.by_configuration import ByConfiguration
 from quorisk.kernels.engines.lanes.switch import Switch
-from quorisk.kernels.engines.specialized import traced
-from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 
 _COMPILE = build.object_code
 _LOOK = {name: getattr(traced, name).__wrapped__ for name in ("_bounds", "_traced")}

@@ -12,14 +12,11 @@ from unittest import mock
 import numpy as np
 
 from quorisk.kernels.engines import jax_engine, numba_engine
-from quorisk.kernels.engines.gpu import switch as gpu_switch
-from quorisk.kernels.engines.gpu.kernel import How, Size
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import ALWAYS, Point, Points, RateError, pack
-from quorisk.kernels.engines.specialized import traced
-from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST, Model, loses_messages
 from tests.support import any_values
 
@@ -27,9 +24,6 @@ MOST_RUNS, MOST_STEPS = 20_000, 4_000_000
 """Of one configuration, on the generic engine."""
 JAX_STEPS = 2_000_000
 """Of one configuration: more would take longer than all the rest."""
-GPU_STEPS, _INTERPRETED = 50_000, Size(programs=4, runs=128)
-"""Of one configuration, by the interpreter."""
-_ON_A_GPU = Size(programs=64, runs=512)
 _LONG_STEPS = 400
 """Of a run that nothing ends early: some configurations never end, and all lanes of a batch of JAX's would wait."""
 _TRIAL_RUNS = 1000
@@ -147,28 +141,6 @@ def by_jax(made: Made) -> Compared:
     return Compared(job.num_runs, 0, _num_lost(there))
 
 
-def by_gpu_kernel(made: Made) -> Compared:
-    """Repeats runs by the kernel for GPUs, on one if there is one; else as many as make GPU_STEPS steps, by Pallas's
-    interpreter. Raises as `compare`."""
-    device = jax_engine.devices()[0]
-    interpret = device.platform != "gpu"
-    size, most_steps = (_INTERPRETED, GPU_STEPS) if interpret else (_ON_A_GPU, MOST_STEPS)
-    steps = np.cumsum(made.records[:, RECORD.index("steps")])
-    job = made.job._replace(num_runs=min(size.total, max(1, int((steps <= most_steps).sum()))))
-    runs = gpu_switch.Switch(made.model, made.points, size, How(recording=True, interpret=interpret))
-    try:
-        runs.prepare()
-    except traced.Unsupported as reason:
-        raise RuntimeError(str(reason)) from reason
-    call = runs.call(made.seed, job.first_run, job.num_runs, device)
-    redo, have = np.asarray(call.redo)[: job.num_runs], np.asarray(call.records)[: job.num_runs]
-    there, told = made.records[: job.num_runs], (made.point, f"GPU kernel seed={made.seed}")
-    assert np.array_equal(there[~redo], have[~redo]), told
-    tally = numba_engine.tally_of(made.model, made.points, made.seed, job)
-    assert np.array_equal(tally, runs.by_kernel(made.seed, job, [device])), told
-    return Compared(job.num_runs, int(redo.sum()), _num_lost(there))
-
-
 def _num_lost(records: np.ndarray) -> int:
     return int((records[:, 0] == LOST).sum())
 
@@ -191,8 +163,8 @@ def registers_of(bits: int) -> Iterator[None]:
 
 
 Engine = Callable[[Made, bool], Compared]
-OF_A_GPU, JAX = "GPU kernel", "JAX"
-"""The engines that are given fewer runs, by JAX_STEPS and GPU_STEPS."""
+JAX = "JAX"
+"""The engine that is given fewer runs, by JAX_STEPS."""
 
 
 def engines() -> dict[str, Engine]:
@@ -206,7 +178,6 @@ def engines() -> dict[str, Engine]:
                 found[f"{shape.lanes} lanes of {shape.narrowest} bits, {name}"] = partial(_of_lanes, bits, shape)
             found[f"queued, {name}"] = partial(_of_lanes, bits, build.QUEUED)
             found[f"nothing taken for granted, {name}"] = partial(_of_lanes, bits, shapes[0]._replace(assumes=False))
-    found[OF_A_GPU] = lambda made, timed: by_gpu_kernel(made)
     return found | {JAX: lambda made, timed: by_jax(made)}
 
 

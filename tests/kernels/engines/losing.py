@@ -1,8 +1,8 @@
 """Runs that may lose data, shapes of kernels for them, and one that is ready."""
 
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from tests.support import point_of

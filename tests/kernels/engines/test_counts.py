@@ -8,9 +8,9 @@ import pytest
 from quorisk.kernels.engines import jax_engine, numba_engine, tally
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.rerun import rerun
-from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import OUTCOMES, fault_kinds
 from quorisk.kernels.protocols import registry
 from tests.external import two_copies

@@ -218,15 +218,3 @@ def test_a_device_that_runs_out_of_memory_is_told_in_a_line(monkeypatch):
     monkeypatch.setattr(jax_engine, "fresh", full)
     with pytest.raises(EngineError, match=r"^the device's memory ran out: RESOURCE_EXHAUSTED: Out of .* 7 bytes\.$"):
         by_jax(JOBS)
-
-
-def test_operations_on_64_bits_are_counted_apart():
-    program = """
-      %a = s64[1]{0} parameter(0)
-      %b = s32[1]{0} parameter(1)
-      %c = s64[1]{0} add(%a, %a)
-      %d = u64[1]{0} shift-left(%c, %a)
-      %e = s32[1]{0} and(%b, %b)
-      %f = pred[1]{0} compare(%c, %a), direction=LT
-      ROOT %g = pred[1]{0} compare(%b, %e), direction=LT"""
-    assert jax_batch._num_wide(program) == 3

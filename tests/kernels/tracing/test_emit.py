@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from quorisk.kernels.engines.gpu.numbers import Numbers
 from quorisk.kernels.engines.lanes import build
-from quorisk.kernels.engines.specialized.plan import NAME
+from quorisk.kernels.engines.lanes.plan import NAME
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter
@@ -28,9 +27,7 @@ PDEP = pytest.param(
 )
 ARRAYS = (0, 32, False)
 """Stands for JAX's arrays."""
-OF_GPUS = (0, 32, True)
-"""Stands for the arrays of the kernel for GPUs."""
-SHAPES = ((8, 32, False), (16, 16, False), SCALAR, PDEP, ARRAYS, OF_GPUS)
+SHAPES = ((8, 32, False), (16, 16, False), SCALAR, PDEP, ARRAYS)
 
 
 def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
@@ -58,11 +55,11 @@ def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
     return call
 
 
-def as_arrays(kind: type[Arrays], outputs: list[Any], columns: dict[int, np.ndarray]) -> np.ndarray:
+def as_arrays(outputs: list[Any], columns: dict[int, np.ndarray]) -> np.ndarray:
     """int64 by output and value, by JAX."""
 
     def of_one(leaves: dict[int, Any]) -> list[Any]:
-        arrays = kind(outputs, leaves.__getitem__)
+        arrays = Arrays(outputs, leaves.__getitem__)
         return [arrays.get(output, 64) for output in outputs]
 
     with jax.enable_x64(True):
@@ -71,8 +68,8 @@ def as_arrays(kind: type[Arrays], outputs: list[Any], columns: dict[int, np.ndar
 
 def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[int, int, bool]) -> np.ndarray:
     """int64 by output and value; lanes of machine code beyond the values repeat them."""
-    if shape in (ARRAYS, OF_GPUS):
-        return as_arrays(Arrays if shape == ARRAYS else Numbers, outputs, columns)
+    if shape == ARRAYS:
+        return as_arrays(outputs, columns)
     lanes, call = shape[0], machine_code(outputs, shape)
     size = -(-NUM_VALUES // lanes) * lanes
     found = np.empty((len(outputs), size), np.int64)

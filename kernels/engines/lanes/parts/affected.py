@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from quorisk.kernels.engines.specialized.plan import Field, packed
+from quorisk.kernels.engines.lanes.plan import Field, packed
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.folding import make

@@ -7,8 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.parts.draws import draw_bit, draw_rejected
+from quorisk.kernels.engines.lanes.plan import Field, Limits, places
 from quorisk.kernels.engines.points import ALWAYS
-from quorisk.kernels.engines.specialized.plan import Field, Limits, places
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing.machine import Value, constant, lanes_of, resized
 from quorisk.kernels.tracing.trace import Word

@@ -18,7 +18,7 @@ from quorisk.kernels.engines.lanes.parts.draws import (
     only_if,
 )
 from quorisk.kernels.engines.lanes.parts.rows import scratch_words
-from quorisk.kernels.engines.specialized.plan import (
+from quorisk.kernels.engines.lanes.plan import (
     NAME,
     REDO,
     Limits,

@@ -8,7 +8,7 @@ import numpy as np
 from llvmlite import ir
 
 from quorisk.kernels.compiled import LATE, bind
-from quorisk.kernels.engines.specialized.plan import REDO
+from quorisk.kernels.engines.lanes.plan import REDO
 from quorisk.kernels.engines.tally import add_all, add_run, parts
 from quorisk.kernels.model import LOST, Model, exposure_mask
 from quorisk.kernels.tracing.machine import DOUBLE, I1, I64, POINTER, constant, intrinsic

@@ -13,9 +13,9 @@ from quorisk.kernels.engines.lanes.parts.affected import Affected, affected_by, 
 from quorisk.kernels.engines.lanes.parts.draws import asks_beside
 from quorisk.kernels.engines.lanes.parts.lane_kernel import LaneKernel
 from quorisk.kernels.engines.lanes.parts.rows import aligned, write_rows
+from quorisk.kernels.engines.lanes.plan import NAME, Limits, places_of_bits, plan
 from quorisk.kernels.engines.lanes.queued.queues import Queues
 from quorisk.kernels.engines.lanes.queued.records import DWORD, LINE, RUNS, Layout
-from quorisk.kernels.engines.specialized.plan import NAME, Limits, places_of_bits, plan
 from quorisk.kernels.model import HORIZON, Model
 from quorisk.kernels.tracing.expressions import bits, is_constant
 from quorisk.kernels.tracing.folding import make

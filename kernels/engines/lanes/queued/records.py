@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.specialized.plan import GAP, pieces
+from quorisk.kernels.engines.lanes.plan import GAP, pieces
 from quorisk.kernels.tracing.machine import I32, constant, lanes_of, resized
 
 DWORD = 32

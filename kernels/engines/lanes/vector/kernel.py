@@ -9,8 +9,8 @@ from llvmlite import ir
 from quorisk.kernels.engines.lanes.parts.draws import asks_beside, only_if
 from quorisk.kernels.engines.lanes.parts.lane_kernel import LaneKernel
 from quorisk.kernels.engines.lanes.parts.rows import aligned, write_rows
+from quorisk.kernels.engines.lanes.plan import NAME, Limits, plan
 from quorisk.kernels.engines.lanes.vector.effects import effects
-from quorisk.kernels.engines.specialized.plan import NAME, Limits, plan
 from quorisk.kernels.model import HORIZON, Model
 from quorisk.kernels.tracing.machine import (
     DOUBLE,

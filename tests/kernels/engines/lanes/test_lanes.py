@@ -6,13 +6,12 @@ import pytest
 
 from quorisk.analysis import bench
 from quorisk.analysis.experiment import config
-from quorisk.kernels.engines.lanes import build, runs
+from quorisk.kernels.engines.lanes import build, runs, traced
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.lanes.vector import effects
 from quorisk.kernels.engines.points import ALWAYS, pack, params_at
-from quorisk.kernels.engines.specialized import traced
-from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.observe import observe

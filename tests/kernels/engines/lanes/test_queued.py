@@ -11,15 +11,14 @@ from llvmlite import ir
 
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.job import RECORD
-from quorisk.kernels.engines.lanes import build
+from quorisk.kernels.engines.lanes import build, traced
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.parts import affected as taken
 from quorisk.kernels.engines.lanes.parts import choice
+from quorisk.kernels.engines.lanes.plan import pack_masks, packed, pieces, places_of_bits
 from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.queued.records import RUNS, Layout, turned
-from quorisk.kernels.engines.specialized import traced
-from quorisk.kernels.engines.specialized.plan import pack_masks, packed, pieces, places_of_bits
-from quorisk.kernels.engines.specialized.traced import Shape
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.expressions import Graph
 from quorisk.kernels.tracing.folding import new_graph

@@ -15,11 +15,11 @@ from quorisk.kernels.engines.lanes import runs
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.parts import lane_kernel
 from quorisk.kernels.engines.lanes.parts.rows import add_rows_at_once
+from quorisk.kernels.engines.lanes.plan import columns_of, counted_steps, limits_of, weights_of
 from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.traced import traced_for
 from quorisk.kernels.engines.points import Points, pack, params_at
-from quorisk.kernels.engines.specialized.plan import columns_of, counted_steps, limits_of, weights_of
-from quorisk.kernels.engines.specialized.traced import traced_for
 from quorisk.kernels.engines.tally import empty
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry

@@ -11,12 +11,11 @@ import pytest
 
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes import build, runs, switch
+from quorisk.kernels.engines.lanes import build, runs, switch, traced
 from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.specialized import traced
-from quorisk.kernels.engines.specialized.traced import Shape
 from quorisk.kernels.model import LOST
 from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing, prepared
 

@@ -1,7 +1,7 @@
 """What is kept for a configuration: made once, told apart by all that runs depend on, and not without end."""
 
+from quorisk.kernels.engines.lanes.by_configuration import ByConfiguration
 from quorisk.kernels.engines.points import kin, pack
-from quorisk.kernels.engines.specialized.by_configuration import ByConfiguration
 from quorisk.kernels.protocols import registry
 from tests.support import point_of
 

@@ -4,8 +4,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from quorisk.kernels.engines.lanes.plan import Limits
 from quorisk.kernels.engines.points import LOSS_UNIT
-from quorisk.kernels.engines.specialized.plan import Limits
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.assume import Habits, assumed, habits
 from quorisk.kernels.tracing.observe import observe
