@@ -43,8 +43,6 @@ class Speed(NamedTuple):
     """Seconds of the first call: compilation, or loading from the cache on disk if it was compiled before."""
     device: str | None = None
     """What the runs were stepped on, or how; None for numba."""
-    to_last: float | None = None
-    """`steps_per_s` by that of the last benchmark on this machine; None if there was none."""
 
 
 def bench(engine: str | None, threads: int, progress: Callable[[str], None] | None = None) -> Iterator[Speed]:

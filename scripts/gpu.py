@@ -31,9 +31,9 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.protocols import registry
-from scripts.validation.page import commit, line
 from tests.kernels.engines import fuzz
 from tests.support import point_of
+from tests.validation.page import commit, line
 
 MOST_STEPS = 200
 """Steps of a variant's run: some never end, and the others of a batch wait for them."""

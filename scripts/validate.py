@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scripts.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, numbers
-from scripts.validation.page import Check, write
+from tests.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, numbers
+from tests.validation.page import Check, write
 
 
 class Runs(NamedTuple):

@@ -1,4 +1,4 @@
-"""scripts/against_cpp.py: that the programs by hand make the engines' runs, and that it is told if it does not."""
+"""tests/references/cpp: that the programs by hand make the engines' runs, and that it is told if it does not."""
 
 from functools import partial
 
@@ -8,8 +8,8 @@ from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
-from scripts import against_cpp
-from scripts.against_cpp import Way, by_hand, check, told_by_engine, told_by_program
+from tests.references.cpp import compare
+from tests.references.cpp.compare import Way, by_hand, check, told_by_engine, told_by_program
 
 RUNS = Job(0, 5, 3000)
 
@@ -25,11 +25,11 @@ def generic(model, points, *, change=0):
     return Way("generic engine", lambda seed, job: make(seed + change, job), partial(told_by_engine, model))
 
 
-@pytest.mark.parametrize("protocol", against_cpp.INVARIANTS)
+@pytest.mark.parametrize("protocol", compare.INVARIANTS)
 def test_the_program_counts_what_the_engine_counts_where_it_can_be_compiled(protocol):
     model, points = points_of(protocol)
     try:
-        function = against_cpp.compiled(protocol)
+        function = compare.compiled(protocol)
     except SystemExit as why:
         without = str(why)
     else:
@@ -48,4 +48,4 @@ def test_other_counts_are_told():
 def test_without_a_compiler_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match=r"there is no g\+\+"):
-        against_cpp.compiled("kafka")
+        compare.compiled("kafka")

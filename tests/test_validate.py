@@ -7,10 +7,10 @@ import pytest
 
 from quorisk.kernels.engines.lanes.traced import Shape
 from scripts import validate
-from scripts.validation import engines, numbers, page
-from scripts.validation.page import Check
 from tests.external import pbs
 from tests.kernels.engines import fuzz
+from tests.validation import engines, numbers, page
+from tests.validation.page import Check
 
 
 @pytest.fixture

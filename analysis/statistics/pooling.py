@@ -7,7 +7,7 @@ and spread are integrated over a grid, with a flat prior for the logarithm of th
 PRIOR_SPREAD for the spread: models that differ by a factor of e are nothing unusual.
 
 Source: A. Gelman et al., "Bayesian Data Analysis", 3rd edition (2013), chapter 5. That intervals hold is shown by
-scripts/rates_coverage.py; see docs/rates.md.
+tests/validation/rates_coverage.py; see docs/rates.md.
 """
 
 from functools import cached_property

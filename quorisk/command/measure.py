@@ -79,17 +79,15 @@ def bench_verb(
 
     Measures random runs of every protocol and the search of all states. Numba runs on one thread and on all. Code
     compiled for one configuration ("lanes") makes as many runs at a time as one or two of the CPU's registers hold, or,
-    in large models, many together that draw the same action ("queued"). JAX runs on GPUs or on the CPU. "to last" is
-    how fast it is beside the last benchmark on this machine. compile_s is the time of a first call: set
-    QUORISK_CACHE_DIR to an empty folder to measure it with nothing compiled.
+    in large models, many together that draw the same action ("queued"). JAX runs on GPUs or on the CPU. compile_s is
+    the time of a first call: set QUORISK_CACHE_DIR to an empty folder to measure it with nothing compiled.
 
     Example: quorisk bench --threads 2 --json
     """
-    from quorisk.analysis import bench, bench_history
+    from quorisk.analysis import bench
     from quorisk.command import bars, show
     from quorisk.kernels.cores import num_cores
 
     with bars.status() as tell:
         rows = list(bench.bench(engine, threads or num_cores(), tell))
-    rows = bench_history.beside_last(rows, bench_history.path())
     reply(as_json, rows, lambda: show.bench(rows, show.console()))

@@ -221,11 +221,10 @@ def calibrate(result: Calibrated, out: Console) -> None:
 
 def bench(rows: Iterable[Speed], out: Console) -> None:
     """Prints measured speeds."""
-    table = make_table("model", "engine", "threads", "steps/s", "to last", "runs/s", "compile s", "how")
+    table = make_table("model", "engine", "threads", "steps/s", "runs/s", "compile s", "how")
     for row in rows:
         runs_per_s = "-" if row.runs_per_s is None else f"{row.runs_per_s:.3g}"
-        to_last = "-" if row.to_last is None else f"{row.to_last:.2f}"
-        speed = (f"{row.steps_per_s:.3g}", to_last, runs_per_s, f"{row.compile_s:.2f}")
+        speed = (f"{row.steps_per_s:.3g}", runs_per_s, f"{row.compile_s:.2f}")
         table.add_row(row.model, row.engine, str(row.threads), *speed, row.device or "")
     out.print(table)
     out.print("steps/s of a search are transitions; compile s is the first call, which may load from the cache on disk")

@@ -37,7 +37,7 @@ def test_moments_are_those_of_the_quantiles():
 
 
 def test_intervals_of_another_model_hold_and_those_of_all_counts_together_do_not():
-    """scripts/rates_coverage.py has many more."""
+    """tests/validation/rates_coverage.py has many more."""
     rng, num_fleets, held, held_by_sum = np.random.default_rng(5), 60, 0, 0
     for _ in range(num_fleets):
         sigma, num_models = abs(rng.normal(0, 0.8)), rng.integers(4, 10)

@@ -8,14 +8,15 @@ import numpy as np
 from scipy.stats import beta
 
 from quorisk.analysis import calibrate
+from quorisk.analysis.decision.latency import BUILT_IN
 from quorisk.analysis.exact import storm
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
-from scripts.validation.page import Check, relative
 from tests.analysis.exact import chains
 from tests.external import copysets, herman, mttdl, pbs, retransmission, tandem
 from tests.kernels.protocols import test_oracle as oracle
 from tests.support import point_of, run, values_of
+from tests.validation.page import Check, relative
 
 SMALL = 20_000
 """States that a quick check searches at most."""
@@ -119,7 +120,7 @@ def latency(quick: bool) -> Check:
         for acks, figure in pbs.YAMMER_MS.items()
     ]
     for name, figures in pbs.WRITES_MS.items():
-        delays = pbs.BUILT_IN[name]
+        delays = BUILT_IN[name]
         rows += [
             (f"PBS, Table 4: {name}, writes", f"W = {acks}", figure, pbs.p999(delays, acks))
             for acks, figure in enumerate(figures, 1)

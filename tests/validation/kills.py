@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from scripts import cluster
 from scripts.listening import family
-from scripts.validation.page import ROOT, Check
 from tests.support import SMALL_FILE
+from tests.validation.page import ROOT, Check
 
 FILE = f"""{SMALL_FILE}
 [run]

@@ -14,8 +14,8 @@ from quorisk.kernels.errors import QuoriskError
 from quorisk.kernels.model import MESSAGE_LOSS, Model, loses_messages
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
-from scripts.validation.page import Check
 from tests.support import any_values
+from tests.validation.page import Check
 
 RUNS, CONFIDENCE = 20_000, 0.95
 FEWEST = 10

@@ -22,8 +22,8 @@ from quorisk.analysis.results import schema, sealed, sweeps
 from quorisk.kernels.errors import QuoriskError
 from quorisk.plots.figures import Wish
 from quorisk.sparkjobs.draw import plot
-from scripts.validation.flips import small_sweep
-from scripts.validation.page import Check
+from tests.validation.flips import small_sweep
+from tests.validation.page import Check
 
 MOST_S = 60.0
 NUMBERS = (0, 1, -1, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63))

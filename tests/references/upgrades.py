@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What one watched record leaves out: how often a Kafka partition that is written to all the time loses something.
 
-    .venv/bin/python scripts/upgrades.py [--runs 2000000]
+    .venv/bin/python tests/references/upgrades.py [--runs 2000000]
 
 The upgrade scenarios of configs/starters/kraft.toml watch one record. This simulates the same upgrade of three brokers
 by events, with its rates and without ELR, and asks both: is the record lost that was written
@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from quorisk.analysis.experiment import config
 
-STARTER = Path(__file__).parent.parent / "configs" / "starters" / "kraft.toml"
+STARTER = Path(__file__).parents[2] / "configs" / "starters" / "kraft.toml"
 UPGRADE = next(each.point for each in config.load(STARTER).points if each.scenario == "broker_lost_in_upgrade")
 BROKERS = 3
 IN_SYNC, DOWN, LOADING, FENCED, CATCHING_UP = range(5)

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from quorisk.analysis.experiment import config
 from quorisk.kernels.errors import ConfigError
-from scripts.validation.page import ROOT, Check
+from tests.validation.page import ROOT, Check
 
 MOST_S = 30.0
 VALUES = [

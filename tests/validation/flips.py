@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
 from quorisk.sparkjobs import folder
-from scripts.validation.page import ROOT, Check
 from tests.support import SMALL_FILE
+from tests.validation.page import ROOT, Check
 
 SMALL = f"""{SMALL_FILE}
 [run]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often 90 % intervals of losses hold the truth, of simulated fleets: the tables of docs/rates.md.
 
-    .venv/bin/python scripts/rates_coverage.py [--fleets 1000] [--seed 1]
+    .venv/bin/python tests/validation/rates_coverage.py [--fleets 1000] [--seed 1]
 
 Losses go with the fourth power of the failure rate, as with four copies. A fleet's models have lognormal rates around
 one that is drawn for it, and as many drive-years as are drawn for each; failures are Poisson. Asked is the rate of the
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from quorisk.analysis.statistics.known import Gamma
 from quorisk.analysis.statistics.pooling import Pooled
@@ -71,7 +71,8 @@ def another_model(
     for _ in range(fleets):
         middle = np.exp(rng.uniform(*np.log(RATE_A_YEAR)))
         rate, *rates = middle * np.exp(spread * rng.standard_normal(num_models + 1))
-        drive_years = np.exp(rng.uniform(*np.log(DRIVE_YEARS), num_models))
+        low, high = np.log(DRIVE_YEARS)
+        drive_years = np.exp(rng.uniform(low, high, num_models))
         failures = rng.poisson(np.array(rates) * drive_years)
         held += [holds(way(failures, drive_years), rate) for way in ways]
     return list(held / fleets)

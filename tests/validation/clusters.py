@@ -9,9 +9,9 @@ from quorisk.analysis.cluster.figures import Figure
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.years import simulate
-from scripts.validation.page import Check
 from tests.analysis.cluster.clusters import KNOWN, cluster_of
 from tests.references.cluster import literal
+from tests.validation.page import Check
 
 CONFIDENCE, Z = 0.95, 1.959964
 YEARS, QUICK_YEARS, LITERAL_YEARS = 1_000_000, 20_000, 20_000

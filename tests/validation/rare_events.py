@@ -1,9 +1,9 @@
 """Heads and tails against exact answers, on problems of which counting sees little or nothing.
 
-python scripts/rare_events.py                      # problems of all protocols; exit code 1 if an answer lies outside
-python scripts/rare_events.py problems kafka       # those of one protocol
-python scripts/rare_events.py coverage             # how often intervals of 1,000 replicates hold the exact answer
-python scripts/rare_events.py cells configs/x.toml # every cell of a file, by Quorisk's own choice of method
+python tests/validation/rare_events.py             problems of all protocols; exit code 1 if an answer lies outside
+... rare_events.py problems kafka                  those of one protocol
+... rare_events.py coverage                        how often intervals of 1,000 replicates hold the exact answer
+... rare_events.py cells configs/x.toml            every cell of a file, by Quorisk's own choice of method
 """
 
 import sys
@@ -29,7 +29,7 @@ from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST
-from quorisk.kernels.states.exits import exits_of
+from quorisk.kernels.states.exits import exits_of, from_exits
 from quorisk.kernels.states.head import Head
 
 MEMORY = 1 << 30
@@ -112,7 +112,7 @@ def compared(protocols: list[str]) -> int:
         if protocols and document["protocol"] not in protocols:
             continue
         run = document.get("run", {}) | {"runs": RUNS, "method": "head"}
-        inside, columns = answers(config.build(document | {"run": run}, "scripts/rare_events.py"), MEMORY)
+        inside, columns = answers(config.build(document | {"run": run}, "tests/validation/rare_events.py"), MEMORY)
         outside += not inside
         figures = ", ".join(f"{each:g}" for each in [*document.get("faults", {}).values(), *document["rates"].values()])
         table.add_row(document["protocol"], figures, *columns)
@@ -144,7 +144,7 @@ def coverage(only: list[str]) -> int:
     for document in (document for first in range(step) for document in chosen[first::step]):
         if table.row_count == REPLICATED:
             break
-        experiment = config.build(document | {"run": document.get("run", {})}, "scripts/rare_events.py")
+        experiment = config.build(document | {"run": document.get("run", {})}, "tests/validation/rare_events.py")
         (each,), model = experiment.points, experiment.model
         truth, head = exact(experiment, MEMORY).data_loss.p, Head(model, each.point, MEMORY, by_margin=True)
         solved = None
@@ -153,7 +153,7 @@ def coverage(only: list[str]) -> int:
         if solved is None or not solved.leaves:
             continue
         exits = exits_of(head, solved, MEMORY)
-        points = method.from_exits(pack(model, [each.point]), exits)
+        points = from_exits(pack(model, [each.point]), exits)
         part = rare.parts(model, method.sampled(solved, exits), exits)[DATA_LOSS]
         jobs = [Job(0, replicate * REPLICATE_RUNS, REPLICATE_RUNS) for replicate in range(REPLICATES)]
         losses = [int(sums[LOST]) for sums in simulate(model, points, jobs, 1, num_cores())]

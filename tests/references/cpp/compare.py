@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast the engines are beside programs written by hand for what `quorisk bench` runs of a protocol.
 
-    python scripts/against_cpp.py [--protocol kafka]     compiles scripts/reference: takes g++ and AVX-512
+    python tests/references/cpp/compare.py [--protocol kafka]     compiles what lies here: takes g++ and AVX-512
 
 All make the same runs on one thread. First what they count is compared: everything but times, which the programs do not
 tell. Then they take turns, as a busy machine slows all of them down; the best round counts, in thread time, tallies
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from quorisk.analysis import bench
 from quorisk.kernels.engines import numba_engine, tally
@@ -33,7 +33,7 @@ from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.model import MESSAGE_LOSS, OUTCOMES, Model, loses_messages
 
-SOURCES = Path(__file__).parent / "reference"
+SOURCES = Path(__file__).parent
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-shared", "-fPIC", "-w")
 CHECKED = ((0, 0.1), (2**63 + 12345, 0.5))
 """Seeds of the runs that are compared, and their losses if messages may be lost. The first loss is the benchmark's."""
@@ -68,18 +68,18 @@ def compiled(protocol: str) -> Callable[..., None]:
     """The program's function, compiled for this machine. Exits where that cannot be."""
     compiler, source = shutil.which("g++"), SOURCES / f"{protocol}_lanes.cpp"
     if compiler is None:
-        sys.exit("against_cpp.py: there is no g++ on the path (on Debian, apt-get install g++)")
+        sys.exit("compare.py: there is no g++ on the path (on Debian, apt-get install g++)")
     with TemporaryDirectory() as folder:
         library = Path(folder) / "lanes.so"
-        command = [compiler, *FLAGS, "-o", library, source]
+        command = [compiler, *FLAGS, "-o", str(library), str(source)]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode:
             why = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-            sys.exit(f"against_cpp.py: g++ cannot compile {source.name} here: {why}")
+            sys.exit(f"compare.py: g++ cannot compile {source.name} here: {why}")
         function = ctypes.CDLL(str(library)).make_runs
     function.argtypes = (*2 * [ctypes.c_uint64], *2 * [ctypes.c_uint32], ctypes.c_void_p)
     function.restype = None
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def told_by_engine(model: Model, row: np.ndarray) -> Told:
@@ -92,7 +92,7 @@ def told_by_engine(model: Model, row: np.ndarray) -> Told:
 
 
 def told_by_program(model: Model, counts: np.ndarray) -> Told:
-    """The same of the program's counts, which are as `Counts` in scripts/reference/lanes.hpp."""
+    """The same of the program's counts, which are as `Counts` in lanes.hpp."""
     values, names = counts.tolist(), INVARIANTS[model.name]
     by_invariant = (*names, *(f"first steps of {name}" for name in names))
     found: Told = dict(zip(SUMS, values, strict=False))
@@ -115,7 +115,7 @@ def ways_of(function: Callable[..., None], model: Model, points: Points) -> list
         switch = Switch(model, points, 0)
         switch.prepare(shape=shape)
         if switch.kernel is None:
-            sys.exit(f"against_cpp.py: there is no kernel of {shape}: {switch.why_not}")
+            sys.exit(f"compare.py: there is no kernel of {shape}: {switch.why_not}")
         ways.append(Way(shape.spelled, switch.tally_all, told))
     return [*ways, Way("generic engine", partial(numba_engine.tally_of, model, points), told)]
 
@@ -132,7 +132,7 @@ def check(ways: Sequence[Way], seed: int, job: Job) -> int:
     expected = reference.told(reference.make(seed, job))
     for way in others:
         if why := difference(way.told(way.make(seed, job)), expected):
-            sys.exit(f"against_cpp.py: {way.name} counts otherwise than the {reference.name}, seed {seed}: {why}")
+            sys.exit(f"compare.py: {way.name} counts otherwise than the {reference.name}, seed {seed}: {why}")
     return int(expected["steps"])
 
 

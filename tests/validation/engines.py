@@ -7,10 +7,10 @@ from quorisk.kernels.engines import jax_engine, numba_engine, points
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.protocols import registry
-from scripts.validation.page import Check
 from tests.kernels.engines import fuzz
 from tests.kernels.engines.test_agreement import POINTS, RERUNS, SEED
 from tests.support import point_of
+from tests.validation.page import Check
 
 
 def engines(quick: bool) -> Check:

@@ -1,4 +1,4 @@
-// The small BookKeeper by hand: what generated kernels are held against. scripts/against_cpp.py compiles and calls it.
+// The small BookKeeper by hand: what generated kernels are held against. compare.py compiles and calls it.
 //
 // The model that `quorisk bench` runs: 3 bookies, 2 clients, write quorum 3, ack quorum 2, one entry; every mechanism
 // on, no fault but lost messages, all rates 1. The runs are those of Quorisk's engines, bit for bit.

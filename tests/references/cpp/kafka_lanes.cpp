@@ -1,4 +1,4 @@
-// Kafka's replication by hand: what generated kernels are held against. scripts/against_cpp.py compiles and calls it.
+// Kafka's replication by hand: what generated kernels are held against. compare.py compiles and calls it.
 //
 // The model that `quorisk bench` runs: 3 replicas, 4 records, 4 leader epochs, KIP-320 with all its fences, no faults,
 // all rates 1. The runs are those of Quorisk's engines, bit for bit.

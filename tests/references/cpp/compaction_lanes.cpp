@@ -1,4 +1,4 @@
-// Pulsar's topic compaction by hand: what generated kernels are held against. scripts/against_cpp.py compiles and calls
+// Pulsar's topic compaction by hand: what generated kernels are held against. compare.py compiles and calls
 // it.
 //
 // The model that `quorisk bench` runs: 6 messages of 4 keys (one of them the null key, whose messages are kept) and 3
