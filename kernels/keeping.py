@@ -1,6 +1,7 @@
 """Machine code on disk: where it is kept, and that only what this user kept there is run.
 
-Whoever can write into the folder can run code here, so it has to belong to this user or root, and not be open to all.
+Whoever can write into the folder can run code here, and so can whoever can put another one in its place: it and the
+folders that it lies in have to belong to this user or root, and not be open to others.
 Numba does not notice a flipped bit in what it loads, which may then crash or compute something else, and it fails where
 the disk is full. So each file begins with a checksum of its name and the rest; one that does not match is compiled
 again, and one that cannot be written is done without. What several processes need at the same time one of them makes.
@@ -29,18 +30,29 @@ def cache_folder() -> Path:
     """The folder where all machine code is kept, whatever its source. Raises ConfigError if none can be used safely."""
     folder = _place() / "quorisk"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.stat()
+        for each in reversed((folder, *folder.parents)):
+            each.mkdir(mode=0o700, exist_ok=True)
+        around = {*folder.parents, *folder.resolve().parents} - {folder}
+        for each in (folder, *sorted(around, reverse=True)):
+            _check_owners(each, folder)
     except OSError as error:
         raise _unusable(f"{folder}: cannot be made: {os.strerror(error.errno or 0)}") from None
-    if found.st_uid not in (os.geteuid(), 0):
-        raise _unusable(f"{folder}: belongs to another user, whose code would run here")
-    if found.st_mode & stat.S_IWOTH:
-        raise _unusable(f"{folder}: anyone may write there, and code from there runs here")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _unusable(f"{folder}: cannot be written")
     return folder
+
+
+def _check_owners(place: Path, folder: Path) -> None:
+    """Raises ConfigError if others could put code of theirs into the cache's folder by way of this place: of the folder
+    itself by writing there, of one around it by putting another one there, which they cannot where it is sticky."""
+    found = place.stat()
+    around = "" if place == folder else f", around {folder},"
+    if found.st_uid not in (os.geteuid(), 0):
+        raise _unusable(f"{place}{around}: belongs to another user, whose code would run here")
+    sticky = place != folder and found.st_mode & stat.S_ISVTX
+    for bit, who in ((stat.S_IWOTH, "anyone"), (stat.S_IWGRP, "its group")):
+        if found.st_mode & bit and not sticky:
+            raise _unusable(f"{place}{around}: {who} may write there, and code from there runs here")
 
 
 def _unusable(why: str) -> ConfigError:

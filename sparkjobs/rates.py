@@ -1,6 +1,6 @@
 """From data to what they say of a protocol's figures: files sorted out, read by kind (drives on Spark), and weighed."""
 
-import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,19 +9,21 @@ from quorisk.analysis.experiment import profiles
 from quorisk.analysis.experiment.keys import keys_of
 from quorisk.analysis.experiment.known import Stated, stated
 from quorisk.analysis.experiment.profiles import Profile
-from quorisk.analysis.rates import drives, incidents, metrics
+from quorisk.analysis.rates import drives, incidents, metrics, prometheus
 from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.rates.files import sorted_out
 from quorisk.analysis.rates.findings import ANY, findings
 from quorisk.analysis.rates.incidents import Watched
+from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.rates.told import Told, together
-from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs import drives as statistics
 from quorisk.sparkjobs import settings
 
 HERE_BYTES = 1 << 28
 """Drive statistics that have no more in all are read by this process: Spark would take longer to start."""
+_NODES = 1e-3, 1e9
 
 
 class Asked(NamedTuple):
@@ -38,6 +40,8 @@ class Asked(NamedTuple):
     since: str = ""
     """When these nodes began to be watched, and stopped: dates or times, ISO 8601."""
     until: str = ""
+    complete: bool = False
+    """Whether lists of incidents have every incident of each kind."""
     master: str | None = None
     conf: Sequence[str] = ()
 
@@ -54,13 +58,10 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
     spark = settings.check(asked.master, asked.conf) if on_spark else {}
     observed = []
     if files.incidents:
-        watched = _watched(asked, files.incidents[0])
-        try:
-            observed += incidents.read(files.incidents, watched, told)
-        except OSError as error:
-            raise RunError(f"{error.filename}: cannot be read: {error.strerror}") from None
+        observed += incidents.read(files.incidents, _watched(asked, files.incidents[0]), told)
     if files.metrics:
-        observed += metrics.read(files.metrics, told)
+        observed += (counted := metrics.read(files.metrics, told))
+        _check_counted(files.metrics, counted, told)
     fleet = None
     if files.drives:
         if on_spark:
@@ -68,11 +69,17 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
         else:
             fleet = statistics.here(files.drives, drives.today(), progress)
         told = together([told, fleet.told])
+        _check_counted(files.drives, fleet.groups, told)
     found = findings(observed, fleet, asked.of, registry.evidence(base.protocol), _defaults(base))
-    if not found:
-        seen = "; ".join(f"{odd.what}: {seen.where}" for odd, seen in told.items())
-        raise ConfigError(f"{', '.join(map(str, asked.data))}: nothing that can be counted ({seen})")
     return Answer(base, found, fleet, files, told)
+
+
+def _check_counted(paths: Sequence[Path], counted: Sequence[object], told: Told) -> None:
+    """Raises ConfigError if files of a kind have nothing that counts, and says why."""
+    if not counted:
+        seen = "; ".join(f"{odd.what}: {seen.times:,} (first: {seen.where})" for odd, seen in told.items())
+        more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+        raise ConfigError(f"{paths[0]}{more}: nothing that can be counted{f'; {seen}' if seen else ', as there are no rows'}")
 
 
 def size(data: Sequence[Path]) -> int:
@@ -93,11 +100,15 @@ def _watched(asked: Asked, path: Path) -> Watched:
             times.append(incidents.unix_s(text))
         except ValueError:
             raise ConfigError(f" {text}: a date or time, such as 2026-01-31 or 2026-01-31T12:00", name) from None
-    if not 0 < asked.nodes < math.inf:
-        raise ConfigError(f" {asked.nodes}: a number above 0", "nodes")
+    if not _NODES[0] <= asked.nodes <= _NODES[1]:
+        raise ConfigError(f" {asked.nodes}: a number above 0, from {_NODES[0]} to {_NODES[1]:g}", "nodes")
     if times[0] >= times[1]:
         raise ConfigError(f" {asked.until}: a time after since ({asked.since})", "until")
-    return Watched(asked.nodes, *times)
+    if times[0] < prometheus.FIRST_S:
+        raise ConfigError(f" {asked.since}: a time after 2000-01-01", "since")
+    if times[1] > time.time() + DAY_S:
+        raise ConfigError(f" {asked.until}: a time that has passed", "until")
+    return Watched(asked.nodes, times[0], times[1], asked.complete)
 
 
 def _defaults(base: Profile) -> Mapping[str, Stated | None]:

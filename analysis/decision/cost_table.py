@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from quorisk.analysis.experiment.keys import check_known, number
 from quorisk.kernels.errors import ConfigError
 
-_SIZE = number("a number above 0", lambda v: 0 < v <= 1e30)
+_SIZE = number("a number above 0, and 1e30 at most", lambda v: 0 < v <= 1e30)
 
 
 class CostSettings(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from quorisk.analysis.files import reason
 from quorisk.analysis.rates import drives, incidents
 from quorisk.analysis.rates.told import Odd, Told, tell
 from quorisk.kernels.errors import ConfigError
@@ -47,7 +48,7 @@ def _listed(data: Iterable[Path]) -> Iterator[Path]:
         elif path.is_file():
             yield path
         else:
-            raise ConfigError(f"{path}: no such file or folder")
+            raise ConfigError(f"{path}: {'neither a file nor a folder' if path.exists() else 'no such file or folder'}")
 
 
 def _kind(path: Path, told: Told) -> str:
@@ -63,7 +64,10 @@ def _kind(path: Path, told: Told) -> str:
         with path.open("rb") as file:
             header = file.readline(1 << 20).decode("utf-8-sig", "replace")
     except OSError as error:
-        tell(told, UNKNOWN, 1, f"{path}: {error.strerror}")
+        tell(told, UNKNOWN, 1, f"{path}: {reason(error)}")
+        return ""
+    if "\0" in header:
+        tell(told, UNKNOWN, 1, f"{path}: has zero bytes, as UTF-16 does; save it as UTF-8")
         return ""
     columns = {name.strip().strip('"').lower() for name in header.split(",")}
     missing = {"drives": set(drives.NEEDED) - columns, "incidents": set(incidents.COLUMNS) - columns}

@@ -65,7 +65,7 @@ def fleet_of(runs: pa.Table) -> Fleet:
     from_day = np.maximum(first, before + 1)[new] - low
     np.add.at(service, (group[drive[new]], from_day), 1)
     np.add.at(service, (group[drive[new]], last[new] + 1 - low), -1)
-    events = np.zeros((len(names), high - low + 1), np.int64)
+    events = np.zeros((len(names), high - low + 1))
     np.add.at(events, (group[failures[0]], failures[1] - low), 1)
     exposure = np.cumsum(service, axis=1)[:, :-1].astype(float)
     groups = (Drives(*name, Series(low, events[i], exposure[i])) for i, name in enumerate(names))

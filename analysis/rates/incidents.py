@@ -10,8 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from quorisk.analysis.files import reason
 from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
 from quorisk.analysis.rates.told import Odd, Told, tell
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.evidence import Kind
 
@@ -19,13 +23,17 @@ COLUMNS = ("kind", "node", "start", "end", "data_lost")
 NODE, REPAIR, OUTAGE = ("node", "drive"), "repair", "outage"
 """Kinds of incidents: a node or its drive is gone, with its data or for a while; its copies are made again; all nodes
 lose power, with a line for each node that it hit."""
+KINDS = (*NODE, REPAIR, OUTAGE)
 ONE_OUTAGE_S = 3600.0
+_ALL = 0.9
+"""Part of the nodes watched that an outage has to list, as their number is an average."""
 _A_LEDGERS_PART = 0.5
 """Of a repair, on average, until a ledger's copies are made: one after another is."""
 UNREADABLE = Odd("incidents that cannot be read", "left out")
 BACKWARDS = Odd("incidents that end before they start, as of a clock that was set", "left out")
 OUTSIDE = Odd("incidents that start before the time watched, or after it", "left out")
 OTHER = Odd("incidents of other kinds", "counted for nothing")
+PARTIAL = Odd("outages of which some nodes that they hit are not listed", "nodes lost in them are not counted")
 OVERLAPPING = Odd("incidents of a node that begin before its last one is over", "counted as one with that")
 _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 
@@ -38,6 +46,8 @@ class Watched(NamedTuple):
     since_s: float
     """Unix time; so is `until_s`, when watching ended."""
     until_s: float
+    is_complete: bool = False
+    """Whether the lists have all incidents of every kind: what is not in them did not happen."""
 
 
 class Incident(NamedTuple):
@@ -53,19 +63,18 @@ class Incident(NamedTuple):
 
 
 def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
-    """Returns what lists of incidents count, and tells what was odd in them. Raises OSError if one cannot be read."""
-    found = [incident for path in paths for incident in _lines(path, watched, told)]
+    """Returns what lists of incidents count, and tells what was odd in them.
+
+    Raises ConfigError if a list has lines and none of them counts, or if it cannot be read.
+    """
+    found = [incident for path in paths for incident in _counting(path, watched, told)]
     nodes = _merged([each for each in found if each.kind in NODE], told)
     lost, stopped = ([each for each in nodes if each.data_lost is lost] for lost in (True, False))
     repairs = _merged([each for each in found if each.kind == REPAIR], told)
     outages = _outages([each for each in found if each.kind == OUTAGE])
-    known = (*NODE, REPAIR, OUTAGE)
-    for each in found:
-        if each.kind not in known:
-            tell(told, OTHER, 1, f'"{each.kind}", where {", ".join(known)} are known')
     source = "a list of incidents"
     observed = []
-    if nodes or not found:
+    if nodes or not found or watched.is_complete:
         observed += [
             _in_time(evidence.NODE_LOSSES, lost, watched, watched.nodes, source),
             _in_time(evidence.NODE_STOPS, stopped, watched, watched.nodes, source),
@@ -74,12 +83,48 @@ def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
         ]
     if repairs:
         observed.append(_durations(evidence.REPAIRS, repairs, source, _A_LEDGERS_PART))
-    if outages:
+    if outages or watched.is_complete:
         observed.append(_in_time(evidence.OUTAGES, [hit[0] for hit in outages], watched, 1.0, source))
-        hits = [each for hit in outages for each in hit]
-        days, lost_in = [day_of(each.start_s) for each in hits], [each.data_lost for each in hits]
-        observed.append(Observed(evidence.LOST_IN_OUTAGES, series(days, lost_in, [1] * len(hits)), source))
+    listed = [each for hit in outages if _is_whole(hit, watched, told) for each in _by_node(hit)]
+    if listed:
+        days, lost_in = [day_of(each.start_s) for each in listed], [each.data_lost for each in listed]
+        observed.append(Observed(evidence.LOST_IN_OUTAGES, series(days, lost_in, [1] * len(listed)), source))
     return [each for each in observed if each.exposure > 0]
+
+
+def _counting(path: Path, watched: Watched, told: Told) -> list[Incident]:
+    """The incidents of a list that are of a known kind. Raises ConfigError if it has lines and none of them counts."""
+    here: Told = {}
+    found = []
+    try:
+        for each in _lines(path, watched, here):
+            if each.kind in KINDS:
+                found.append(each)
+            else:
+                tell(here, OTHER, 1, f'{path}: "{each.kind}", where {", ".join(KINDS)} are known')
+    except (OSError, csv.Error) as error:
+        why = reason(error) if isinstance(error, OSError) else error
+        raise ConfigError(f"{path}: cannot be read: {why}") from None
+    if here and not found:
+        odd, seen = next(iter(here.items()))
+        raise ConfigError(f"{path}: nothing that can be counted; {odd.what}: {seen.times:,} (first: {seen.where})")
+    for odd, seen in here.items():
+        tell(told, odd, seen.times, seen.where)
+    return found
+
+
+def _is_whole(outage: Sequence[Incident], watched: Watched, told: Told) -> bool:
+    """Whether an outage has a line for each node watched; if not, how many came back cannot be known, and is told."""
+    listed = len({each.node for each in outage})
+    is_whole = listed >= _ALL * watched.nodes
+    where = f"{datetime.fromtimestamp(outage[0].start_s, UTC):%Y-%m-%d %H:%M}: {listed} of {watched.nodes:g}"
+    tell(told, PARTIAL, int(not is_whole), where)
+    return is_whole
+
+
+def _by_node(outage: Sequence[Incident]) -> list[Incident]:
+    """One line for each node, which lost data if one of its lines says so."""
+    return list({each.node: each for each in sorted(outage, key=lambda each: each.data_lost)}.values())
 
 
 def unix_s(text: str) -> float:
@@ -98,8 +143,8 @@ def _lines(path: Path, watched: Watched, told: Told) -> Iterable[Incident]:
                 kind, node, start, end, said = (row[column].strip() for column in COLUMNS)
                 start_s, end_s = unix_s(start), unix_s(end) if end else watched.until_s
                 data_lost = _SAID[said.lower()]
-            except (ValueError, KeyError, AttributeError) as error:  # the last of a line that is too short
-                tell(told, UNREADABLE, 1, f"{where}: {error}")
+            except (ValueError, KeyError, AttributeError, OverflowError) as error:
+                tell(told, UNREADABLE, 1, f"{where}: {'too few columns' if None in row.values() else error}")
                 continue
             if end_s < start_s:
                 tell(told, BACKWARDS, 1, where)
@@ -136,11 +181,11 @@ def _outages(incidents: Sequence[Incident]) -> list[list[Incident]]:
 
 def _in_time(kind: Kind, incidents: Sequence[Incident], watched: Watched, number: float, source: str) -> Observed:
     """Incidents in the time that so many nodes, or one cluster, were watched."""
-    days = range(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
-    seconds = [min(watched.until_s, (day + 1) * DAY_S) - max(watched.since_s, day * DAY_S) for day in days]
+    days = np.arange(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
+    seconds = np.minimum(watched.until_s, (days + 1) * DAY_S) - np.maximum(watched.since_s, days * DAY_S)
     happened = [day_of(each.start_s) for each in incidents]
-    nothing = [0.0] * len(happened)
-    whole = series([*days, *happened], [0] * len(days) + [1] * len(happened), [number * s for s in seconds] + nothing)
+    in_time = np.concatenate([number * seconds, np.zeros(len(happened))])
+    whole = series([*days, *happened], [0] * len(days) + [1] * len(happened), in_time)
     return Observed(kind, whole, source)
 
 

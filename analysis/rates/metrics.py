@@ -1,46 +1,29 @@
-"""Prometheus range queries, saved as JSON as the HTTP API answers them: what metrics of nodes and of logs tell.
+"""What metrics of nodes and of logs tell, counted in series of samples (`prometheus`).
 
-METRICS is the table of docs/rates.md. A metric is known by its `__name__` or, where a query's function took that away,
-by the name of its file. Files of one metric may follow each other in time, since Prometheus answers at most 11,000
-samples at a time.
+METRICS is the table of docs/rates.md. A metric has one name there, whichever exporter named it.
 """
 
-import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from quorisk.analysis.rates import prometheus
 from quorisk.analysis.rates.observed import DAY_S, Observed, series
+from quorisk.analysis.rates.prometheus import Found, Samples
 from quorisk.analysis.rates.told import Odd, Told, tell
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.evidence import Kind
 
-NOT_A_QUERY = Odd("files that are no answer to a range query", "left out")
-OTHER = Odd("series of other metrics", "counted for nothing")
-NOT_A_NUMBER = Odd("samples that are no numbers", "left out")
-JUMPS = Odd("samples that go back in time, as of a clock that was set", "put in order")
-REPEATED = Odd("samples that come again", "counted once")
+NO_SWITCH = Odd("samples of a switch that are neither 0 nor 1, as of an average", "left out")
 GAPS = Odd("gaps in series, longer than a sample and a half", "not counted as time in which nothing happened")
 IN_GAP = Odd("stops and ends of spells that a gap hides", "counted when the gap ends")
 RESETS = Odd("counters that started again from 0", "counted from there")
-ALONE = Odd("series of a metric that needs another one beside it", "counted for nothing")
+NO_TIME = Odd("events in no time that was watched", "counted for nothing")
+NEEDS = Odd("series of a metric that needs another one beside it", "counted for nothing")
 _GAP = 1.5
 _MS = 1e-3
-_IN_A_BOOKIE = "replication_replication_worker", "replication_worker"
-"""What auto-recovery's metrics begin with if it runs within a bookie, and if it runs alone."""
-
-
-class Samples(NamedTuple):
-    """A series: what a metric was, for one set of labels."""
-
-    name: str
-    labels: Mapping[str, str]
-    times: np.ndarray
-    """float64: Unix times, rising."""
-    values: np.ndarray
 
 
 class Metric(NamedTuple):
@@ -58,74 +41,20 @@ class Metric(NamedTuple):
     """Another metric that is needed, as it tells what the events are counted in."""
 
 
-Found = Mapping[str, Sequence[Samples]]
-"""All series, by their metric."""
-
-
 def read(paths: Iterable[Path], told: Told) -> list[Observed]:
     """Returns what saved range queries count, and tells what was odd in them."""
-    found: dict[str, list[Samples]] = defaultdict(list)
-    for samples in _joined((each for path in paths for each in _series(path, told)), told):
-        if len(samples.times) > 1:  # one sample alone spans no time
-            found[samples.name].append(samples)
-    for name in sorted(found.keys() - {name for each in METRICS for name in (each.name, each.beside)}):
-        tell(told, OTHER, len(found[name]), name)
+    known = {name for each in METRICS for name in (each.name, each.beside)}
+    found = prometheus.read(paths, known.__contains__, told)
     observed: list[Observed] = []
     for metric in METRICS:
         if metric.name in found and metric.beside and metric.beside not in found:
-            tell(told, ALONE, len(found[metric.name]), f"{metric.name} needs {metric.beside}")
+            tell(told, NEEDS, len(found[metric.name]), f"{metric.name} needs {metric.beside}")
         elif metric.name in found:
             observed += metric.tells(metric, found, told)
-    return observed
-
-
-def _series(path: Path, told: Told) -> Iterator[Samples]:
-    try:
-        answer = json.loads(path.read_bytes())
-        if answer["data"]["resultType"] != "matrix":
-            raise ValueError(f"resultType {answer['data']['resultType']}, not matrix: save /api/v1/query_range")
-        results = [(each["metric"], each["values"]) for each in answer["data"]["result"]]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        tell(told, NOT_A_QUERY, 1, f"{path}: {error}")
-        return
-    for labels, values in results:
-        times, numbers = _numbers(values)
-        good = np.isfinite(times) & np.isfinite(numbers)
-        tell(told, NOT_A_NUMBER, int((~good).sum()), str(path))
-        others = {name: value for name, value in labels.items() if name != "__name__"}
-        name = str(labels.get("__name__", path.name.partition(".")[0])).lower()
-        yield Samples(name.replace(*_IN_A_BOOKIE), others, times[good], numbers[good])
-
-
-def _numbers(values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values; NaN for what is no number."""
-    pairs = np.full((len(values), 2), np.nan)
-    for row, sample in enumerate(values):
-        try:
-            pairs[row] = sample
-        except (TypeError, ValueError):
-            continue
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _joined(parts: Iterable[Samples], told: Told) -> Iterator[Samples]:
-    """One series for each metric and set of labels, in order of time, each time once."""
-    whole: dict[tuple[str, frozenset[tuple[str, str]]], list[Samples]] = defaultdict(list)
-    for part in parts:
-        tell(told, JUMPS, int((np.diff(part.times) < 0).sum()), _name(part))
-        whole[part.name, frozenset(part.labels.items())].append(part)
-    for same in whole.values():
-        times = np.concatenate([part.times for part in same])
-        order = np.argsort(times, kind="stable")
-        is_new = np.append(True, np.diff(times[order]) > 0)[: len(order)]
-        tell(told, REPEATED, int((~is_new).sum()), _name(same[0]))
-        values = np.concatenate([part.values for part in same])
-        yield same[0]._replace(times=times[order][is_new], values=values[order][is_new])
-
-
-def _name(samples: Samples) -> str:
-    labels = ", ".join(f"{name}={value}" for name, value in sorted(samples.labels.items()))
-    return f"{samples.name}{{{labels}}}"
+    for each in observed:
+        if not each.exposure:
+            tell(told, NO_TIME, each.events, f"{each.kind.name} of {each.source}")
+    return [each for each in observed if each.exposure > 0]
 
 
 def _days(samples: Samples) -> np.ndarray:
@@ -140,8 +69,8 @@ def _spells(metric: Metric, found: Found, told: Told, well: Callable[[Samples], 
         is_well, step = well(each), np.diff(each.times)
         seen = step <= _GAP * np.median(step)
         changes = is_well[1:] != is_well[:-1]
-        tell(told, GAPS, int((~seen).sum()), _name(each))
-        tell(told, IN_GAP, int((changes & ~seen).sum()), _name(each))
+        tell(told, GAPS, int((~seen).sum()), str(each))
+        tell(told, IN_GAP, int((changes & ~seen).sum()), str(each))
         for kind, before in zip(metric.kinds, (is_well[:-1], ~is_well[:-1]), strict=True):
             parts[kind].append((_days(each), changes & before, np.where(before & seen, step, 0.0)))
     for kind, columns in parts.items():
@@ -149,7 +78,17 @@ def _spells(metric: Metric, found: Found, told: Told, well: Callable[[Samples], 
 
 
 def _ups(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    yield from _spells(metric, found, told, lambda samples: samples.values >= 1)
+    switches = [_switch(each, told) for each in found[metric.name]]
+    usable = [each for each in switches if len(each.times) > 1]
+    if usable:
+        yield from _spells(metric, {metric.name: usable}, told, lambda samples: samples.values == 1)
+
+
+def _switch(samples: Samples, told: Told) -> Samples:
+    """The samples that are 0 or 1."""
+    good = (samples.values == 0) | (samples.values == 1)
+    tell(told, NO_SWITCH, int((~good).sum()), str(samples))
+    return samples._replace(times=samples.times[good], values=samples.values[good])
 
 
 def _nodes_ready(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
@@ -166,7 +105,7 @@ def _fully_replicated(metric: Metric, found: Found, told: Told) -> Iterator[Obse
 def _increase(samples: Samples, told: Told) -> np.ndarray:
     """How much a counter went up from each sample to the next."""
     step = np.diff(samples.values)
-    tell(told, RESETS, int((step < 0).sum()), _name(samples))
+    tell(told, RESETS, int((step < 0).sum()), str(samples))
     return np.where(step < 0, samples.values[1:], step)
 
 
@@ -239,7 +178,7 @@ METRICS = (
         _restarts,
     ),
     Metric(
-        "kafka_server_replicamanager_isrshrinks_total",
+        "kafka_server_replicamanager_isrshrinks",
         "Kafka's IsrShrinksPerSec, as the JMX exporter's rules name it",
         (evidence.ISR_SHRINKS,),
         "increase over all brokers, in the time of leaders; brokers that stop shrink ISRs as well: it is too much",
@@ -254,7 +193,7 @@ METRICS = (
         _fully_replicated,
     ),
     Metric(
-        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        "kafka_controller_controllerstats_uncleanleaderelections",
         "Kafka's UncleanLeaderElectionsPerSec, likewise",
         (evidence.UNCLEAN_ELECTIONS,),
         "increase over all controllers, in the time of the longest series",

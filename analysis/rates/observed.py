@@ -23,7 +23,7 @@ class Series(NamedTuple):
     first_day: int
     """Days since 1970."""
     events: np.ndarray
-    """int64[days]."""
+    """float64[days], whole numbers: no sum of them wraps around."""
     exposure: np.ndarray
     """float64[days]: what events are counted in, in seconds, days or trials."""
 
@@ -31,7 +31,7 @@ class Series(NamedTuple):
         """Returns both together."""
         first = min(self.first_day, other.first_day)
         last = max(each.first_day + len(each.events) for each in (self, other))
-        events, exposure = np.zeros(last - first, np.int64), np.zeros(last - first)
+        events, exposure = np.zeros(last - first), np.zeros(last - first)
         for each in (self, other):
             days = slice(each.first_day - first, each.first_day - first + len(each.events))
             events[days] += each.events
@@ -93,10 +93,10 @@ def series(days: ArrayLike, events: ArrayLike, exposure: ArrayLike) -> Series:
     """Returns the sums of events and of exposure by day; days come in any order, and may come again."""
     days = np.asarray(days, np.int64)
     if not len(days):
-        return Series(0, np.zeros(0, np.int64), np.zeros(0))
+        return Series(0, np.zeros(0), np.zeros(0))
     first, last = int(days.min()), int(days.max())
-    whole = Series(first, np.zeros(last - first + 1, np.int64), np.zeros(last - first + 1))
-    np.add.at(whole.events, days - first, np.asarray(events, np.int64))
+    whole = Series(first, np.zeros(last - first + 1), np.zeros(last - first + 1))
+    np.add.at(whole.events, days - first, np.asarray(events, float))
     np.add.at(whole.exposure, days - first, np.asarray(exposure, float))
     return whole
 

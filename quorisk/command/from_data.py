@@ -25,6 +25,9 @@ def rates_verb(
     nodes: Annotated[float | None, typer.Option(help="nodes that lists of incidents are about, on average")] = None,
     since: Annotated[str, typer.Option(metavar="DATE", help="when they began to be watched", show_default=False)] = "",
     until: Annotated[str, typer.Option(metavar="DATE", help="when that ended", show_default=False)] = "",
+    complete: Annotated[
+        bool, typer.Option("--complete", help="lists have every incident of each kind: no outage listed is none")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="profile to write, such as profiles/ours.toml", dir_okay=False, show_default=False),
@@ -49,7 +52,7 @@ def rates_verb(
     from quorisk.command import bars, show, show_rates
     from quorisk.sparkjobs.rates import Asked, rates, size
 
-    asked = Asked(data, profile, of, nodes, since, until, master, conf)
+    asked = Asked(data, profile, of, nodes, since, until, complete, master, conf)
     with bars.run_bar(size(data), "bytes") as progress:
         found = rates(asked, progress)
     if out:

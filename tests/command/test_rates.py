@@ -1,6 +1,7 @@
 """`quorisk rates`: a profile from data, which an experiment takes its figures from."""
 
 import json
+import os
 
 import pytest
 
@@ -8,6 +9,9 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.statistics.known import Gamma
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.rates.stats import days, row, write
+
+
+START = 1_735_689_600
 
 
 @pytest.fixture
@@ -64,7 +68,7 @@ def test_what_data_say_is_printed_for_people(quorisk, data):
 
 def test_incidents_and_metrics_are_read_together(quorisk, tmp_path):
     (tmp_path / "list.csv").write_text("kind,node,start,end,data_lost\nnode,b1,2025-02-01,2025-02-02,true\n")
-    up = {"metric": {"__name__": "up"}, "values": [[0, "1"], [60, "0"], [120, "1"]]}
+    up = {"metric": {"__name__": "up"}, "values": [[START, "1"], [START + 60, "0"], [START + 120, "1"]]}
     answer = {"status": "success", "data": {"resultType": "matrix", "result": [up]}}
     (tmp_path / "up.json").write_text(json.dumps(answer))
     watched = ("--nodes", "10", "--since", "2025-01-01", "--until", "2026-01-01")
@@ -119,13 +123,31 @@ def test_a_figure_is_written(quorisk, data, kind):
             "--until 2025-01-01: a time after",
         ),
         (["data", "--master", "x"], '--master "x": local[CORES], spark://HOST:PORT'),
-        (["empty.csv"], "empty.csv: nothing that can be counted"),
+        (["empty.csv"], "empty.csv: nothing that can be counted, as there are no rows"),
+        (["fifo.json"], "fifo.json: neither a file nor a folder"),
+        (["wide.csv"], "wide.csv: no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, f"),
+        (["up.json"], "up.json: nothing that can be counted; samples of a switch that are neither 0 nor 1, as of an av"),
+        (["data", "other.json"], "other.json: nothing that can be counted; series of other metrics: 1 (first: go_gorout"),
+        (
+            ["list.csv", "--nodes", "1", "--since", "0001-01-01", "--until", "2025-01-01"],
+            "--since 0001-01-01: a time after 2000-01-01",
+        ),
+        (
+            ["list.csv", "--nodes", "1", "--since", "2025-01-01", "--until", "9999-12-31"],
+            "--until 9999-12-31: a time that has passed",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(quorisk, data, arguments, said):
     write(data.parent / "x.csv", [], "date,serial_number,model")
     write(data.parent / "empty.csv", [])
     write(data.parent / "list.csv", [], "kind,node,start,end,data_lost")
+    os.mkfifo(data.parent / "fifo.json")
+    (data.parent / "wide.csv").write_text("kind,node,start,end,data_lost\n", "utf-16")
+    for name, value in (("up", "0.5"), ("go_goroutines", "1")):
+        series = {"metric": {"__name__": name}, "values": [[START, value], [START + 60, value]]}
+        answer = {"status": "success", "data": {"resultType": "matrix", "result": [series]}}
+        (data.parent / f"{'up' if name == 'up' else 'other'}.json").write_text(json.dumps(answer))
     code, out, err = quorisk("rates", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {said}")

@@ -152,6 +152,7 @@ def somebody_else_s(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (lambda folder, _: folder.chmod(0o770), "its group may write there, and code from there runs here"),
         (lambda folder, _: folder.chmod(0o777), "anyone may write there, and code from there runs here"),
         (somebody_else_s, "belongs to another user, whose code would run here"),
         (lambda folder, m: m.setattr(os, "access", lambda *_: False), "cannot be written"),
@@ -164,6 +165,34 @@ def test_a_folder_that_is_not_safe_to_run_code_from_is_refused(folder, monkeypat
     line = f"QUORISK_CACHE_DIR: {folder}: {said}; set it to a folder of yours where compiled code can be kept"
     with pytest.raises(ConfigError, match=f"^{re.escape(line)}$"):
         keeping.cache_folder()
+
+
+@pytest.mark.parametrize(
+    ("mode", "who"), [(0o777, "anyone"), (0o775, "its group"), (0o1777, ""), (0o755, ""), (0o1775, "")]
+)
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_folder_that_others_could_put_another_one_in_the_place_of_is_refused(tmp_path, monkeypatch, mode, who, by_link):
+    """Unless the folder around it is sticky, as /tmp is, where nobody may move what is another user's."""
+    around = tmp_path / "around"
+    (around / "mine").mkdir(parents=True)
+    around.chmod(mode)
+    (tmp_path / "link").symlink_to(around / "mine")
+    monkeypatch.setenv("QUORISK_CACHE_DIR", str(tmp_path / "link" if by_link else around / "mine"))
+    if not who:
+        assert keeping.cache_folder().is_dir()
+        return
+    with pytest.raises(ConfigError, match=f": {around}, around .*quorisk,: {who} may write there, and code from there"):
+        keeping.cache_folder()
+
+
+def test_folders_that_are_missing_are_made_for_this_user_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUORISK_CACHE_DIR", str(tmp_path / "new" / "er"))
+    before = os.umask(0o002)
+    try:
+        folder = keeping.cache_folder()
+    finally:
+        os.umask(before)
+    assert [each.stat().st_mode & 0o777 for each in (folder, *folder.parents[:2])] == [0o700] * 3
 
 
 @pytest.mark.parametrize("elsewhere", ["", "relative", "/absolute"])

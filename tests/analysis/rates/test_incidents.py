@@ -7,6 +7,7 @@ import pytest
 from quorisk.analysis.rates import incidents
 from quorisk.analysis.rates.incidents import Watched, unix_s
 from quorisk.analysis.rates.told import Told
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
 
 YEAR = Watched(10, unix_s("2025-01-01"), unix_s("2026-01-01"))
@@ -43,7 +44,7 @@ def test_a_list_without_incidents_says_that_none_happened(tmp_path):
 
 
 def test_nodes_that_an_outage_hits_are_one_outage_and_so_many_trials(tmp_path):
-    found, _ = read(
+    found, told = read(
         tmp_path,
         *(
             f"outage,b{node},2025-05-01T00:00:{node:02},{'' if node == 3 else '2025-05-01T01:00'},{node == 3}"
@@ -52,8 +53,46 @@ def test_nodes_that_an_outage_hits_are_one_outage_and_so_many_trials(tmp_path):
         "outage,b1,2025-07-01,2025-07-02,false",
     )
     assert found[evidence.OUTAGES] == (2, YEAR_S)
-    assert found[evidence.LOST_IN_OUTAGES] == (1, 10)
+    assert found[evidence.LOST_IN_OUTAGES] == (1, 9)
     assert evidence.NODE_LOSSES not in found
+    assert told == {incidents.PARTIAL: 1}
+
+
+def test_an_outage_of_which_most_nodes_are_not_listed_says_nothing_of_how_many_came_back(tmp_path):
+    """The one line of a node that was lost is not "one of one": 45 nodes were hit."""
+    found, told = read(tmp_path, "outage,b1,2025-05-01,2025-05-02,true", watched=YEAR._replace(nodes=45))
+    assert found == {evidence.OUTAGES: (1, YEAR_S)}
+    assert told == {incidents.PARTIAL: 1}
+
+
+def test_a_node_that_an_outage_lists_twice_is_one(tmp_path):
+    twice = ["outage,b1,2025-05-01T00:00,2025-05-01T01:00,false", "outage,b1,2025-05-01T00:01,,true"]
+    found, _ = read(tmp_path, *twice, watched=YEAR._replace(nodes=1))
+    assert found[evidence.LOST_IN_OUTAGES] == (1, 1)
+
+
+def test_of_a_complete_list_what_it_does_not_have_did_not_happen(tmp_path):
+    found, _ = read(tmp_path, "repair,b1,2025-05-01T00:00,2025-05-01T03:00,", watched=YEAR._replace(is_complete=True))
+    assert found[evidence.NODE_LOSSES] == (0, 10 * YEAR_S)
+    assert found[evidence.OUTAGES] == (0, YEAR_S)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["flood,b1,2025-05-01,2025-05-02,true"], r'incidents of other kinds: 1 \(first: .*: "flood", where node, drive,'),
+        (["node,b1,2024-05-01,2024-05-02,true"], "incidents that start before the time watched, or after it: 1 "),
+        (["node,b1"], r"incidents that cannot be read: 1 \(first: .*: line 2: too few columns\)$"),
+    ],
+)
+def test_a_list_of_which_nothing_counts_is_refused(tmp_path, lines, said):
+    with pytest.raises(ConfigError, match=rf"incidents\.csv: nothing that can be counted; {said}"):
+        read(tmp_path, *lines)
+
+
+def test_a_field_longer_than_any_is_refused_in_one_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"incidents\.csv: cannot be read: field larger than field limit"):
+        read(tmp_path, "node," + "x" * 200_000)
 
 
 def test_repairs_are_counted_in_half_the_time_that_they_take_and_those_not_over_add_time_alone(tmp_path):

@@ -4,19 +4,22 @@ import json
 
 import pytest
 
-from quorisk.analysis.rates import metrics
+from quorisk.analysis.rates import metrics, prometheus
 from quorisk.analysis.rates.told import Told
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.bookkeeper.evidence import EVIDENCE
 
 STEP = 60
+START = 1_735_689_600
+"""2025-01-01."""
+RESTARTS = "kube_pod_container_status_restarts_total"
 
 
 def answer(*series):
     """What Prometheus answers: series of name, labels and values, every minute, or pairs of time and value."""
     result = []
     for name, labels, values in series:
-        pairs = [each if isinstance(each, tuple) else (STEP * i, each) for i, each in enumerate(values)]
+        pairs = [each if isinstance(each, tuple) else (START + STEP * i, each) for i, each in enumerate(values)]
         named = {"__name__": name} if name else {}
         result.append({"metric": {**named, **labels}, "values": [[time, str(value)] for time, value in pairs]})
     return {"status": "success", "data": {"resultType": "matrix", "result": result}}
@@ -65,7 +68,7 @@ def test_isr_shrinks_are_counted_in_the_time_of_leaders(read):
     shrinks = ("kafka_server_ReplicaManager_IsrShrinks_total", {"instance": "a"}, [0, 2, 2])
     leaders = ("kafka_server_replicamanager_leadercount", {"instance": "a"}, [100, 50, 70])
     assert read(answer(shrinks, leaders)) == ({evidence.ISR_SHRINKS: (2, 150 * STEP)}, {})
-    assert read(answer(shrinks)) == ({}, {metrics.ALONE: 1})
+    assert read(answer(shrinks)) == ({}, {metrics.NEEDS: 1})
 
 
 def test_partitions_without_all_replicas_are_spells(read):
@@ -75,7 +78,7 @@ def test_partitions_without_all_replicas_are_spells(read):
 
 def test_unclean_elections_of_all_controllers_are_counted_in_the_time_of_the_cluster(read):
     name = "kafka_controller_controllerstats_uncleanleaderelections_total"
-    found, _ = read(answer((name, {"instance": "a"}, [0, 1, 1, 1]), (name, {"instance": "b"}, [(60, 0), (120, 2)])))
+    found, _ = read(answer((name, {"instance": "a"}, [0, 1, 1, 1]), (name, {"instance": "b"}, [(START + 60, 0), (START + 120, 2)])))
     assert found == {evidence.UNCLEAN_ELECTIONS: (3, 3 * STEP)}
 
 
@@ -95,11 +98,11 @@ def test_copied_ledgers_are_no_repairs_which_take_a_thousand_times_as_long(read,
 
 
 def test_queries_of_one_metric_follow_each_other_and_may_overlap(read):
-    first = answer(("up", {"instance": "a"}, [(60 * i, 1) for i in range(5)]))
-    second = answer(("up", {"instance": "a"}, [(60 * i, int(i != 6)) for i in range(4, 9)]))
+    first = answer(("up", {"instance": "a"}, [(START + 60 * i, 1) for i in range(5)]))
+    second = answer(("up", {"instance": "a"}, [(START + 60 * i, int(i != 6)) for i in range(4, 9)]))
     found, told = read(second, first)
     assert found == {evidence.NODE_STOPS: (1, 7 * STEP), evidence.NODE_RETURNS: (1, STEP)}
-    assert told == {metrics.REPEATED: 1}
+    assert told == {prometheus.REPEATED: 1}
 
 
 def test_a_query_without_a_name_is_that_of_its_file(read):
@@ -111,12 +114,12 @@ def test_a_query_without_a_name_is_that_of_its_file(read):
     [
         ([(0, 1), (60, 1), (120, 1), (600, 1), (660, 1)], metrics.GAPS, (0, 3 * STEP)),
         ([(0, 1), (60, 1), (120, 1), (600, 0), (660, 0)], metrics.IN_GAP, (1, 2 * STEP)),
-        ([(0, 1), (120, 1), (60, 1), (180, 0)], metrics.JUMPS, (1, 3 * STEP)),
-        ([(0, 1), (60, "NaN"), (60, 1), (120, 0)], metrics.NOT_A_NUMBER, (1, 2 * STEP)),
+        ([(0, 1), (120, 1), (60, 1), (180, 0)], prometheus.JUMPS, (1, 3 * STEP)),
+        ([(0, 1), (60, "NaN"), (60, 1), (120, 0)], prometheus.NOT_A_NUMBER, (1, 2 * STEP)),
     ],
 )
 def test_what_is_odd_in_a_series_is_told(read, pairs, odd, stops):
-    found, told = read(answer(("up", {}, pairs)))
+    found, told = read(answer(("up", {}, [(START + at, value) for at, value in pairs])))
     assert told[odd] == 1
     assert found[evidence.NODE_STOPS] == stops
 
@@ -125,4 +128,96 @@ def test_files_and_series_that_tell_nothing_are_told(read):
     vector = {"status": "success", "data": {"resultType": "vector", "result": []}}
     found, told = read(vector, "{", {"status": "error", "error": "x"}, answer(("go_goroutines", {}, [1, 2])))
     assert found == {}
-    assert told == {metrics.NOT_A_QUERY: 3, metrics.OTHER: 1}
+    assert told == {prometheus.NOT_A_QUERY: 3, prometheus.OTHER: 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        ([1] * 10, {evidence.NODE_STOPS: (0, 9 * STEP)}),
+        ([0] * 10, {evidence.NODE_RETURNS: (0, 9 * STEP)}),
+        ([1] * 9 + [0], {evidence.NODE_STOPS: (1, 9 * STEP)}),
+        ([1, 1, "NaN", 1, 1], {evidence.NODE_STOPS: (0, 2 * STEP)}),
+        (["0.5"] * 10, {}),
+    ],
+)
+def test_a_cluster_in_which_nothing_happened_is_counted_in_its_time(read, values, counts):
+    assert read(answer(("up", {}, values)))[0] == counts
+
+
+def test_samples_of_a_switch_that_are_averages_are_told(read):
+    found, told = read(answer(("up", {}, [1, 1, 0.5, 1, 1])))
+    assert found == {evidence.NODE_STOPS: (0, 2 * STEP)}
+    assert told == {metrics.NO_SWITCH: 1, metrics.GAPS: 1}
+
+
+@pytest.mark.parametrize("value", ["1e308", "-1", "1e16", "Infinity", 10**400, "x", None, ["1"], {}])
+def test_a_counter_s_sample_that_nobody_can_believe_is_left_out(tmp_path, value):
+    wanted = {"status": "success", "data": {"resultType": "matrix", "result": []}}
+    pairs = [[START, "3"], [START + 60, value], [START + 120, "4"]]
+    wanted["data"]["result"].append({"metric": {"__name__": RESTARTS}, "values": pairs})
+    path = tmp_path / "it.json"
+    path.write_text(json.dumps(wanted))
+    told: Told = {}
+    [counted] = metrics.read([path], told)
+    assert (counted.events, counted.exposure) == (1, 120)
+    [(odd, seen)] = told.items()
+    assert (odd, seen.times) == (prometheus.NOT_A_NUMBER, 1)
+    assert seen.where.startswith(f"{path}: {RESTARTS}{{}}: [{START + 60}, ")
+
+
+@pytest.mark.parametrize("at", [1000 * START, 0, -START, 1e308, 10**400, "x"])
+def test_a_sample_of_another_age_is_left_out(read, at):
+    found, told = read(answer(("up", {}, [(START, 1), (at, 0), (START + 60, 1)])))
+    assert found == {evidence.NODE_STOPS: (0, 60)}
+    assert sum(told.values()) == 1
+    assert told.keys() <= {prometheus.WRONG_TIME, prometheus.NOT_A_NUMBER}
+
+
+def test_counters_that_start_again_and_again_add_up_to_no_negative_number(read):
+    found, _ = read(answer((RESTARTS, {}, [0, 10**15] * 20_000)))
+    assert found[evidence.PROCESS_RESTARTS][0] == 20_000 * 10**15
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"metric": {"__name__": "up", "instance": ["x"]}, "values": [[START, "1"], [START + 60, "1"]]},
+        {"metric": {"__name__": ["up"]}, "values": []},
+        {"metric": {"__name__": "up"}, "values": 5},
+        {"metric": {"__name__": "up"}, "histograms": []},
+        {"metric": "up", "values": []},
+        {},
+        "12",
+        None,
+    ],
+)
+def test_series_that_are_not_as_prometheus_writes_them_are_told(read, result):
+    whole = {"status": "success", "data": {"resultType": "matrix", "result": [result]}}
+    assert read(whole) == ({}, {prometheus.NOT_A_SERIES: 1})
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"data":' * 100_000, "1" * 10_000, "[]", "3", "null", '"x"', '{"data": []}', "\0", ""]
+)
+def test_files_that_are_no_answers_are_told(read, text):
+    assert read(text) == ({}, {prometheus.NOT_A_QUERY: 1})
+
+
+def test_an_answer_without_series_is_told(read):
+    assert read(answer()) == ({}, {prometheus.NOT_A_QUERY: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("kafka_server_replicamanager_isrshrinks_total", {}),
+        ("kafka_server_ReplicaManager_IsrShrinksPerSec", {}),
+        ("kafka_server_replicamanager_isrshrinkspersec_count", {}),
+        ("kafka_server_replicamanager_isrshrinkspersec_total", {}),
+        ("kafka_server_ReplicaManager_Count", {"name": "IsrShrinksPerSec"}),
+        ("kafka_server_replicamanager_count_total", {"name": "IsrShrinksPerSec"}),
+    ],
+)
+def test_a_metric_is_one_whichever_exporter_named_it(name, labels):
+    assert prometheus.one_name(name, labels) == "kafka_server_replicamanager_isrshrinks"
