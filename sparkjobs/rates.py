@@ -79,7 +79,9 @@ def _check_counted(paths: Sequence[Path], counted: Sequence[object], told: Told)
     if not counted:
         seen = "; ".join(f"{odd.what}: {seen.times:,} (first: {seen.where})" for odd, seen in told.items())
         more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-        raise ConfigError(f"{paths[0]}{more}: nothing that can be counted{f'; {seen}' if seen else ', as there are no rows'}")
+        raise ConfigError(
+            f"{paths[0]}{more}: nothing that can be counted{f'; {seen}' if seen else ', as there are no rows'}"
+        )
 
 
 def size(data: Sequence[Path]) -> int:

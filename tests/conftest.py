@@ -7,10 +7,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from quorisk.command import main
 
 HERE = Path(__file__).parent
+settings.register_profile("usual", max_examples=200)
+settings.register_profile("many", max_examples=10_000)
+settings.load_profile("usual")
 
 
 def pytest_configure():

@@ -45,6 +45,8 @@ NOT_STATISTICS = Odd("files that are no drive statistics", "left out")
 _BLOCK_BYTES = 1 << 24
 _MOST_ROWS = 4_000_000
 """Of which runs are made at a time: bounds the memory, whatever the files' size."""
+_MOST_BYTES = 10**18
+"""Of a drive, that are believed."""
 _FIRST_DAY = (date(2000, 1, 1) - EPOCH).days
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _UNKNOWN = -1
@@ -164,9 +166,10 @@ def _failed(value: Any) -> int:
 def _capacity(value: Any) -> int:
     """Bytes; 0 if they are not told, or cannot be: Backblaze has some of -1."""
     try:
-        return max(int(value), 0)
-    except (TypeError, ValueError):
+        capacity = int(value)
+    except (TypeError, ValueError, OverflowError):
         return 0
+    return capacity if 0 < capacity <= _MOST_BYTES else 0
 
 
 def _words(column: pa.Array) -> pa.Array:

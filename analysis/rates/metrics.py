@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.rates import prometheus
+from quorisk.analysis.rates import prometheus, rolls
 from quorisk.analysis.rates.observed import DAY_S, Observed, series
 from quorisk.analysis.rates.prometheus import Found, Samples
 from quorisk.analysis.rates.told import Odd, Told, tell
@@ -22,7 +22,10 @@ IN_GAP = Odd("stops and ends of spells that a gap hides", "counted when the gap 
 RESETS = Odd("counters that started again from 0", "counted from there")
 NO_TIME = Odd("events in no time that was watched", "counted for nothing")
 NEEDS = Odd("series of a metric that needs another one beside it", "counted for nothing")
+TOO_MANY = Odd("time-outs that are more than the messages", "counted for nothing")
 _GAP = 1.5
+_NEAR = 2
+"""Samples around a node's stop in which a gauge may be above 0 because of it."""
 _MS = 1e-3
 
 
@@ -38,7 +41,9 @@ class Metric(NamedTuple):
     tells: Callable[..., Iterator[Observed]]
     """`tells(metric, found, told)`: what was counted, and in what."""
     beside: str = ""
-    """Another metric that is needed, as it tells what the events are counted in."""
+    """Another metric that is needed."""
+    ways: tuple[str, ...] = ("begin", "end")
+    """Of spells: which of their ends each kind counts."""
 
 
 def read(paths: Iterable[Path], told: Told) -> list[Observed]:
@@ -62,26 +67,43 @@ def _days(samples: Samples) -> np.ndarray:
     return np.asarray((samples.times[1:] // DAY_S).astype(np.int64))
 
 
-def _spells(metric: Metric, found: Found, told: Told, well: Callable[[Samples], np.ndarray]) -> Iterator[Observed]:
-    """Of gauges: spells that begin, in the time in which all is well, and spells that end, in the time of spells."""
-    parts: dict[Kind, list[tuple[np.ndarray, ...]]] = {kind: [] for kind in metric.kinds}
-    for each in found[metric.name]:
-        is_well, step = well(each), np.diff(each.times)
+class Spells(NamedTuple):
+    """A gauge as times in which all is well, and spells in which it is not."""
+
+    samples: Samples
+    is_well: np.ndarray
+    """bool[samples]."""
+    counts: np.ndarray | bool = True
+    """bool[samples - 1], or one for all: steps from a sample to the next that count."""
+    number: np.ndarray | float = 1.0
+    """float64[samples - 1], or one for all: how many may begin a spell."""
+
+
+def _begun_and_ended(metric: Metric, each_of: Iterable[Spells], told: Told, part: float = 1.0) -> Iterator[Observed]:
+    """Spells that begin, in the time in which all is well, and spells that end, in a part of the time of spells. One
+    that is not over adds its time alone."""
+    columns: dict[str, list[tuple[np.ndarray, ...]]] = {"begin": [], "end": []}
+    for samples, is_well, counts, number in each_of:
+        step = np.diff(samples.times)
         seen = step <= _GAP * np.median(step)
-        changes = is_well[1:] != is_well[:-1]
-        tell(told, GAPS, int((~seen).sum()), str(each))
-        tell(told, IN_GAP, int((changes & ~seen).sum()), str(each))
-        for kind, before in zip(metric.kinds, (is_well[:-1], ~is_well[:-1]), strict=True):
-            parts[kind].append((_days(each), changes & before, np.where(before & seen, step, 0.0)))
-    for kind, columns in parts.items():
-        yield Observed(kind, series(*map(np.concatenate, zip(*columns, strict=True))), metric.name)
+        changes = (is_well[1:] != is_well[:-1]) & counts
+        tell(told, GAPS, int((~seen).sum()), str(samples))
+        tell(told, IN_GAP, int((changes & ~seen).sum()), str(samples))
+        for way, before, many in (("begin", is_well[:-1], number), ("end", ~is_well[:-1], part)):
+            lasted = np.where(before & seen & counts, step * many, 0.0)
+            columns[way].append((_days(samples), changes & before, lasted))
+    for kind, way in zip(metric.kinds, metric.ways, strict=True):
+        if columns[way]:
+            yield Observed(kind, series(*map(np.concatenate, zip(*columns[way], strict=True))), metric.name)
 
 
 def _ups(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    switches = [_switch(each, told) for each in found[metric.name]]
-    usable = [each for each in switches if len(each.times) > 1]
-    if usable:
-        yield from _spells(metric, {metric.name: usable}, told, lambda samples: samples.values == 1)
+    up = [each for each in (_switch(each, told) for each in found[metric.name]) if len(each.times) > 1]
+    by_job = rolls.by_job(up)
+    rolled = [stop for nodes in by_job for roll in rolls.found(nodes) for stop in roll]
+    parts = (Spells(each, each.values == 1, rolls.steps_outside(each, rolled)) for each in up)
+    yield from _begun_and_ended(metric, parts, told)
+    yield from rolls.counted(by_job, metric.name)
 
 
 def _switch(samples: Samples, told: Told) -> Samples:
@@ -98,8 +120,44 @@ def _nodes_ready(metric: Metric, found: Found, told: Told) -> Iterator[Observed]
         yield from _ups(metric, {metric.name: ready}, told)
 
 
-def _fully_replicated(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    yield from _spells(metric, found, told, lambda samples: samples.values == 0)
+def _above_0(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+    yield from _begun_and_ended(metric, (Spells(each, each.values == 0) for each in found[metric.name]), told)
+
+
+def _evicted(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+    evicted = [each for each in found[metric.name] if each.labels.get("reason") == "Evicted"]
+    yield from _above_0(metric, {metric.name: evicted}, told)
+
+
+def _ledgers(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+    """Until all ledgers are whole again; one of them waits for half of that, on average."""
+    spells = (Spells(each, each.values == 0) for each in found[metric.name])
+    yield from _begun_and_ended(metric, spells, told, 0.5)
+
+
+def _while_up(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+    """Spells of a cluster's gauge that no node's stop explains: all nodes are up, from a while before to the end."""
+    up = [each for each in (_switch(each, told) for each in found[metric.beside]) if len(each.times) > 1]
+    if not up:
+        return
+    times = np.unique(np.concatenate([each.times for each in found[metric.name]]))
+    above = np.nansum([_at(times, each) for each in found[metric.name]], axis=0) > 0
+    nodes = np.array([_at(times, each) for each in up])
+    is_down = np.nansum(1 - nodes, axis=0) > 0
+    is_near = np.convolve(is_down, np.ones(2 * _NEAR + 1), "same") > 0 if len(times) > 2 * _NEAR else is_down
+    first = np.flatnonzero(np.append(True, above[1:] != above[:-1]))
+    lasts = np.diff(np.append(first, len(times)))
+    explained = np.repeat(np.logical_or.reduceat(is_near, first), lasts) & above | is_near
+    whole = Samples(metric.name, {}, times, above.astype(float))
+    number = (~np.isnan(nodes)).sum(axis=0)[:-1].astype(float)
+    spells = Spells(whole, ~above, ~(explained[1:] | explained[:-1]) & (number > 0), number)
+    yield from _begun_and_ended(metric, [spells], told)
+
+
+def _at(times: np.ndarray, samples: Samples) -> np.ndarray:
+    """The series' values at these times; NaN where it has none."""
+    place = np.minimum(np.searchsorted(samples.times, times), len(samples.times) - 1)
+    return np.where(samples.times[place] == times, samples.values[place], np.nan)
 
 
 def _increase(samples: Samples, told: Told) -> np.ndarray:
@@ -147,6 +205,17 @@ def _shrinks(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
     yield from _counted(metric, found[metric.name], leaders, lambda each: _lasted(each) * each.values[:-1], told)
 
 
+def _timed_out(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+    """Adds that timed out, of all messages of adds: a request each, and an answer."""
+    for each in _counted(
+        metric, found[metric.name], found[metric.beside], lambda each: 2 * _increase(each, told), told
+    ):
+        if each.events <= each.exposure:
+            yield each
+        else:
+            tell(told, TOO_MANY, 1, f"{metric.name}: {each.events:,} of {each.exposure:,.0f}")
+
+
 def _copied(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
     counts, sums = (
         [each for each in found[name] if each.labels.get("success", "true") == "true"]
@@ -160,7 +229,9 @@ METRICS = (
         "up",
         "Prometheus, of each target",
         (evidence.NODE_STOPS, evidence.NODE_RETURNS),
-        "1 to 0 is a stop, in the time at 1; 0 to 1 is a return, in the time at 0",
+        "1 to 0 is a stop, in the time at 1; 0 to 1 is a return, in the time at 0. If all targets of a `job`, three or "
+        "more, stop one after another, each within an hour of the last one's return, that is a roll, and its stops are "
+        "no others",
         _ups,
     ),
     Metric(
@@ -178,8 +249,16 @@ METRICS = (
         _restarts,
     ),
     Metric(
+        "kube_pod_status_reason",
+        "kube-state-metrics",
+        (evidence.EVICTIONS,),
+        'of series with reason="Evicted": 0 to 1 is an eviction, in the time at 0',
+        _evicted,
+        ways=("begin",),
+    ),
+    Metric(
         "kafka_server_replicamanager_isrshrinks",
-        "Kafka's IsrShrinksPerSec, as the JMX exporter's rules name it",
+        "Kafka's IsrShrinksPerSec",
         (evidence.ISR_SHRINKS,),
         "increase over all brokers, in the time of leaders; brokers that stop shrink ISRs as well: it is too much",
         _shrinks,
@@ -187,24 +266,58 @@ METRICS = (
     ),
     Metric(
         "kafka_server_replicamanager_underreplicatedpartitions",
-        "Kafka's UnderReplicatedPartitions, likewise",
+        "Kafka's UnderReplicatedPartitions",
         (evidence.UNDER_REPLICATION, evidence.FULL_REPLICATION),
         "0 to more is a spell, in the time at 0; back to 0 is its end, in the time above 0",
-        _fully_replicated,
+        _above_0,
+    ),
+    Metric(
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        "the same, of all brokers together",
+        (evidence.FOLLOWER_STALLS, evidence.STALL_ENDS),
+        "a spell that no broker's stop explains, as all are up from two samples before, is one follower that stalls, "
+        "in the time of all brokers; stalls shorter than replica.lag.time.max.ms are not seen",
+        _while_up,
+        "up",
+    ),
+    Metric(
+        "kafka_controller_kafkacontroller_fencedbrokercount",
+        "KRaft's FencedBrokerCount",
+        (evidence.ISOLATIONS, evidence.ISOLATION_ENDS),
+        "likewise: a broker that is fenced while all are up has lost the controller, not its clients",
+        _while_up,
+        "up",
     ),
     Metric(
         "kafka_controller_controllerstats_uncleanleaderelections",
-        "Kafka's UncleanLeaderElectionsPerSec, likewise",
+        "Kafka's UncleanLeaderElectionsPerSec",
         (evidence.UNCLEAN_ELECTIONS,),
         "increase over all controllers, in the time of the longest series",
         _of_cluster,
+    ),
+    Metric(
+        "per_channel_bookie_client_timeout_add_entry_count",
+        "BookKeeper's client, within Pulsar's brokers as well",
+        (evidence.LOST_MESSAGES,),
+        "increase, of twice the increase of adds, as a request or its answer is lost; an add to a bookie that is down "
+        "times out, too: it is too much",
+        _timed_out,
+        "per_channel_bookie_client_add_entry_count",
+    ),
+    Metric(
+        "auditor_num_ledgers_having_less_than_wq_replicas_of_an_entry",
+        "BookKeeper's auditor, if auditorPeriodicReplicasCheckInterval is set",
+        (evidence.REPAIRS,),
+        "back to 0 is the end of a repair, in half of the time above 0; nothing shorter than the interval is seen",
+        _ledgers,
+        ways=("end",),
     ),
     Metric(
         "replication_worker_rereplicate_count",
         "BookKeeper's auto-recovery",
         (evidence.COPIED_LEDGERS,),
         'increase of series with success="true", in that of their sum, in milliseconds: how long one ledger takes, '
-        "without its wait for the others, which is most of a repair: list repairs as incidents",
+        "without its wait for the others, which is most of a repair",
         _copied,
         "replication_worker_rereplicate_sum",
     ),

@@ -34,7 +34,7 @@ FIRST_S = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _MOST = 1e15
 """Largest value that is believed: sums of such values still have exact whole numbers."""
 _SPELLINGS: tuple[tuple[str, str], ...] = (
-    (r"^pulsar_managedledger_client_", ""),
+    (r"^(pulsar_managedledger_client_)?(bookkeeper_client_)?(?=per_channel_bookie_client)", ""),
     (r"^replication_(?=replication_worker|auditor)", ""),  # auto-recovery within a bookie, not alone
     (r"^(kafka_.+?)(persec)?(_value|_count|_total)*$", r"\1"),
 )
@@ -87,7 +87,9 @@ def _parts(path: Path, is_known: Callable[[str], bool], told: Told) -> Iterator[
     latest = time.time() + DAY_S
     for result in _results(path, told):
         match result:
-            case {"metric": dict(labels), "values": list(values)} if all(isinstance(each, str) for each in labels.values()):
+            case {"metric": dict(labels), "values": list(values)} if all(
+                isinstance(each, str) for each in labels.values()
+            ):
                 name = one_name(labels.get("__name__", path.name.partition(".")[0]), labels)
             case _:
                 tell(told, NOT_A_SERIES, 1, f"{path}: {reprlib.repr(result)}")

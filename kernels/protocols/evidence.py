@@ -27,6 +27,17 @@ DRIVE_FAILURES = Kind("drive failures", "a drive fails for good, and everything 
 NODE_STOPS = Kind("node stops", "a node stops, and comes back with its data", "node time")
 PROCESS_RESTARTS = Kind("process restarts", "a node's process ends and is started again", "container time")
 NODE_RETURNS = Kind("node returns", "a node that has stopped is back", "downtime")
+ROLLS = Kind("rolls", "an operator begins to restart all nodes, one after another", "cluster time")
+ROLL_RESTARTS = Kind(
+    "restarts within rolls", "the next node of a roll is stopped", "waiting since the last one's return"
+)
+RESTART_ENDS = Kind("ends of restarts", "a node that a roll restarts is back", "restarts")
+EVICTIONS = Kind("evictions", "Kubernetes evicts a pod from its node", "pod time")
+FOLLOWER_STALLS = Kind("stalls", "a follower stops fetching and does not stop", "node time")
+STALL_ENDS = Kind("ends of stalls", "a follower that stalled fetches again, and has caught up", "stalls")
+ISOLATIONS = Kind("isolations", "a node is cut off from the controller, and heard by its clients", "node time")
+ISOLATION_ENDS = Kind("ends of isolations", "the controller hears a node again that was cut off", "isolations")
+LOST_MESSAGES = Kind("lost messages", "a message to or from a node is lost, or too late", "messages", True)
 REPLACEMENTS = Kind("replacements", "another node takes the place of a lost one", "waiting for one")
 REPAIRS = Kind("repairs", "the copies that a lost node had are made again; a ledger waits for half of that", "waiting")
 COPIED_LEDGERS = Kind("copied ledgers", "a worker copies a ledger whose turn has come", "copying")

@@ -10,7 +10,6 @@ from quorisk.analysis.statistics.known import Gamma
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.rates.stats import days, row, write
 
-
 START = 1_735_689_600
 
 
@@ -125,9 +124,18 @@ def test_a_figure_is_written(quorisk, data, kind):
         (["data", "--master", "x"], '--master "x": local[CORES], spark://HOST:PORT'),
         (["empty.csv"], "empty.csv: nothing that can be counted, as there are no rows"),
         (["fifo.json"], "fifo.json: neither a file nor a folder"),
-        (["wide.csv"], "wide.csv: no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, f"),
-        (["up.json"], "up.json: nothing that can be counted; samples of a switch that are neither 0 nor 1, as of an av"),
-        (["data", "other.json"], "other.json: nothing that can be counted; series of other metrics: 1 (first: go_gorout"),
+        (
+            ["wide.csv"],
+            "wide.csv: no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, f",
+        ),
+        (
+            ["up.json"],
+            "up.json: nothing that can be counted; samples of a switch that are neither 0 nor 1, as of",
+        ),
+        (
+            ["data", "other.json"],
+            "other.json: nothing that can be counted; series of other metrics: 1 (fir",
+        ),
         (
             ["list.csv", "--nodes", "1", "--since", "0001-01-01", "--until", "2025-01-01"],
             "--since 0001-01-01: a time after 2000-01-01",

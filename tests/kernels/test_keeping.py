@@ -171,7 +171,7 @@ def test_a_folder_that_is_not_safe_to_run_code_from_is_refused(folder, monkeypat
     ("mode", "who"), [(0o777, "anyone"), (0o775, "its group"), (0o1777, ""), (0o755, ""), (0o1775, "")]
 )
 @pytest.mark.parametrize("by_link", [False, True])
-def test_a_folder_that_others_could_put_another_one_in_the_place_of_is_refused(tmp_path, monkeypatch, mode, who, by_link):
+def test_a_folder_that_others_could_replace_is_refused(tmp_path, monkeypatch, mode, who, by_link):
     """Unless the folder around it is sticky, as /tmp is, where nobody may move what is another user's."""
     around = tmp_path / "around"
     (around / "mine").mkdir(parents=True)

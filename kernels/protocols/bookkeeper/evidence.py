@@ -9,4 +9,5 @@ EVIDENCE: evidence.Evidence = {
     evidence.REPLACEMENTS: "rates.bookie_is_replaced",
     evidence.OUTAGES: "rates.cluster_loses_power",
     evidence.LOST_IN_OUTAGES: "faults.p_lost_in_outage",
+    evidence.LOST_MESSAGES: "faults.message_loss",
 }

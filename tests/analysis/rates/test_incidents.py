@@ -80,7 +80,10 @@ def test_of_a_complete_list_what_it_does_not_have_did_not_happen(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["flood,b1,2025-05-01,2025-05-02,true"], r'incidents of other kinds: 1 \(first: .*: "flood", where node, drive,'),
+        (
+            ["flood,b1,2025-05-01,2025-05-02,true"],
+            r'incidents of other kinds: 1 \(first: .*: "flood", where node, drive,',
+        ),
         (["node,b1,2024-05-01,2024-05-02,true"], "incidents that start before the time watched, or after it: 1 "),
         (["node,b1"], r"incidents that cannot be read: 1 \(first: .*: line 2: too few columns\)$"),
     ],

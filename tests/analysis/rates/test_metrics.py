@@ -78,7 +78,9 @@ def test_partitions_without_all_replicas_are_spells(read):
 
 def test_unclean_elections_of_all_controllers_are_counted_in_the_time_of_the_cluster(read):
     name = "kafka_controller_controllerstats_uncleanleaderelections_total"
-    found, _ = read(answer((name, {"instance": "a"}, [0, 1, 1, 1]), (name, {"instance": "b"}, [(START + 60, 0), (START + 120, 2)])))
+    found, _ = read(
+        answer((name, {"instance": "a"}, [0, 1, 1, 1]), (name, {"instance": "b"}, [(START + 60, 0), (START + 120, 2)]))
+    )
     assert found == {evidence.UNCLEAN_ELECTIONS: (3, 3 * STEP)}
 
 
@@ -153,11 +155,10 @@ def test_samples_of_a_switch_that_are_averages_are_told(read):
 
 @pytest.mark.parametrize("value", ["1e308", "-1", "1e16", "Infinity", 10**400, "x", None, ["1"], {}])
 def test_a_counter_s_sample_that_nobody_can_believe_is_left_out(tmp_path, value):
-    wanted = {"status": "success", "data": {"resultType": "matrix", "result": []}}
     pairs = [[START, "3"], [START + 60, value], [START + 120, "4"]]
-    wanted["data"]["result"].append({"metric": {"__name__": RESTARTS}, "values": pairs})
+    result = [{"metric": {"__name__": RESTARTS}, "values": pairs}]
     path = tmp_path / "it.json"
-    path.write_text(json.dumps(wanted))
+    path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
     told: Told = {}
     [counted] = metrics.read([path], told)
     assert (counted.events, counted.exposure) == (1, 120)
@@ -221,3 +222,92 @@ def test_an_answer_without_series_is_told(read):
 )
 def test_a_metric_is_one_whichever_exporter_named_it(name, labels):
     assert prometheus.one_name(name, labels) == "kafka_server_replicamanager_isrshrinks"
+
+
+def up(name, down, last=30):
+    """A broker that is up but for some samples."""
+    return ("up", {"instance": name, "job": "kafka"}, [int(i not in down) for i in range(last)])
+
+
+URP = "kafka_server_replicamanager_underreplicatedpartitions"
+FENCED = "kafka_controller_kafkacontroller_fencedbrokercount"
+
+
+def test_nodes_that_are_restarted_one_after_another_are_a_roll_and_stop_in_no_other_way(read):
+    found, told = read(answer(up("a", {3, 4}), up("b", {7, 8}), up("c", {11, 20})))
+    assert found == {
+        evidence.NODE_STOPS: (1, (3 * 29 - 9) * STEP),
+        evidence.NODE_RETURNS: (1, STEP),
+        evidence.ROLLS: (1, 29 * STEP),
+        evidence.ROLL_RESTARTS: (2, 4 * STEP),
+        evidence.RESTART_ENDS: (3, 5 * STEP),
+    }
+    assert told == {}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (up("a", {3, 4}), up("b", {4, 5}), up("c", {11})),  # two at a time
+        (up("a", {3}), up("b", {7}), up("a", {11})[:2] + ([1] * 30,)),  # two nodes of one cluster
+        (up("a", {3}), up("b", {7}), ("up", {"instance": "c", "job": "bookie"}, up("c", {11})[2])),
+        (up("a", {3}), up("b", {7}), up("c", {90}, 100)),  # more than an hour later
+    ],
+)
+def test_other_stops_are_no_roll(read, nodes):
+    found, _ = read(answer(*nodes))
+    assert found.get(evidence.ROLLS, (0, 0))[0] == 0
+    assert found[evidence.NODE_STOPS][0] >= 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "begin", "end"),
+    [
+        (URP, evidence.FOLLOWER_STALLS, evidence.STALL_ENDS),
+        (FENCED, evidence.ISOLATIONS, evidence.ISOLATION_ENDS),
+    ],
+)
+def test_spells_that_no_stop_explains_are_stalls_or_isolations(read, metric, begin, end):
+    gauge = [0] * 30
+    gauge[5:8] = [2, 9, 1]
+    gauge[20:26] = [4] * 6
+    brokers = (up("a", {18, 19}), up("b", {}))
+    found, _ = read(answer((metric, {"instance": "a"}, gauge), (metric, {"instance": "b"}, [0] * 30), *brokers))
+    assert found[end] == (1, 3 * STEP)
+    assert found[begin] == (1, 2 * STEP * (5 + 7 + 3))  # until 15; and from 26 on
+    only_stops = [0] * 30
+    only_stops[20:26] = [4] * 6
+    assert read(answer((metric, {}, only_stops), *brokers))[0][begin] == (0, 2 * STEP * (15 + 3))
+    assert begin not in read(answer((metric, {}, gauge)))[0]
+
+
+def test_a_stall_that_is_not_over_adds_its_time_alone(read):
+    found, _ = read(answer((URP, {}, [0] * 20 + [1] * 10), up("a", {})))
+    assert found[evidence.FOLLOWER_STALLS] == (1, 20 * STEP)
+    assert found[evidence.STALL_ENDS] == (0, 9 * STEP)
+
+
+def test_pods_that_are_evicted_are_counted_in_the_time_of_pods(read):
+    name = "kube_pod_status_reason"
+    found, _ = read(
+        answer((name, {"reason": "Evicted", "pod": "a"}, [0, 0, 1, 1]), (name, {"reason": "NodeLost"}, [0, 1, 0, 1]))
+    )
+    assert found == {evidence.EVICTIONS: (1, 2 * STEP)}
+
+
+@pytest.mark.parametrize("prefix", ["", "bookkeeper_client_", "pulsar_managedLedger_client_bookkeeper_client_"])
+def test_adds_that_time_out_are_messages_that_are_lost(read, prefix):
+    name = f"{prefix}per_channel_bookie_client"
+    late = (f"{name}_TIMEOUT_ADD_ENTRY_count", {"success": "true"}, [0, 1, 3])
+    adds = [
+        (f"{name}_ADD_ENTRY_count", {"success": "true"}, [0, 500, 900]),
+        (f"{name}_ADD_ENTRY_count", {"success": "false"}, [0, 1, 100]),
+    ]
+    assert read(answer(late, *adds))[0] == {evidence.LOST_MESSAGES: (3, 2000)}
+    assert read(answer(late, (*adds[0][:2], [0, 1, 1]))) == ({}, {metrics.TOO_MANY: 1})
+
+
+def test_ledgers_are_repaired_in_half_the_time_until_all_are_whole(read):
+    name = "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY"
+    found, _ = read(answer((name, {}, [0, 5, 3, 0, 0, 1, 1])))
+    assert found == {evidence.REPAIRS: (1, (2 + 1) * STEP / 2)}
