@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from scripts.validation import damaged_files
 
 from quorisk.analysis.experiment import profiles
 from quorisk.analysis.experiment.characters import one_line
@@ -29,7 +30,6 @@ from quorisk.kernels import keeping
 from quorisk.kernels.errors import ConfigError, QuoriskError
 from quorisk.sparkjobs import rates as from_data
 from quorisk.sparkjobs.rates import Asked, rates
-from scripts.validation import damaged_files
 from tests.analysis.rates import stats
 
 ROOT = Path(__file__).parents[1]
