@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
-from scripts.validation import damaged_files
 
 from quorisk.analysis.experiment import profiles
 from quorisk.analysis.experiment.characters import one_line
@@ -31,6 +30,7 @@ from quorisk.kernels.errors import ConfigError, QuoriskError
 from quorisk.sparkjobs import rates as from_data
 from quorisk.sparkjobs.rates import Asked, rates
 from tests.analysis.rates import stats
+from tests.validation import damaged_files
 
 ROOT = Path(__file__).parents[1]
 START = 1_735_689_600
@@ -225,7 +225,7 @@ def test_experiment_files(tmp_path, text, seed):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    from scripts.validation.flips import small_sweep
+    from tests.validation.flips import small_sweep
 
     return (small_sweep(tmp_path_factory.mktemp("sweep") / "out") / "results.parquet").read_bytes()
 

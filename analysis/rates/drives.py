@@ -6,7 +6,9 @@ that cannot be used are counted and told, and so is what looks wrong but is used
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -114,15 +116,29 @@ def _csv(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
             file.seek(-1, 2)
             tell(told, CUT, int(file.read(1) not in b"\r\n"), str(path))
     types = dict.fromkeys(NEEDED, pa.dictionary(pa.int32(), pa.binary())) | {"serial_number": pa.binary()}
-    with pacsv.open_csv(
-        path,
-        pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows=1),
-        pacsv.ParseOptions(invalid_row_handler=leave_out),
-        pacsv.ConvertOptions(include_columns=NEEDED, column_types=types, check_utf8=False),
-    ) as reader:
+    with (
+        _no_tracebacks(),
+        pacsv.open_csv(
+            path,
+            pacsv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows=1),
+            pacsv.ParseOptions(invalid_row_handler=leave_out),
+            pacsv.ConvertOptions(include_columns=NEEDED, column_types=types, check_utf8=False),
+        ) as reader,
+    ):
         yield from reader
     if unreadable:
         tell(told, UNREADABLE, len(unreadable), unreadable[0])
+
+
+@contextmanager
+def _no_tracebacks() -> Iterator[None]:
+    """Has Python print nothing of rows that are no UTF-8 text: Arrow fails to hand them on, and refuses the file."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda failed: None if failed.exc_type is UnicodeDecodeError else before(failed)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _parquet(path: Path, told: Told) -> Iterator[pa.RecordBatch]:

@@ -185,3 +185,12 @@ def test_rows_are_counted_in_batches_as_in_one(tmp_path, monkeypatch):
     monkeypatch.setattr(drives, "_MOST_ROWS", 7)
     monkeypatch.setattr(drives, "_BLOCK_BYTES", 120)
     assert counts(read(*paths)) == whole == {("M1", TB): (0, 30)}
+
+
+def test_rows_that_are_no_text_print_no_traceback(tmp_path, capfd):
+    path = write(tmp_path / "x.csv", [row("2025-01-01", "a")])
+    path.write_bytes(path.read_bytes() + b"\x8d,\xff\n")
+    told: Told = {}
+    list(drives.runs_of([path], 20_500, told))
+    assert told[drives.NOT_STATISTICS].times == 1
+    assert capfd.readouterr() == ("", "")
