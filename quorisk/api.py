@@ -307,6 +307,7 @@ def rates(
     nodes: float | None = None,
     since: str = "",
     until: str = "",
+    racks: int = 0,
     complete: bool = False,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
@@ -316,8 +317,8 @@ def rates(
 
     `profile` says what the data do not. `of` is whose drives the rate is to be that of: "any" (a model that is not
     among the data's), "fleet" (these as they are) or one of their models. Lists of incidents are about so many `nodes`,
-    which were watched `since` one date or time and `until` another; with `complete`, what they do not list did not
-    happen. Much data is read on Spark; `master` and `conf` are
+    which were watched `since` one date or time and `until` another, and are in so many `racks`; with `complete`, what
+    they do not list did not happen. Much data is read on Spark; `master` and `conf` are
     as in `sweep`. Raises ConfigError if something given cannot be used, or if the data say nothing.
 
     Example: `rates("drive_stats").write("profiles/ours.toml")`
@@ -326,7 +327,7 @@ def rates(
 
     paths = [Path(path) for path in data]
     settings = [f"{key}={value}" for key, value in (conf or {}).items()]
-    asked = from_data.Asked(paths, profile, of, nodes, since, until, complete, master, settings)
+    asked = from_data.Asked(paths, profile, of, nodes, since, until, racks, complete, master, settings)
     with bars.run_bar(from_data.size(paths), "bytes") as progress:
         return Rates(*from_data.rates(asked, progress))
 

@@ -40,6 +40,8 @@ class Asked(NamedTuple):
     since: str = ""
     """When these nodes began to be watched, and stopped: dates or times, ISO 8601."""
     until: str = ""
+    racks: int = 0
+    """How many racks these nodes are in; 0 if that is not known."""
     complete: bool = False
     """Whether lists of incidents have every incident of each kind."""
     master: str | None = None
@@ -110,7 +112,7 @@ def _watched(asked: Asked, path: Path) -> Watched:
         raise ConfigError(f" {asked.since}: a time after 2000-01-01", "since")
     if times[1] > time.time() + DAY_S:
         raise ConfigError(f" {asked.until}: a time that has passed", "until")
-    return Watched(asked.nodes, times[0], times[1], asked.complete)
+    return Watched(asked.nodes, times[0], times[1], asked.racks, asked.complete)
 
 
 def _defaults(base: Profile) -> Mapping[str, Stated | None]:

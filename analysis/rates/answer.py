@@ -62,6 +62,7 @@ def _figure(found: Finding) -> dict[str, Any]:
         "value": found.known.median,
         "mean": found.known.mean,
         **_interval(found.known),
+        "is_upper_bound": observed.events == 0,
         "of": found.why,
         "source": observed.source,
         "default": _default(found.default),

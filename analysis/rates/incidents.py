@@ -1,5 +1,7 @@
 """A list of incidents: CSV with the columns kind, node, start, end and data_lost, a line for each node that one hit.
 
+The columns rack and batch (of disks, or of firmware), if there are any, say what nodes have in common.
+
 A list says what happened, but not to how many nodes it could have, nor for how long nothing did: that is `Watched`.
 Times are ISO 8601, UTC unless they say otherwise; an empty end is an incident that is not over.
 """
@@ -13,7 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from quorisk.analysis.files import reason
+from quorisk.analysis.rates import together
 from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
+from quorisk.analysis.rates.together import Loss
 from quorisk.analysis.rates.told import Odd, Told, tell
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
@@ -46,6 +50,8 @@ class Watched(NamedTuple):
     since_s: float
     """Unix time; so is `until_s`, when watching ended."""
     until_s: float
+    racks: int = 0
+    """How many racks they are in; 0 if that is not known."""
     is_complete: bool = False
     """Whether the lists have all incidents of every kind: what is not in them did not happen."""
 
@@ -60,6 +66,10 @@ class Incident(NamedTuple):
     """When it was over, or watching ended if it was not."""
     is_over: bool
     data_lost: bool
+    has_time: bool = True
+    """Whether the list says the time of the day at which it started."""
+    rack: str = ""
+    batch: str = ""
 
 
 def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
@@ -72,11 +82,12 @@ def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
     lost, stopped = ([each for each in nodes if each.data_lost is lost] for lost in (True, False))
     repairs = _merged([each for each in found if each.kind == REPAIR], told)
     outages = _outages([each for each in found if each.kind == OUTAGE])
+    losses = [Loss(each.node, each.start_s, each.has_time, each.rack, each.batch) for each in lost]
     source = "a list of incidents"
-    observed = []
+    observed = list(together.counted(losses, watched.nodes, watched.racks, watched.until_s - watched.since_s, source))
     if nodes or not found or watched.is_complete:
         observed += [
-            _in_time(evidence.NODE_LOSSES, lost, watched, watched.nodes, source),
+            _in_time(evidence.NODE_LOSSES, together.alone(losses), watched, watched.nodes, source),
             _in_time(evidence.NODE_STOPS, stopped, watched, watched.nodes, source),
             _durations(evidence.REPLACEMENTS, lost, source),
             _durations(evidence.NODE_RETURNS, stopped, source),
@@ -152,7 +163,9 @@ def _lines(path: Path, watched: Watched, told: Told) -> Iterable[Incident]:
                 tell(told, OUTSIDE, 1, where)
             else:
                 is_over = bool(end) and end_s <= watched.until_s
-                yield Incident(kind.lower(), node, start_s, min(end_s, watched.until_s), is_over, data_lost)
+                rack, batch = ((row.get(name) or "").strip() for name in ("rack", "batch"))
+                until_s, has_time = min(end_s, watched.until_s), len(start) > len("2026-01-01")
+                yield Incident(kind.lower(), node, start_s, until_s, is_over, data_lost, has_time, rack, batch)
 
 
 def _merged(incidents: Sequence[Incident], told: Told) -> list[Incident]:
@@ -179,11 +192,11 @@ def _outages(incidents: Sequence[Incident]) -> list[list[Incident]]:
     return outages
 
 
-def _in_time(kind: Kind, incidents: Sequence[Incident], watched: Watched, number: float, source: str) -> Observed:
+def _in_time(kind: Kind, lines: Sequence[Incident | Loss], watched: Watched, number: float, source: str) -> Observed:
     """Incidents in the time that so many nodes, or one cluster, were watched."""
     days = np.arange(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
     seconds = np.minimum(watched.until_s, (days + 1) * DAY_S) - np.maximum(watched.since_s, days * DAY_S)
-    happened = [day_of(each.start_s) for each in incidents]
+    happened = [day_of(each.start_s) for each in lines]
     in_time = np.concatenate([number * seconds, np.zeros(len(happened))])
     whole = series([*days, *happened], [0] * len(days) + [1] * len(happened), in_time)
     return Observed(kind, whole, source)

@@ -77,7 +77,9 @@ def _figure(found: Finding, base: Profile, day: date) -> list[str]:
             what = [f"events = {events}", f"trials = {int(trials)}"]
         case _:
             what = [f'low = "{low}"', f'high = "{high}"']
+    nothing = [f"# Nothing happened: at most {high} with 95 %, an upper bound; the value is a median all the same."]
     return [
+        *(nothing if not observed.events else []),
         f"# Posterior, {one_line(found.why)}: median {say(known.median)}, mean {say(known.mean)};",
         f"# 90 %: {low} to {high}; 95 %: {least} to {most}.",
         f"[{found.key}]",

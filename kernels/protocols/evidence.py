@@ -41,6 +41,13 @@ LOST_MESSAGES = Kind("lost messages", "a message to or from a node is lost, or t
 REPLACEMENTS = Kind("replacements", "another node takes the place of a lost one", "waiting for one")
 REPAIRS = Kind("repairs", "the copies that a lost node had are made again; a ledger waits for half of that", "waiting")
 COPIED_LEDGERS = Kind("copied ledgers", "a worker copies a ledger whose turn has come", "copying")
+SHARE_TOGETHER = Kind("share of losses together", "a lost node is lost with others (beta)", "lost nodes", True)
+RACK_LOSSES = Kind("losses of several nodes of a rack", "several nodes of a rack are lost at once", "rack time")
+LOST_IN_RACK = Kind(
+    "nodes lost with their rack", "a node is lost when several of its rack are", "nodes of such racks", True
+)
+BATCH_LOSSES = Kind("losses of several nodes", "several nodes are lost at once", "cluster time")
+LOST_IN_BATCH = Kind("nodes lost with others", "a node is lost when so many others may be", "nodes that may be", True)
 OUTAGES = Kind("outages", "all nodes lose power at once", "cluster time")
 LOST_IN_OUTAGES = Kind("nodes lost in outages", "a node does not come back from a power outage", "nodes hit", True)
 ISR_SHRINKS = Kind("ISR shrinks", "a leader removes followers that lag from the ISR", "leader time")

@@ -25,6 +25,7 @@ def rates_verb(
     nodes: Annotated[float | None, typer.Option(help="nodes that lists of incidents are about, on average")] = None,
     since: Annotated[str, typer.Option(metavar="DATE", help="when they began to be watched", show_default=False)] = "",
     until: Annotated[str, typer.Option(metavar="DATE", help="when that ended", show_default=False)] = "",
+    racks: Annotated[int, typer.Option(help="racks that these nodes are in, if lists say the rack", min=0)] = 0,
     complete: Annotated[
         bool, typer.Option("--complete", help="lists have every incident of each kind: no outage listed is none")
     ] = False,
@@ -52,7 +53,7 @@ def rates_verb(
     from quorisk.command import bars, show, show_rates
     from quorisk.sparkjobs.rates import Asked, rates, size
 
-    asked = Asked(data, profile, of, nodes, since, until, complete, master, conf)
+    asked = Asked(data, profile, of, nodes, since, until, racks, complete, master, conf)
     with bars.run_bar(size(data), "bytes") as progress:
         found = rates(asked, progress)
     if out:

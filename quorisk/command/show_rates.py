@@ -26,7 +26,7 @@ def rates(answer: Answer, out: Console) -> None:
     for each in answer.findings:
         if each.key:
             default = _default(each, each.default) if each.default else ""
-            table.add_row(each.key, _said(each, each.known.median), _interval(each), escape(default))
+            table.add_row(each.key, *_known(each), escape(default))
     if any(each.key for each in answer.findings):
         out.print(table)
     for each in answer.findings:
@@ -72,6 +72,13 @@ def _counts(each: dict[str, float]) -> tuple[str, ...]:
 
 def _said(found: Finding, value: float) -> str:
     return share(value) if found.observed.kind.in_trials else say_rate(value)
+
+
+def _known(found: Finding) -> tuple[str, str]:
+    """The figure, and 90 % of what is known of it; where nothing happened, an upper bound."""
+    if found.observed.events:
+        return _said(found, found.known.median), _interval(found)
+    return f"below {_said(found, float(found.known.quantile(0.95)))}", "none seen: 95 %"
 
 
 def _interval(found: Finding) -> str:

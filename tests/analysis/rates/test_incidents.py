@@ -34,6 +34,7 @@ def test_nodes_that_are_lost_and_that_stop_are_counted_in_the_time_of_all_nodes(
         evidence.NODE_STOPS: (1, 10 * YEAR_S),
         evidence.REPLACEMENTS: (2, 30 * 3600),
         evidence.NODE_RETURNS: (1, 3600),
+        evidence.SHARE_TOGETHER: (0, 2),
     }
     assert told == {}
 

@@ -1,0 +1,97 @@
+"""Nodes that were lost together: how often that happened, what they had in common, and which share of all losses it is.
+
+Losses within a minute of each other are one event; so are those of one rack within an hour, and those of one batch of
+disks within a day. What struck alone is what [cluster] calls node_loss; events of several nodes become
+[cluster.events.NAME] of a profile. That is the field's beta-factor model, counted: see A. Mosleh et al., "Guidelines on
+Modeling Common-Cause Failures in Probabilistic Risk Assessment", NUREG/CR-5485 (1998), sections 5.2 and 5.3.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
+from quorisk.kernels.protocols import evidence
+
+_MINUTE_S, _RACK_S, _BATCH_S = 60.0, 3600.0, float(DAY_S)
+
+
+class Loss(NamedTuple):
+    """A node that was lost."""
+
+    node: str
+    start_s: float
+    has_time: bool
+    """Whether the list says the time of the day."""
+    rack: str = ""
+    """Empty if the list does not tell; so is `batch`."""
+    batch: str = ""
+
+
+def events(losses: Sequence[Loss]) -> list[list[Loss]]:
+    """Returns the losses by what took them, each event in order of time."""
+    ordered = sorted(losses, key=lambda each: each.start_s)
+    latest: dict[tuple[str, str], int] = {}
+    pairs = []
+    for i, loss in enumerate(ordered):
+        for tie, within_s in _ties(loss):
+            if tie in latest and loss.start_s - ordered[latest[tie]].start_s <= within_s:
+                pairs.append((latest[tie], i))
+            latest[tie] = i
+    rows, columns = np.array(pairs, int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(ordered), len(ordered)))
+    found: dict[int, list[Loss]] = defaultdict(list)
+    for loss, label in zip(ordered, connected_components(graph, directed=False)[1].tolist(), strict=True):
+        found[label].append(loss)
+    return list(found.values())
+
+
+def _ties(loss: Loss) -> Iterator[tuple[tuple[str, str], float]]:
+    """What a loss may have in common with others, and for how long that makes them one event."""
+    if loss.has_time:
+        yield ("time", ""), _MINUTE_S
+    if loss.has_time and loss.rack:
+        yield ("rack", loss.rack), _RACK_S
+    if loss.batch:
+        yield ("batch", loss.batch), _BATCH_S
+
+
+def counted(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, source: str) -> Iterator[Observed]:
+    """Yields what losses of several nodes at once count, if any node was lost: which share of losses they are, and of
+    racks (if it is known how many there are) and other nodes apart, how often and which part of them was lost."""
+    if not losses:
+        return
+    groups = [each for each in events(losses) if len(each) > 1]
+    by_chance = _by_chance(losses, watched_s)
+    said = f"{source}; {by_chance:.2g} such pairs would be expected by chance"
+    all_of = [(day_of(each.start_s), len(event) > 1) for event in events(losses) for each in event]
+    days, shared = zip(*all_of, strict=True)
+    yield Observed(evidence.SHARE_TOGETHER, series(days, shared, np.ones(len(days))), said)
+    of_racks = [each for each in groups if racks and len({loss.rack for loss in each}) == 1 and each[0].rack]
+    others = [each for each in groups if each not in of_racks]
+    largest = max(map(len, others), default=0)
+    for kinds, each_of, number, size in (
+        ((evidence.RACK_LOSSES, evidence.LOST_IN_RACK), of_racks, racks, nodes / max(racks, 1)),
+        ((evidence.BATCH_LOSSES, evidence.LOST_IN_BATCH), others, 1, largest),
+    ):
+        if each_of:
+            when = [day_of(group[0].start_s) for group in each_of]
+            time = np.full(len(when), number * watched_s / len(when))
+            yield Observed(kinds[0], series(when, np.ones(len(when)), time), said)
+            lost = [len(group) for group in each_of]
+            yield Observed(kinds[1], series(when, lost, np.maximum(size, lost)), said)
+
+
+def alone(losses: Sequence[Loss]) -> list[Loss]:
+    """Returns the losses that no other node shared."""
+    return [each[0] for each in events(losses) if len(each) == 1]
+
+
+def _by_chance(losses: Sequence[Loss], watched_s: float) -> float:
+    """How many pairs would count as one event if each loss came at a time of its own, uniform over the time watched."""
+    of = Counter((tie, within_s) for each in losses for tie, within_s in _ties(each))
+    return sum(number * (number - 1) * within_s for (_, within_s), number in of.items()) / watched_s
