@@ -1,4 +1,4 @@
-"""Data at rest: copies that fail and are made anew, until the last one is gone.
+"""Data at rest: copies that fail and are made anew, until too few are left.
 
 The chains behind published mean times to data loss (MTTDL). Where copies fail at rate a each and are made anew at rate
 r, three of them last about r^2 / (6 a^3) if missing ones are made one after the other (`serial`), and twice as long if
@@ -21,6 +21,7 @@ class State(NamedTuple):
 
 class Params(NamedTuple):
     copies: int
+    needed: int
     repair: int
 
 
@@ -48,7 +49,7 @@ def last_copy_is_replicated_enabled(state, params):
 
 
 def a_copy_is_left(state, params):
-    return state.copies > 0
+    return state.copies >= params.needed
 
 
 def outcome(state, params):
@@ -61,13 +62,14 @@ def initial(params, choice):
 
 MODEL = Model(
     name="at_rest",
-    version=2,
+    version=3,
     parameters=(
         Parameter("copies", "model", (1, MAX_COPIES), "copies of the data"),
+        Parameter("needed", "model", (1, MAX_COPIES), "copies, or parts of them, that the data can be made of"),
         Parameter("repair", "variant", REPAIRS, "whether missing copies are made one by one or side by side"),
     ),
     conditions=(),
-    make_params=lambda values: Params(values["copies"], REPAIRS.index(values["repair"])),
+    make_params=lambda values: Params(values["copies"], values["needed"], REPAIRS.index(values["repair"])),
     initial=initial,
     actions=(
         Action("copy_fails", copy_fails_enabled, sends_nothing, copy_fails),

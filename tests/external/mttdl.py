@@ -35,6 +35,8 @@ class Mttdl(NamedTuple):
     """How the source prints it, as a format."""
     ends: str = "loss"
     """What it is the mean time to."""
+    needed: int = 1
+    """Copies, or parts of them, that the data can be made of."""
 
 
 BLOCK = 2.0**28
@@ -42,7 +44,34 @@ STRIPES = 30 * 1024 * TIB / (3 * BLOCK)
 MEND = 16 * TIB / (0.1 * 399 * GIB_A_SECOND)
 GOOGLE = "Ford et al., Availability in Globally Distributed Storage Systems, OSDI 2010, Table 3"
 """Its times are not those to a loss: a stripe fails once it has been unavailable for 15 minutes or longer."""
+ELLISON = {
+    (2, 1): ("107.00", "703.00"),
+    (3, 1): ("3747.67", "164270.33"),
+    (3, 2): ("36.33", "235.00"),
+    (4, 1): ("98405.50", "28788554.2"),
+    (4, 2): ("955.50", "41185.50"),
+    (4, 3): ("18.50", "117.83"),
+}
+"""Years, by parts in all and parts needed, at 52 and at 350 repairs a year. One is printed as 28788554.16, cut off."""
 PUBLISHED = (
+    *(
+        Mttdl(
+            "Ellison, mean time to data loss, 1993",
+            *(
+                parts,
+                "serial",
+                2.0,
+                {"copy_is_repaired": 1 / repairs},
+                1.0,
+                figure,
+                "years",
+                f".{len(figure.partition('.')[2])}f",
+            ),
+            needed=needed,
+        )
+        for (parts, needed), figures in ELLISON.items()
+        for repairs, figure in zip((52, 350), figures, strict=True)
+    ),
     # 30 PiB in stripes of three blocks of 256 MiB, each of which takes 1 Gib/s to make again, on nodes that live four
     # years of 365 days
     Mttdl(
@@ -67,15 +96,15 @@ PUBLISHED = (
 )
 
 
-def mean_time_to_loss(copies: int, repair: str, mttf: float, **mean_times: float) -> float:
+def mean_time_to_loss(copies: int, repair: str, mttf: float, needed: int = 1, **mean_times: float) -> float:
     """By `exact`, in the unit of the mean times."""
     # the unit of time is a copy's mean time to failure, in which rates have few digits
     rates = {"copy_fails": 1.0} | {name: round(mttf / mean, 6) for name, mean in mean_times.items()}
-    point = Point({"copies": copies, "repair": repair}, rates, 0.0, 100_000, math.inf)
+    point = Point({"copies": copies, "needed": needed, "repair": repair}, rates, 0.0, 100_000, math.inf)
     found = chain.build(at_rest.MODEL, point, MEMORY)
     return mttf * answers.solve(found, absorption.components(found), at_rest.MODEL, (), ()).expected_time
 
 
 def ours(row: Mttdl) -> float:
     """Our figure for a published one."""
-    return mean_time_to_loss(row.copies, row.repair, row.mttf, **row.mean_times) / row.scale
+    return mean_time_to_loss(row.copies, row.repair, row.mttf, row.needed, **row.mean_times) / row.scale

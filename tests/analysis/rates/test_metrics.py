@@ -1,6 +1,7 @@
 """Saved range queries: what metrics count, and what is told."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from quorisk.analysis.rates.told import Told
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.bookkeeper.evidence import EVIDENCE
 
+ROOT = Path(__file__).parents[3]
 STEP = 60
 START = 1_735_689_600
 """2025-01-01."""
@@ -311,3 +313,25 @@ def test_ledgers_are_repaired_in_half_the_time_until_all_are_whole(read):
     name = "replication_auditor_NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY"
     found, _ = read(answer((name, {}, [0, 5, 3, 0, 0, 1, 1])))
     assert found == {evidence.REPAIRS: (1, (2 + 1) * STEP / 2)}
+
+
+def test_three_spellings_of_a_real_exporter_are_one(tmp_path):
+    """Recorded of three brokers of Kafka 3.9.1 that were restarted one after another, one of which was killed later; by
+    the JMX exporter 1.0.1, with rules as its examples and Strimzi have them (broker 1), as Confluent has them (2), and
+    with none (3). A script took the place of Prometheus; the machine was busy, and many scrapes failed."""
+    told: Told = {}
+    known = {name for each in metrics.METRICS for name in (each.name, each.beside)}
+    found = prometheus.read([ROOT / "tests" / "data" / "kafka_metrics.json"], known.__contains__, told)
+    kafka = {name: series for name, series in found.items() if name != "up"}
+    assert kafka.keys() == {
+        "kafka_server_replicamanager_isrshrinks",
+        "kafka_server_replicamanager_leadercount",
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        "kafka_controller_kafkacontroller_fencedbrokercount",
+        "kafka_controller_controllerstats_uncleanleaderelections",
+    }
+    for series in kafka.values():
+        assert sorted(each.labels["instance"][:8] for each in series) == ["broker-1", "broker-2", "broker-3"]
+    assert told == {}
+    leaders = [each.values for each in kafka["kafka_server_replicamanager_leadercount"]]
+    assert all(values[0] == 4 for values in leaders)  # of 12 partitions
