@@ -24,7 +24,7 @@ _LOOKS = (
 )  # fmt: skip
 """Faces and hatches, in the order of the largest share; what is left over has the last."""
 NO_FAULT, THE_REST = "no fault", "others"
-_WIDTH_IN, _ROW_IN, _LEGEND_IN = 8.5, 0.26, 0.42
+_WIDTH_IN, _ROW_IN, _LEGEND_IN = 6.4, 0.26, 0.42
 """Inches; the legend is so far below its panel, behind the axis and its name."""
 _AROUND_IN, _LEGEND_LINE_IN = 1.05, 0.15
 """Inches of what is above and below the bars but for the legend, and of a line of that."""
@@ -55,7 +55,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
         return None
     left_out = choose.left_out(len(shown), len(found), "designs that lose most")
     with quorisk_style():
-        width_in = _WIDTH_IN / len(panels)
+        width_in = _WIDTH_IN + 2.1 * (len(panels) - 1)
         legends = [_told_apart(parts) for parts in panels.values()]
         lines = max(math.ceil(len(names) / legend_columns(names, width_in)) for names, _ in legends)
         height_in = _ROW_IN * len(shown) + _AROUND_IN + _LEGEND_LINE_IN * max(lines, 3)

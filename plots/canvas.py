@@ -122,6 +122,26 @@ def beside(axes: Axes, labels: Sequence[str]) -> None:
     twin.grid(visible=False)
 
 
+def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: float = 7.5) -> None:
+    """Writes the names of lines to the right of the axes, each joined to the end of its line, none over another.
+
+    `ends` are x, y, name and colour of each line's end, in data coordinates; the y axis is logarithmic.
+    """
+    low, high = (math.log(end) for end in axes.get_ylim())
+    least = 0.075 * (high - low)
+    placed: list[tuple[float, tuple[float, float, str, str]]] = []
+    for end in sorted(ends, key=lambda end: -end[1]):
+        y = math.log(end[1])
+        placed.append((min(y, placed[-1][0] - least) if placed else y, end))
+    over = max(low - placed[-1][0], 0.0) if placed else 0.0
+    for y, (end_x, end_y, name, colour) in placed:
+        axes.annotate(
+            name, (end_x, end_y), (1.03, (y + over - low) / (high - low)), textcoords="axes fraction", size=size,
+            va="center", color=colour, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 2},
+        )  # fmt: skip
+
+
 def columns_of(num_panels: int, most: int) -> int:
     """Returns how many panels go side by side so that rows are as full as can be, `most` at most."""
     rows = math.ceil(num_panels / most)
@@ -130,7 +150,7 @@ def columns_of(num_panels: int, most: int) -> int:
 
 def width_beside(labels: Sequence[str]) -> float:
     """Returns the width in inches of a figure with these labels at its left, so that there is room for the rest."""
-    return max(7.5, 4.0 + 0.065 * max(len(label) for label in labels))
+    return max(6.4, 4.0 + 0.065 * max(len(label) for label in labels))
 
 
 def legend_columns(labels: Sequence[str], width_in: float) -> int:

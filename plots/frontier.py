@@ -36,12 +36,12 @@ def frontier_figure(frame: pd.DataFrame) -> Figure | None:
     found = designs(rows)
     if len(found) < 2 or STORED not in rows:
         return None
-    height_in = max(3.4, 0.5 + 0.36 * len(_named(found)))
+    height_in = 3.0 + 0.17 * math.ceil(len(_named(found)) / 2)
     with quorisk_style():
-        figure, canvas = framed("The frontier: losses, latency and storage", caption(rows, found), 8.5, height_in)
+        figure, canvas = framed("The frontier: losses, latency and storage", caption(rows, found), 6.4, height_in)
         axes = frontier(frame, canvas.subplots())
         handles, labels = axes.get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside right upper", fontsize=7.5, labelspacing=0.9)
+        canvas.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=7.5)
     return figure
 
 
@@ -126,7 +126,7 @@ def _mark(
 def _label(design: Design) -> str:
     worst = design.worst
     stores = numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else f"{worst[STORED]} copies"
-    return f"{design.settings}\nstores {stores}"
+    return f"{design.settings}, stores {stores}"
 
 
 def _beats(one: Design, other: Design, across: str) -> bool:

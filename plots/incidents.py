@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from quorisk.plots.canvas import framed, log_ticks
+from quorisk.plots.canvas import framed, log_ticks, name_lines
 from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers
 
-_WIDTH_IN, _HEIGHT_IN = 8.5, 3.6
+_WIDTH_IN, _HEIGHT_IN = 6.4, 3.4
 _ROOM = 3.0
 """Above the highest line and below the lowest one, as a factor."""
 
@@ -59,15 +59,18 @@ def _figure(
     left_out = choose.left_out(min(len(names), MOST_LINES), len(names), "designs that lose least")
     with quorisk_style():
         figure, canvas = framed(title, said + left_out, _WIDTH_IN, _HEIGHT_IN)
-        axes = canvas.subplots()
+        axes, named = canvas.subplots(), []
         for name in names[:MOST_LINES]:
             line, look = shown[shown["design"] == name].sort_values(x), looks[name]
+            if not len(line):
+                continue
+            named.append((line[x].iloc[-1], line[y].iloc[-1], name, look.colour))
             drawn: dict[str, Any] = look.marks(4.5) | {"linestyle": look.dashes}
             if "low" in line:
                 ends = [line[y] - line["low"], line["high"] - line[y]]
-                axes.errorbar(line[x], line[y], ends, label=name, linewidth=1.2, capsize=2, **drawn)
+                axes.errorbar(line[x], line[y], ends, linewidth=1.2, capsize=2, **drawn)
             else:
-                axes.plot(line[x], line[y], label=name, linewidth=1.2, **drawn)
+                axes.plot(line[x], line[y], linewidth=1.2, **drawn)
         axes.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1])
         axes.set_ylim(shown[y].min() / _ROOM, shown[y].max() * _ROOM)
         log_ticks(axes.yaxis)
@@ -76,6 +79,5 @@ def _figure(
             axes.minorticks_off()
         else:
             log_ticks(axes.xaxis)
-        handles, names_shown = axes.get_legend_handles_labels()
-        canvas.legend(handles, names_shown, loc="outside right upper", fontsize=7.5)
+        name_lines(axes, named)
     return figure

@@ -19,7 +19,7 @@ from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import UNDECIDED
 from quorisk.plots import interactive, tables
-from quorisk.plots.summary import summary
+from quorisk.plots.summary import measure_of, summary
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 from quorisk.say.scope import Scope
@@ -27,6 +27,13 @@ from quorisk.say.scope import Scope
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""
 _MOST_NAMED, _MOST_VALUES = 6, 12
+RANKING = "ranking"
+"""The figure on the first screen: designs on a line of losses."""
+EVIDENCE = ("incidents", "tornado", "budget", "frontier", "cost", "loss_data_loss", "heat_map_data_loss")
+"""Figures of the second screen, those first that say most; it has room for `_MOST_EVIDENCE` of them."""
+_MOST_EVIDENCE = 4
+_GENERAL = 7
+"""Assumptions of every report, in templates/report.html.j2."""
 OUT_OF_TIME, SPENT = "time", "budget"
 """In `stopped` of a result frame: how many runs there are depends on the machines' speed; they were all made, and the
 interval is wider than was asked for."""
@@ -67,6 +74,8 @@ class Picture(NamedTuple):
     title: str
     caption: str
     svg: bytes
+    name: str = ""
+    """Which figure it is: `RANKING` stands on the first screen, some of `EVIDENCE` on the second."""
 
 
 class Counterexample(NamedTuple):
@@ -93,11 +102,18 @@ def report(
     words: Recommendation | None = None,
     sure: Doubt | None = None,
 ) -> str:
-    """Returns the report of a result frame as HTML; `sure` says how far rates leave the choice open.
+    """Returns the report of a result frame as HTML: the choice, the evidence, and all else folded.
 
-    `words` are what it recommends, if not what `recommend` says of the frame and that. Pictures are shown as images, in
-    which browsers run nothing and load nothing.
+    Args:
+        frame: a result frame (`analysis.results.frame`), of all points and invariants.
+        pictures: figures, shown as images, in which browsers run nothing and load nothing.
+        provenance: where the results come from.
+        counterexample: a run that loses data; None if there is none to show.
+        words: the recommendation; by default that of the frame and of `sure`.
+        sure: how far the rates leave the choice open; None if nothing is said of them.
     """
+    words = words or recommend(frame, sure=sure)
+    results, scope = _results(frame), provenance.scope
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -113,14 +129,20 @@ def report(
         script=Markup(script),
         number=numbers.number,
         short=numbers.short,
-        recommendation=words or recommend(frame, sure=sure),
+        recommendation=words,
+        num_left_out=_num_left_out(scope, results),
         **_pictures(pictures),
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
-        scope=provenance.scope,
-        **_designs(frame, sure),
-        **_results(frame),
+        scope=scope,
+        **_designs(frame, sure, [*words.flips, *provenance.break_even]),
+        **results,
     )
+
+
+def _num_left_out(scope: Scope, results: Mapping[str, Any]) -> int:
+    """The assumptions and exclusions that are listed."""
+    return _GENERAL + len(scope.limits) + len(scope.latency) + sum(results[name] > 0 for name in ("horizon", "spent"))
 
 
 def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
@@ -128,33 +150,39 @@ def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
     captions = [re.split(r"(?<=[.]) ", picture.caption) for picture in pictures]
     times = Counter(each for caption in captions for each in dict.fromkeys(caption))
     shared = [each for each, number in times.items() if number > max(1, len(captions) / 2)]
+    shown = [
+        {
+            "title": picture.title,
+            "caption": " ".join(each for each in caption if each not in shared),
+            "uri": _uri(picture.svg),
+            "name": picture.name,
+        }
+        for picture, caption in zip(pictures, captions, strict=True)
+    ]
+    there = {picture.name for picture in pictures}
+    evidence = [name for name in EVIDENCE if name in there][:_MOST_EVIDENCE]
     return {
         "shared": " ".join(shared),
-        "pictures": [
-            {
-                "title": picture.title,
-                "caption": " ".join(each for each in caption if each not in shared),
-                "uri": _uri(picture.svg),
-            }
-            for picture, caption in zip(pictures, captions, strict=True)
-        ],
+        "pictures": shown,
+        "evidence": evidence,
+        "more": [each for each in shown if each["name"] not in (RANKING, *evidence)],
     }
 
 
-def _designs(frame: pd.DataFrame, sure: Doubt | None) -> dict[str, Any]:
+def _designs(frame: pd.DataFrame, sure: Doubt | None, flips: Sequence[str]) -> dict[str, Any]:
     """What the template says of designs and targets."""
     rows = choose.of(frame, text.ANY_LOSS)
     target = float(rows["target"].iloc[0])
     found, tail = designs(rows), judging.tail(rows)
     shown = found[:MOST_DESIGNS]
     return {
-        "summary": summary(found, target, sure),
+        "summary": summary(found, target, sure, flips),
         "data": interactive.data(shown, sure),
         "controls": interactive.controls(shown, target),
         "figures": interactive.figures(shown, sure),
         "yearly": text.is_yearly(rows),
         "clustered": found[0].is_clustered,
-        "measure": _measure(found[0]),
+        "measure": measure_of(found[0]),
         "allowed": sure is not None and any(each.settings in sure.allowed for each in shown),
         "some_latency": "write_p99_ms" in rows,
         "some_bytes": "stored_bytes" in rows,
@@ -180,13 +208,6 @@ def _designs(frame: pd.DataFrame, sure: Doubt | None) -> dict[str, Any]:
     }
 
 
-def _measure(design: Design) -> str:
-    """What designs are ranked by."""
-    if design.is_clustered:
-        return "P(any loss) a year"
-    return "losses a year" if "parts" in design.worst else "P(data loss)"
-
-
 def _incident(design: Design) -> dict[str, str]:
     """How much its cluster loses at once, and in a year."""
     worst = design.worst
@@ -194,7 +215,7 @@ def _incident(design: Design) -> dict[str, str]:
         return {}
     size, most = (numbers.in_full(worst[f"incident_{name}"]) for name in ("p50", "p99"))
     between = say_time(YEAR_S / worst["incidents"]) if worst["incidents"] else "never"
-    return {"size": size, "most": most, "between": between, "entries": numbers.plain(worst["entries"])}
+    return {"size": size, "most": most, "between": between}
 
 
 def _allowed(design: Design, sure: Doubt | None) -> str:
@@ -214,7 +235,7 @@ def _design(design: Design, tail: float, target: float, sure: Doubt | None) -> d
         "settings": design.settings,
         "copies": _copies(design.worst),
         "survives": design.worst.get("survives"),
-        "latencies": [_latency(design.worst, level) for level in LEVELS],
+        **{level: _latency(design.worst, level) for level in LEVELS},
         "stored_bytes": numbers.size(design.worst["stored_bytes"]) if "stored_bytes" in design.worst else "",
         "stored_sort": design.worst.get("stored_bytes", 0.0),
         "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",

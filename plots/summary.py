@@ -1,7 +1,7 @@
-"""What a report says first, for who reads no more: the design, its risk, the doubt, and what it costs."""
+"""The first screen of a report: the choice, its risk with both kinds of error, the size, the doubt and the costs."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, estimate, loses_at_least
@@ -9,66 +9,100 @@ from quorisk.analysis.decision.doubt import Doubt, of_draws
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
+_MOST_FLIPS = 2
 
-def summary(found: Sequence[Design], target: float, sure: Doubt | None) -> list[tuple[str, str]]:
-    """Returns what is to be said of the design that is chosen, or else of the safest one: about what, and in words."""
+
+class Summary(NamedTuple):
+    """What the first screen says of one design: the choice, or else the safest."""
+
+    standing: str
+    """The design's short name and whether it is recommended."""
+    measure: str
+    """What `risk` is: "P(any loss in a year)", "losses a year" or "P(data loss) of a run"."""
+    risk: str
+    """The estimate, or the upper bound."""
+    facts: list[tuple[str, str]]
+    """Further facts: a label and a short sentence each."""
+
+
+def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: Sequence[str] = ()) -> Summary:
+    """Returns what to say first of these designs.
+
+    Args:
+        found: the designs, by rank.
+        target: the most that may be lost.
+        sure: what is known of the rates; None if nothing is.
+        flips: what would change the choice, in sentences.
+    """
     picks = verdict.choice(list(found), target)
     design = picks[0] if picks else found[0]
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
-    named = "design", f"{design.settings or 'this one'} ({standing})"
-    return [named, *_risk(design), *_doubt(design, sure, bool(picks)), *_costs(design)]
+    named = f"{design.settings or 'this design'} ({standing})"
+    facts = [
+        *_errors(design, sure),
+        *_incident(design),
+        *_choice(design, picks, sure),
+        *[("it would change", flip) for flip in flips[:_MOST_FLIPS]],
+        *_costs(design),
+    ]
+    return Summary(named, measure_of(design), estimate(design.worst), facts)
 
 
-def _risk(design: Design) -> Iterator[tuple[str, str]]:
-    worst, year = design.worst, "parts" in design.worst
-    if not design.is_clustered:
-        yield ("losses a year" if year else "P(data loss) of a run"), _with_interval(worst)
+def measure_of(design: Design) -> str:
+    """Returns what a design's estimate is, by which designs are ranked."""
+    if design.is_clustered:
+        return "P(any loss in a year)"
+    return "losses a year" if "parts" in design.worst else "P(data loss) of a run"
+
+
+def _errors(design: Design, sure: Doubt | None) -> Iterator[tuple[str, str]]:
+    """The computation's interval, and what is known of the rates."""
+    if design.is_proved:
+        yield "how sure", "proved, whatever the rates"
+        return
+    if interval := numbers.interval(design.worst):
+        yield "computation", f"{interval} ({numbers.percent(design.worst.get('confidence', 0.95))} interval)"
+    if sure is None:
+        yield "rates", "nothing is said of how well they are known"
+    elif known := sure.allowed.get(design.settings):
+        ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
+        yield "rates", f"{ends}, nine times in ten, by what is known of them"
     else:
-        between = f"; once in {say_time(YEAR_S / worst['incidents'])}" if worst["incidents"] else ""
-        yield "P(any loss) in a year", f"{_with_interval(worst)}{between}"
+        yield "rates", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
+
+
+def _incident(design: Design) -> Iterator[tuple[str, str]]:
+    worst = design.worst
+    if design.is_clustered and worst["incidents"]:
+        yield "happens", f"about once in {say_time(YEAR_S / worst['incidents'])}"
         median, most = numbers.in_full(worst["incident_p50"]), numbers.in_full(worst["incident_p99"])
-        if worst["incidents"]:
-            entries = "entry" if median == "1" else "entries"
-            if loses_at_least(worst):
-                yield (
-                    "lost at once",
-                    f"at least {median} {entries} (median): a partition that a scenario loses counts as one",
-                )
-            else:
-                yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
+        entries = "entry" if median == "1" else "entries"
+        if loses_at_least(worst):
+            yield "lost at once", f"at least {median} {entries} (median); a lost partition counts as one"
+        else:
+            yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
     if causes := design.by_cause:
         yield "mostly because of", max(causes, key=lambda cause: causes[cause])
 
 
-def _with_interval(worst: Mapping[str, Any]) -> str:
-    interval = numbers.interval(worst)
-    return f"{estimate(worst)}{f' (interval {interval})' if interval else ''}"
-
-
-def _doubt(design: Design, sure: Doubt | None, is_chosen: bool) -> Iterator[tuple[str, str]]:
-    if sure is None:
-        yield "how sure", "not known: nothing is said of how well the rates behind it are known"
-        return
-    known = sure.allowed.get(design.settings)
-    if design.is_proved:
-        yield "how sure", "proved, whatever the rates"
-        return
-    if known is None:
-        yield "how sure", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
-        return
-    ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-    said = f"given how well the rates are known, nine times in ten {ends}"
-    if is_chosen and len(sure.allowed) > 1:
-        said += f"; in {of_draws(sure.choice.get(design.settings, 0.0))} of cases it is the design to choose"
-    yield "how sure", said
+def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:
+    """How often the design is the choice, and which comes next."""
+    if picks and sure is not None and design.settings in sure.allowed and len(sure.allowed) > 1:
+        yield (
+            "the choice",
+            f"in {of_draws(sure.choice.get(design.settings, 0.0))} of draws from what is known of the rates",
+        )
+    if len(picks) > 1:
+        tie = ", a tie in losses" if picks[1].is_tied(picks[0]) else ""
+        yield "runner-up", f"{picks[1].settings}{tie}"
 
 
 def _costs(design: Design) -> Iterator[tuple[str, str]]:
     worst = design.worst
     if "stored" in worst:
-        size = f"; {numbers.size(worst['stored_bytes'])} in all" if "stored_bytes" in worst else ""
+        size = f", {numbers.size(worst['stored_bytes'])} in all" if "stored_bytes" in worst else ""
         yield "it stores", f"{numbers.counted(int(worst['stored']), 'copy', 'copies')} of each entry{size}"
-        yield "it survives the loss of", str(worst.get("survives"))
+        yield "it survives", f"the loss of {worst.get('survives')}"
     if "write_p50_ms" in worst:
         half, most = numbers.number(worst["write_p50_ms"]), numbers.number(worst["write_p99_ms"])
         yield "a write takes", f"{half} ms (median); 99 of 100 at most {most} ms"

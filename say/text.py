@@ -16,13 +16,16 @@ ANY_LOSS = "data loss"
 _SHORT = {
     "model.ensemble_size": "E",
     "model.write_quorum": "WQ",
-    "model.min_isr": "min.insync.replicas",
-    "variant.unclean_leader_election": "unclean.leader.election.enable",
+    "model.replication_factor": "RF",
+    "model.min_isr": "min ISR",
+    "variant.unclean_leader_election": "unclean elections",
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
-_MEANT = {"kip966": "kip966 (ELR)", "v3_5": "v3_5 (no ELR)"}
-"""Names of versions that say little to who runs them."""
+_MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
+"""Versions of a protocol by what they have: such a value stands for itself, without its key."""
+_QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
+"""Sizes that are named together where all are known: 3/3/2."""
 CAUSES = {
     "single_losses": "nodes lost one by one",
     "outages": "an outage of the whole cluster",
@@ -74,8 +77,17 @@ def cut(given: str, longest: int) -> str:
 
 
 def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Returns some parameters for people: WQ 3, AQ 2, fence recovery reads off; rates and times have their units."""
-    return ", ".join(f"{name(key)} {said(key, given[key], TIME_UNIT in given)}" for key in keys)
+    """Returns some parameters for people: 3/3/2 (E/WQ/AQ), fence recovery reads off; rates and times have units."""
+    named = list(keys)
+    parts = []
+    if set(_QUORUMS[1:]) <= set(named) and _QUORUMS[0] in given:
+        parts.append("/".join(value(given[key]) for key in _QUORUMS))
+        named = [key for key in named if key not in _QUORUMS]
+    return ", ".join([*parts, *(_setting(key, given[key], TIME_UNIT in given) for key in named)])
+
+
+def _setting(key: str, given: Any, physical: bool) -> str:
+    return _MEANT.get(str(given)) or f"{name(key)} {said(key, given, physical)}"
 
 
 def said(key: str, given: Any, physical: bool) -> str:

@@ -26,7 +26,8 @@ from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
 from quorisk.plots.incidents import nodes_figure, sizes_figure
 from quorisk.plots.looks import of_designs
-from quorisk.plots.report import Picture, Provenance, report
+from quorisk.plots.ranking import ranking_figure
+from quorisk.plots.report import RANKING, Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
 from quorisk.plots.tornado import tornado_figure
 from quorisk.say import choose, text
@@ -91,13 +92,23 @@ def _pictures(
     if not text.is_clustered(rows):  # whose incidents are told by cause
         made_of = with_solved(made_of, rows, experiment, tell)
     drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=made_of)
+    first = *_ranking(sweep.frame, sure), *_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure)
     pictures = []
-    for name, figure in (*_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure), *drawn):
+    for name, figure in (*first, *drawn):
         whole = save(figure, "svg")
         files.write(out / folder.FIGURES / f"{name}.svg", whole)
         bare = canvas.without_caption(whole, figure)
-        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare))
+        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare, name))
     return pictures
+
+
+def _ranking(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
+    """The designs on a line of losses."""
+    rows = choose.of(frame, text.ANY_LOSS)
+    caption = f"{text.terms(rows)} Intervals: {text.intervals(rows)}."
+    figure = ranking_figure(designs(rows), float(rows["target"].iloc[0]), text.measure(rows), caption, sure)
+    if figure is not None:
+        yield RANKING, figure
 
 
 def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[str, Figure]]:

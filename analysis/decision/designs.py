@@ -31,7 +31,7 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
 }
 """What designs promise and may be held to, in words: of one, and of several."""
 _LOST = ("nodes", "zones")
-_SIZES = ("model.bookies",)
+_SIZES, _ENSEMBLE = ("model.bookies",), "model.ensemble_size"
 SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 
@@ -212,7 +212,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     named = _named(rows, design_keys)
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    told = [name for name in _TOLD if name in rows]
+    told = [name for name in (*_TOLD, _ENSEMBLE) if name in rows]
     columns = dict.fromkeys([*design_keys, *fault_keys, *years.COUNTED, *years.SUMMED, *told])
     for row in rows[list(columns)].to_dict("records"):
         faults = groups[tuple(row[key] for key in design_keys)]

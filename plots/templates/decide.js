@@ -99,6 +99,7 @@ if (designsTable && controls) {
       const cell = (name) => each.row.querySelector(`[data-cell=${name}]`);
       cell("rank").textContent = each.rank;
       const known = each.proved ? "0, proved" : each.losses ? number(each.p) : yearly || each.high < 1 ? `< ${above(each.high)}` : "at most 1";
+      const rates = cell("losses").querySelector(".rates");
       cell("losses").textContent = known;
       cell("losses").dataset.value = each.high;
       if (each.losses && each.low < each.high) {
@@ -106,6 +107,7 @@ if (designsTable && controls) {
         small.textContent = `${below(each.low)} to ${above(each.high)}`;
         cell("losses").append(small);
       }
+      if (rates) cell("losses").append(rates);
       const verdict = document.createElement("span");
       const none = want.target === Infinity && each.verdict === "meets";
       verdict.className = none ? "" : `verdict ${each.verdict.replaceAll(" ", "-")}`;

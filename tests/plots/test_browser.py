@@ -20,7 +20,8 @@ from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.plots import canvas
 from quorisk.plots.figures import figures
-from quorisk.plots.report import Counterexample, Picture, Provenance, report
+from quorisk.plots.ranking import ranking_figure
+from quorisk.plots.report import RANKING, Counterexample, Picture, Provenance, report
 from quorisk.plots.style import save
 from quorisk.say import choose, numbers
 from tests.plots.tables import HOSTILE, sweep
@@ -45,9 +46,12 @@ def write(path: Path, word: str) -> Path:
     """Writes a report with all its parts, in which `word` stands where words can."""
     given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID, **{f"model__{word}": [word]})
     pictures = []
-    for _, figure in figures(*given):
+    found = designs(choose.of(given.frame, "data loss"))
+    drawn = [(RANKING, ranking_figure(found, 0.01, "P(data loss)", "")), *figures(*given)]
+    for name, figure in drawn:
+        assert figure is not None
         svg = canvas.without_caption(save(figure, "svg"), figure)
-        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), svg))
+        pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), svg, name))
     provenance = Provenance(f"quorisk run {word}", word * 40, [word])
     html = report(given.frame.assign(target=0.01), pictures, provenance, Counterexample(SVG, word, word * 20))
     path.write_bytes(html.encode())
@@ -87,9 +91,19 @@ def loaded(
     assert said == [path.as_uri()]
 
 
+OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+
+
+@pytest.fixture
+def folded(tab, html):
+    with loaded(tab, html, width=1300) as page:
+        yield page
+
+
 @pytest.fixture
 def page(tab, html):
     with loaded(tab, html) as page:
+        page.evaluate(OPEN_ALL)
         yield page
 
 
@@ -106,7 +120,7 @@ def place(page: Page, name: str) -> int:
 
 def test_all_figures_are_there_and_can_be_seen(page):
     sizes = page.evaluate("[...document.images].map((i) => [i.complete, i.naturalWidth, i.width, i.height, i.alt])")
-    assert len(sizes) == 6  # loss, heat map, cost, outcomes, distribution; the counterexample
+    assert len(sizes) == 7  # the ranking; loss, heat map, cost, outcomes, distribution; the counterexample
     for complete, natural, width, height, alt in sizes:
         assert complete
         assert natural > 0
@@ -171,7 +185,7 @@ def test_without_scripts_it_is_all_there(browser, html):
 @pytest.mark.parametrize("width", [400, 768, 1400])
 def test_nothing_runs_over_the_edge(page, width):
     page.set_viewport_size({"width": width, "height": 800})
-    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    page.evaluate(OPEN_ALL)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -179,6 +193,38 @@ def test_letters_are_large_enough_on_a_telephone(page):
     page.set_viewport_size({"width": 400, "height": 800})
     scales = page.evaluate("[...document.images].slice(0, 5).map((image) => image.width / image.naturalWidth)")
     assert min(scales) == 1  # figures scroll; they do not shrink
+
+
+def test_the_first_screen_has_the_choice_its_risk_and_the_picture(folded):
+    folded.set_viewport_size({"width": 1300, "height": 900})
+    for each in ("h1", ".risk-now", "#figure-ranking img", "#summary dl"):
+        assert folded.evaluate(f"document.querySelector('{each}').getBoundingClientRect().bottom <= innerHeight"), each
+    assert folded.evaluate("document.documentElement.scrollHeight") <= 4000
+
+
+@pytest.mark.parametrize("width", [1300, 1400])
+def test_no_table_is_wider_than_the_page(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    cut = "[...document.querySelectorAll('.wide')].filter((each) => each.scrollWidth > each.clientWidth + 1).length"
+    assert page.evaluate(cut) == 0
+
+
+def test_folds_open_by_keyboard_and_by_what_points_into_them(folded):
+    fold = folded.locator("#found")
+    assert not folded.locator("#found .box").is_visible()
+    fold.locator("summary").focus()
+    folded.keyboard.press("Enter")
+    assert folded.locator("#found .box").is_visible()
+    assert not folded.locator("#exclusions").is_visible()
+    folded.locator("#summary a").click()
+    folded.wait_for_function("document.getElementById('model').open")
+    assert folded.locator("#exclusions").is_visible()
+
+
+def test_folded_it_prints_on_two_pages(folded):
+    folded.emulate_media(media="print")
+    pdf = folded.pdf(prefer_css_page_size=True)
+    assert pdf.count(b"/Type /Page\n") == 2
 
 
 def test_it_prints(page, tmp_path):
@@ -198,6 +244,7 @@ def test_on_paper_a_wide_table_lies_across_and_is_whole(tab, tmp_path):
     wide.write_text(report(given, [], provenance), "utf-8")
     for path, across in ((narrow, False), (wide, True)):
         with loaded(tab, path, "print", 1000, 700) as page:  # A4, across, within its margins
+            page.evaluate(OPEN_ALL)
             assert page.locator("section.landscape #results").count() == across
             assert page.evaluate("document.querySelector('#results').scrollWidth <= innerWidth")
             page.set_viewport_size({"width": 688, "height": 1000})  # A4, upright

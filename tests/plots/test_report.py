@@ -209,7 +209,8 @@ def test_a_report_speaks_of_messages_only_if_there_are_any():
 
 def test_a_report_says_what_a_probability_is_before_any_number():
     html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
-    assert html.index("it is not the rate at which a cluster fails in a year") < html.index("Recommendation")
+    assert html.index("P(data loss) of a run") < html.index('class="risk-now"')
+    assert html.index("it is not the rate at which a cluster fails in a year") < html.index('id="recommendation"')
 
 
 def test_a_report_judges_by_the_target():
@@ -356,15 +357,16 @@ def test_a_summary_on_screen_ends_before_it_fills_the_screen():
     assert table.caption == "10 more configurations in results.parquet"
 
 
-def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_inside_and_beside_its_recommendation():
+def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_beside_its_recommendation():
     told = Told("failover", 2000.0, "a broker dies", ("One entry is in flight.",))
     scope = Scope(("The metadata store never fails.",), (told,), ("Round trips are independent.",), "ssd: disks")
     given = PROVENANCE._replace(scope=scope, ask="quorisk recommend x.toml --break-even all")
     html = " ".join(report(frame([0, 30], **LOST_AT), [], given).split())
     [box] = re.findall('<div class="box" id="recommendation">.*?</div>', html)
-    assert (
-        '<ul id="limits"> <li>The metadata store never fails.</li> <li>Round trips are independent.</li> </ul>' in box
-    )
+    [model] = re.findall('<details class="fold" id="model">.*?</details>', html)
+    said = '<ul id="limits"> <li>The metadata store never fails.</li> <li>Round trips are independent.</li> </ul>'
+    assert said in model
+    assert f'<a href="#exclusions">{model.count("<li>")} assumptions and exclusions</a>' in html
     assert "<code>quorisk recommend x.toml --break-even all</code>" in box
     assert "<dd>2000 times a year: a broker dies. One entry is in flight.</dd>" in html
     settings = PROVENANCE._replace(scope=Scope(settings=(("acks=0", "not modelled", "nothing is acknowledged"),)))
@@ -397,5 +399,5 @@ def test_a_report_tells_three_quantiles_of_the_write_latency_and_what_is_stored(
     }
     given = frame([0, 30], model__keys=[1, 2]).assign(**levels, stored_bytes=3 * 1024.0, wants_write_p99_ms=15.0)
     html = report(given.assign(target=0.1), [], PROVENANCE)
-    assert '<td data-value="20.0">20.0<small>18.0 to 22.0</small></td>' in html
+    assert '<td data-value="10.0">10.0<small>9.00 to 11.0</small><small class="extra">median 1.00; p99.9 20.0</small></td>' in html
     assert '<td data-value="3072.0">3 KiB</td>' in html

@@ -32,19 +32,21 @@ def design(p: float, **more) -> Design:
 
 
 def told(found: Design, target: float = 1.0, sure: Doubt | None = None) -> dict[str, str]:
-    return dict(summary([found], target, sure))
+    said = summary([found], target, sure)
+    return {"design": said.standing, said.measure: said.risk, **dict(said.facts)}
 
 
 def test_of_a_cluster_it_says_how_often_how_much_and_why():
     sure = Doubt({"WQ 3": Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)}, {"WQ 3": 1.0}, {}, None, {})
     assert told(design(2e-3, **CLUSTER, **STORED, **WRITE), 1.0, sure) == {
         "design": "WQ 3 (recommended)",
-        "P(any loss) in a year": "0.00200; once in 500 years",
+        "P(any loss in a year)": "0.00200",
+        "rates": "1.00 × 10⁻⁴ to 0.0100, nine times in ten, by what is known of them",
+        "happens": "about once in 500 years",
         "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
         "mostly because of": "an outage of a rack",
-        "how sure": "given how well the rates are known, nine times in ten 1.00 × 10⁻⁴ to 0.0100",
-        "it stores": "3 copies of each entry; 1 TiB in all",
-        "it survives the loss of": "1 bookie",
+        "it stores": "3 copies of each entry, 1 TiB in all",
+        "it survives": "the loss of 1 bookie",
         "a write takes": "0.500 ms (median); 99 of 100 at most 2.00 ms",
     }
 
@@ -62,7 +64,7 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
     assert said["design"] == "WQ 3 (not recommended)"
     assert said["losses a year"] == "3.00"
     assert said["mostly because of"] == "outage"
-    assert said["how sure"].startswith("not known")
+    assert said["rates"] == "nothing is said of how well they are known"
 
 
 def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_is_the_choice():
@@ -70,8 +72,18 @@ def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_
     known = Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)
     why = {"WQ 3": "what it loses in failover was counted or bounded, and not solved"}
     sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {}, why)
-    said = told(design(2e-3, **CLUSTER), 1.0, sure)["how sure"]
-    assert said == "not known: what it loses in failover was counted or bounded, and not solved"
+    said = told(design(2e-3, **CLUSTER), 1.0, sure)
+    assert said["rates"] == "not known: what it loses in failover was counted or bounded, and not solved"
+    assert "the choice" not in said
+
+
+def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes_the_choice_is_there():
+    found = design(2e-3, **CLUSTER)
+    worst = found.worst | {"low": 1e-3, "high": 3e-3, "method": "Clopper-Pearson"}
+    said = dict(summary([found._replace(points=[worst], worst=worst)], 1.0, None, ["one", "two", "three"]).facts)
+    assert said["computation"] == "0.00100 to 0.00300 (95% interval)"
+    flips = [what for about, what in summary([found], 1.0, None, ["one", "two", "three"]).facts if "change" in about]
+    assert flips == ["one", "two"]
 
 
 def test_it_stands_before_the_recommendation():

@@ -95,7 +95,7 @@ def test_where_a_design_fails_the_faults_are_told_under_which_it_does():
     assert any(f"0.0300, interval 0.0203 to 0.0426 (at {keys.telling(0.01)['at']})" in sentence for sentence in said)
     assert not any("0.6" in sentence for sentence in said)
     html = report(given.assign(target=0.01), [], Provenance("", "", []))
-    assert "0.600" not in html[html.index("Designs, the safest first") : html.index("Which targets are met")]
+    assert "0.600" not in html[html.index("Try other targets") : html.index("Which targets are met")]
 
 
 def test_the_rule_of_three_says_how_many_runs_settle_it():

@@ -1,0 +1,168 @@
+"""Figure: the designs on one line of losses, with both kinds of error, the targets and the choice."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from quorisk.analysis.decision import verdict
+from quorisk.analysis.decision.designs import Design, estimate
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.judging import MEETS, UNDECIDED
+from quorisk.plots.canvas import beside, framed, given_or_current, log_ticks
+from quorisk.plots.style import MOST_ROWS, quorisk_style
+from quorisk.say import choose
+from quorisk.say.colours import FAINT, INK
+
+ALLOWED, COMPUTED, UPPER_BOUND, CHOSEN = "allowed", "computed", "upper bound", "chosen"
+"""Group ids: bars of what the rates allow, the computation's intervals, marks of upper bounds, the choice."""
+_BLUE, _GREY, _RED = "#0072b2", "#6b7785", "#d55e00"
+_SHAPES = {
+    "meets the targets": ("o", _BLUE),
+    "loses more than the target": ("X", _RED),
+    "misses another target": ("s", _RED),
+    "undecided": ("D", INK),
+    "a mechanism is off": ("^", _GREY),
+}
+"""Marker and colour of each standing of a design; the shape alone tells them apart in grey."""
+_NO_TARGET = "no target was set"
+_ROW_IN, _AROUND_IN, _WIDTH_IN = 0.31, 1.25, 7.6
+_ARROW = 0.55
+"""An upper bound's arrow goes down to this part of it."""
+_SHORTEST_IN = 3.0
+
+
+def ranking_figure(
+    found: Sequence[Design], target: float, measure: str, caption: str, sure: Doubt | None = None
+) -> Figure | None:
+    """Returns the figure of designs by rank, the safest first: a row each.
+
+    Args:
+        found: the designs, by rank.
+        target: the most that may be lost, in the unit of `measure`; infinite without a target.
+        measure: what is on the axis, such as "P(any loss in a year)".
+        caption: model, runs and intervals, in sentences.
+        sure: what is known of the rates, drawn as wide pale bars; None if nothing is.
+
+    Returns None if nothing has a place on a logarithmic axis: every design is proved to lose nothing.
+    """
+    shown = _shown(found, target)
+    if not any(each.worst["high"] > 0.0 for each in shown):
+        return None
+    left_out = choose.left_out(len(shown), len(found), "the choice and the safest of the other designs")
+    height_in = max(_SHORTEST_IN, _AROUND_IN + _ROW_IN * len(shown))
+    with quorisk_style():
+        figure, canvas = framed("Designs, the safest first", f"{_HOW} {caption}{left_out}", _WIDTH_IN, height_in)
+        ranking(shown, target, measure, sure, canvas.subplots())
+        canvas.legend(handles=_legend(shown, target, sure), loc="outside lower left", ncols=3, fontsize=7.5)
+    return figure
+
+
+_HOW = (
+    "Further left is better. Dark bars: the computation's intervals. Wide, pale bars: 90 % of what is known of the "
+    "rates allows this. Hollow marks with an arrow: no loss was seen, and this is the upper end of the interval."
+)
+
+
+def ranking(
+    found: Sequence[Design], target: float, measure: str, sure: Doubt | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draws a row for each design: its estimate, both kinds of error, its standing by shape; the choice is ringed."""
+    axes = given_or_current(ax)
+    picks = verdict.choice(list(found), target)
+    for y, design in enumerate(found):
+        if sure is not None and (known := sure.allowed.get(design.settings)):
+            axes.barh(y, known.high - known.low, 0.62, known.low, color=FAINT, gid=ALLOWED, zorder=1)
+        if picks and design.settings == picks[0].settings and _at(design) > 0.0:
+            axes.plot(_at(design), y, "o", color=INK, mfc="none", markersize=14, gid=CHOSEN, zorder=4)
+        _mark(axes, y, design, standing(design, target))
+    if math.isfinite(target):
+        axes.axvline(target, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=2)
+        axes.annotate("target", (target, 1.0), (3, 2), xycoords=("data", "axes fraction"), textcoords="offset points",
+                      size=8)  # fmt: skip
+    axes.set(xscale="log", xlabel=measure, ylim=(len(found) - 0.4, -0.6))
+    axes.set_yticks(range(len(found)), [each.settings for each in found])
+    for label, design in zip(axes.get_yticklabels(), found, strict=True):
+        label.set_weight("bold" if picks and design.settings == picks[0].settings else "normal")
+    axes.grid(axis="y", visible=False)
+    log_ticks(axes.xaxis)
+    beside(axes, [_note(design, picks) for design in found])
+    return axes
+
+
+def standing(design: Design, target: float) -> str:
+    """Returns how a design stands to what is wanted: a key of the legend."""
+    if design.is_changed:
+        return "a mechanism is off"
+    said = design.verdict(target)
+    if said in (MEETS, UNDECIDED):
+        return "meets the targets" if said == MEETS else "undecided"
+    return "misses another target" if design.shortfalls() else "loses more than the target"
+
+
+def _shown(found: Sequence[Design], target: float) -> list[Design]:
+    """The designs that have a row: the choice, and the safest of the others."""
+    picks = {each.settings for each in verdict.choice(list(found), target)[:1]}
+    others = [each for each in found if each.settings not in picks][: MOST_ROWS - len(picks)]
+    kept = picks | {each.settings for each in others}
+    return [each for each in found if each.settings in kept]
+
+
+def _at(design: Design) -> float:
+    """Where a design's mark is: at its estimate, or at the upper end of its interval if none of its runs lost data."""
+    return float(design.worst["p"] if design.worst["losses"] else design.worst["high"])
+
+
+def _mark(axes: Axes, y: int, design: Design, stands: str) -> None:
+    (marker, colour), worst, at = _SHAPES[stands], design.worst, _at(design)
+    if at <= 0.0:  # proved: it has no place on this axis
+        return
+    drawn: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 7, "capsize": 3, "zorder": 3}
+    if worst["losses"]:
+        low = max(worst["low"], at * 1e-6)
+        bars = axes.errorbar(at, y, xerr=[[max(at - low, 0.0)], [max(worst["high"] - at, 0.0)]], **drawn)
+        bars.lines[0].set_gid(COMPUTED)
+    else:
+        bars = axes.errorbar(at, y, xerr=(1 - _ARROW) * at, xuplims=True, mfc="white", **drawn)
+        bars.lines[0].set_gid(UPPER_BOUND)
+
+
+def _note(design: Design, picks: Sequence[Design]) -> str:
+    """The estimate, and what the mark alone does not say."""
+    said = [estimate(design.worst)]
+    if picks and design.settings == picks[0].settings:
+        said.append("the choice")
+    elif picks and any(each.settings == design.settings for each in picks) and design.is_tied(picks[0]):
+        said.append("a tie")
+    said += design.shortfalls()[:1]
+    return ", ".join(said)
+
+
+def _legend(found: Sequence[Design], target: float, sure: Doubt | None) -> list[Any]:
+    """A mark for each standing that occurs, the ring and the bars."""
+    stands = {standing(each, target) for each in found}
+    is_bounded = math.isfinite(target) or found[0].wanted()
+    handles: list[Any] = [
+        Line2D(
+            [],
+            [],
+            color=colour,
+            marker=marker,
+            linestyle="none",
+            markersize=6,
+            label=name if is_bounded else _NO_TARGET,
+        )
+        for name, (marker, colour) in _SHAPES.items()
+        if name in stands
+    ]
+    if verdict.choice(list(found), target):
+        handles.append(
+            Line2D([], [], color=INK, marker="o", mfc="none", linestyle="none", markersize=11, label="the choice")
+        )
+    if sure is not None and any(each.settings in sure.allowed for each in found):
+        handles.append(Patch(color=FAINT, label="what the rates allow (90 %)"))
+    return handles

@@ -1,0 +1,73 @@
+"""The first screen's picture: designs on a line of losses, drawn from made-up designs."""
+
+import math
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.statistics.allowed import Design as Known
+from quorisk.plots import ranking
+from quorisk.say import choose, text
+from tests.plots import tables
+from tests.plots.drawn import all_axes, xy
+
+
+def made(losses, **varied):
+    return designs(choose.of(tables.frame(losses, **varied or {"model__keys": range(len(losses))}), text.ANY_LOSS))
+
+
+def points(figure: Figure, group: str) -> list[tuple[float, float]]:
+    axes = all_axes(figure)[0]
+    return sorted(tuple(map(float, xy(line)[0])) for line in axes.lines if line.get_gid() == group)
+
+
+def test_each_design_has_a_row_the_choice_a_ring_and_the_target_a_line():
+    found = made([30, 0, 200])
+    figure = ranking.ranking_figure(found, 0.1, "P(data loss)", "Of a model.")
+    assert figure is not None
+    axes = all_axes(figure)[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [each.settings for each in found]
+    assert [x for x, _ in points(figure, ranking.COMPUTED)] == [0.03, 0.2]
+    [(bound, row)] = points(figure, ranking.UPPER_BOUND)
+    assert (bound, row) == (pytest.approx(found[0].worst["high"]), 0.0)
+    assert points(figure, ranking.CHOSEN) == [(bound, row)]
+    assert 0.1 in [xy(line)[0][0] for line in axes.lines if len(xy(line)) == 2]
+
+
+@pytest.mark.parametrize(
+    ("more", "target", "stands"),
+    [
+        ({}, 0.5, "meets the targets"),
+        ({}, 0.001, "loses more than the target"),
+        ({}, 0.03, "undecided"),
+        ({"nodes": 0, "wants_nodes": 1}, 0.5, "misses another target"),
+        ({"changed": "fencing off"}, 0.5, "a mechanism is off"),
+    ],
+)
+def test_a_design_that_stops_short_is_told_by_its_shape(more, target, stands):
+    [design] = made([30])
+    worst = design.worst | more
+    assert ranking.standing(design._replace(worst=worst, points=[worst]), target) == stands
+
+
+def test_what_the_rates_allow_is_a_bar_of_its_own():
+    found = made([30, 5])
+    known = Known(np.ones(1), 0.03, 0.01, 0.09, 1.0, 1, {}, {}, 0.0)
+    sure = Doubt({found[0].settings: known}, {}, {}, None, {})
+    figure = ranking.ranking_figure(found, math.inf, "P(data loss)", "", sure)
+    assert figure is not None
+    [bar] = [patch for patch in all_axes(figure)[0].patches if patch.get_gid() == ranking.ALLOWED]
+    assert (bar.get_x(), bar.get_x() + bar.get_width()) == (0.01, pytest.approx(0.09))
+    assert "rates allow" in figure.subfigs[0].legends[0].get_texts()[-1].get_text()
+
+
+def test_what_is_proved_has_no_place_and_many_designs_leave_some_out():
+    [design] = made([30])
+    worst = design.worst | {"losses": 0, "p": 0.0, "low": 0.0, "high": 0.0}
+    assert ranking.ranking_figure([design._replace(worst=worst, points=[worst])], 1.0, "P", "") is None
+    figure = ranking.ranking_figure(made([5 + i for i in range(40)]), 1.0, "P", "")
+    assert figure is not None
+    assert "16 of 40" in str(figure.subfigs[1].get_label())
