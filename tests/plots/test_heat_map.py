@@ -119,7 +119,7 @@ def test_the_name_of_the_rows_does_not_run_into_the_title():
     figure.draw_without_rendering()
     [canvas] = [each for each in figure.subfigs if each.get_suptitle()]
     assert canvas.get_supylabel().split("\n")[0].endswith(".")
-    assert canvas.get_supylabel().replace("\n", "") == "unclean.leader.election.enable"
+    assert canvas.get_supylabel().replace("\n", "") == "unclean elections"
     written = {each.get_text(): each.get_window_extent() for each in canvas.texts}
     title, label = written[canvas.get_suptitle()], written[canvas.get_supylabel()]
     assert label.y1 < title.y0

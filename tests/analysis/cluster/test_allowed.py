@@ -72,7 +72,7 @@ def test_ends_are_widened_by_how_far_off_interpolation_is(monkeypatch):
 
 
 def test_a_design_that_loses_least_at_each_draw_is_the_choice_in_all(advice):
-    assert advice.doubt.choice == {"WQ 4, AQ 4": 1.0}
+    assert advice.doubt.choice == {"4/4/4": 1.0}
 
 
 def thin(ack_quorum: int, **changes: Any) -> Any:

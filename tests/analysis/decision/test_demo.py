@@ -26,4 +26,4 @@ def test_the_demo_chooses_neither_one_acknowledgement_nor_a_mechanism_off_whatev
         interval = {"p": lost / runs, "low": low, "high": high, "method": "", "sequential": False}
         rows.append({"point_id": point.point_id, "horizon": 0, "stuck": 0, **values, **counted, **interval})
     found = choice(designs(described(pd.DataFrame(rows), experiment)), experiment.run.target)
-    assert [each.settings for each in found] == ["WQ 3, AQ 2"]
+    assert [each.settings for each in found] == ["3/3/2"]

@@ -135,7 +135,7 @@ def test_what_is_off_or_of_an_older_version_is_named():
     today = dotted_values(model, point_of(model, 0.0))
     assert changed(model, today) == {}
     unclean = {"variant.unclean_leader_election": True}  # off by default
-    assert list(changed(model, today | unclean).values()) == ["unclean.leader.election.enable on"]
+    assert list(changed(model, today | unclean).values()) == ["unclean elections on"]
 
 
 FILE = """
