@@ -68,9 +68,9 @@ def _figure(
             drawn: dict[str, Any] = look.marks(4.5) | {"linestyle": look.dashes}
             if "low" in line:
                 ends = [line[y] - line["low"], line["high"] - line[y]]
-                axes.errorbar(line[x], line[y], ends, linewidth=1.2, capsize=2, **drawn)
+                axes.errorbar(line[x], line[y], ends, label=name, linewidth=1.2, capsize=2, **drawn)
             else:
-                axes.plot(line[x], line[y], linewidth=1.2, **drawn)
+                axes.plot(line[x], line[y], label=name, linewidth=1.2, **drawn)
         axes.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1])
         axes.set_ylim(shown[y].min() / _ROOM, shown[y].max() * _ROOM)
         log_ticks(axes.yaxis)

@@ -87,7 +87,7 @@ def ranking(
     axes.set(xscale="log", xlabel=measure, ylim=(len(found) - 0.4, -0.6))
     axes.set_yticks(range(len(found)), [each.settings for each in found])
     for label, design in zip(axes.get_yticklabels(), found, strict=True):
-        label.set_weight("bold" if picks and design.settings == picks[0].settings else "normal")
+        label.set_fontweight("bold" if picks and design.settings == picks[0].settings else "normal")
     axes.grid(axis="y", visible=False)
     log_ticks(axes.xaxis)
     beside(axes, [_note(design, picks) for design in found])
