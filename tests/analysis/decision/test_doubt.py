@@ -86,7 +86,7 @@ def test_of_a_design_whose_losses_are_not_solved_is_said_why_nothing_is_known_an
         assert (
             " losses a year of copies 2 is not known" in sentences(sure, "copies 2", "losses a year", is_named=False)[0]
         )
-        assert dict(summary(found, 1.0, sure))["how sure"] == f"not known: {why}"
+        assert dict(summary(found, 1.0, sure).facts)["rates"] == f"not known: {why}"
 
 
 def test_of_a_design_that_is_proved_to_lose_nothing_rates_leave_nothing_open():
@@ -94,7 +94,7 @@ def test_of_a_design_that_is_proved_to_lose_nothing_rates_leave_nothing_open():
     sure = doubt(found, 1.0, known(1.0)._replace(designs=[None]), {"0": 0})
     assert sure is not None
     assert sentences(sure, "copies 2", "losses a year") == []
-    assert dict(summary(found, 1.0, sure))["how sure"] == "proved, whatever the rates"
+    assert dict(summary(found, 1.0, sure).facts)["how sure"] == "proved, whatever the rates"
 
 
 @pytest.mark.parametrize(("any_loss", "is_told"), [(0.999e-3, True), (0.9e-3, False)])
