@@ -302,12 +302,29 @@ def sends_one(state, params, instance):
 
 
 def action(enabled: Any, fault: str = "", *, sends: Any = sends_nothing, **more: Any) -> Callable[[Any], Action]:
-    """Decorator of an effect (`Action.apply`): makes it the action of its name, of which its docstring is `counts`."""
+    """Decorator of an effect (`Action.apply`): makes it the action of its name, of which its docstring is `counts`.
+
+    With a guard of `instances.each`, `sends` and the effect take the instance as the guard does.
+    """
+    unpacked = getattr(enabled, "unpacked", None)
 
     def of(apply: Any) -> Action:
-        return Action(apply.__name__, enabled, sends, apply, fault, " ".join((apply.__doc__ or "").split()), **more)
+        sent, effect = sends, apply
+        if unpacked:
+            sent = sends if sends in (sends_nothing, sends_one) else _of_indices(sends, unpacked)
+            effect = _of_indices(apply, unpacked)
+        return Action(apply.__name__, enabled, sent, effect, fault, " ".join((apply.__doc__ or "").split()), **more)
 
     return of
+
+
+def _of_indices(function: Any, unpacked: Any) -> Any:
+    """`sends` or `apply` of an instance's number, of one that takes its indices."""
+
+    def of_instance(state, params, instance, *lost):
+        return function(state, params, *unpacked(instance), *lost)
+
+    return of_instance
 
 
 def variant_of(other: Action, **changes: Any) -> Callable[[Any], Action]:

@@ -1,0 +1,64 @@
+"""Guards and effects written for one instance of an action: `each` makes of them what `Action` asks for.
+
+    SERVERS = Things(6, "servers")  # room for 6; Params.servers says how many there are
+
+    @each(SERVERS, SERVERS)
+    def request_vote_enabled(state, params, i, j): ...  # a condition
+
+    @action(request_vote_enabled)
+    def request_vote(state, params, i, j, lost): ...  # the next state
+
+The guard is asked for each instance, with plain numbers; the effect gets those of the instance that goes off.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any, NamedTuple
+
+from quorisk.kernels.model import INSTANCE_BITS
+from quorisk.kernels.ops import when, where
+
+
+class Things(NamedTuple):
+    """What there are several of, such as servers."""
+
+    most: int
+    """So many that a state has room for."""
+    name: str = ""
+    """The parameter that says how many there are; if empty, there are always as many as there is room for."""
+
+    def has(self, params: Any, i: int) -> Any:
+        """Whether there are more than i."""
+        return i < getattr(params, self.name) if self.name else True
+
+
+def each(*things: Things) -> Callable[[Any], Any]:
+    """Decorator of a guard `guard(state, params, i)` or, of two kinds of things, `guard(state, params, i, j)`.
+
+    Instance `i` is bit i of the mask; instance (i, j) is bit i times a power of two above the number of j's, plus j.
+    """
+    *first, last = things
+    turn = last.most.bit_length()  # so bit 63, the sign, is nobody's
+    rows = first[0].most if first else 1
+    assert turn <= INSTANCE_BITS and len(things) <= 2, "at most 63 things, of two kinds"
+
+    def decorator(guard: Any) -> Any:
+        def enabled(state, params):
+            masks = [0] * (1 + ((rows - 1 << turn) + last.most - 1 >> INSTANCE_BITS))
+            for index in product(*(range(thing.most) for thing in things)):
+                exists = True
+                for thing, i in zip(things, index, strict=True):
+                    exists &= thing.has(params, i)
+                bit = index[0] if len(index) == 1 else (index[0] << turn) + index[1]
+                holds = when(exists, guard, state, params, *index)
+                masks[bit >> INSTANCE_BITS] |= where(holds, 1 << (bit & (1 << INSTANCE_BITS) - 1), 0)
+            return tuple(masks)
+
+        def unpacked(instance):
+            return (instance,) if len(things) == 1 else (instance >> turn, instance & (1 << turn) - 1)
+
+        enabled.__name__, enabled.__doc__ = guard.__name__, guard.__doc__
+        enabled.unpacked, enabled.guard = unpacked, guard  # type: ignore[attr-defined]
+        return enabled
+
+    return decorator

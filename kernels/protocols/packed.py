@@ -1,0 +1,116 @@
+"""Fields of a state that hold many small numbers: `Rows`, `Pairs` and `Set`, packed into as few integers as they need.
+
+    class State(NamedTuple):
+        term: Rows(SERVERS, 3)  # 3 bits for each server
+        match: Pairs(SERVERS, SERVERS, 3)  # 3 bits for each leader and follower
+        learners: Set(SERVERS)  # a bit for each server
+
+A field is read by index, `state.match[leader, follower]`, whether the index is a plain number or a traced value, and
+`state.match.put((leader, follower), 2)` is the field with another number there. Numbers must fit their bits.
+"""
+
+from collections import namedtuple
+from functools import cache
+from math import prod
+from typing import Annotated, Any
+
+from quorisk.kernels.ops import Traced, where
+
+WORD_BITS = 63
+"""Bits of an integer of a state that may be used: `>>` must not meet a sign."""
+
+
+class Packed:
+    """What Rows, Pairs and Sets can do; the words are the items of the tuple that each of them is as well."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...]
+    shape: tuple[int, ...]
+    bits: int
+
+    def __getitem__(self, index):
+        """The number at an index: one of Rows and of a Set, two of Pairs."""
+        word, shift = self._locate(index)
+        return (self._word(word) >> shift) & ((1 << self.bits) - 1)
+
+    def put(self, index, value):
+        """The field with `value` at an index."""
+        number, shift = self._locate(index)
+        numbers = ((1 << self.bits) - 1) << shift
+        return type(self)(
+            *(where(number == i, (word & ~numbers) | (value << shift), word) for i, word in enumerate(self.words))
+        )
+
+    @property
+    def words(self):
+        """The integers."""
+        return tuple(iter(self))  # type: ignore[call-overload]
+
+    @property
+    def numbers(self):
+        """All numbers, in order of their indices."""
+        return [self[place] for place in range(prod(self.shape))] if len(self.shape) == 1 else [
+            self[i, j] for i in range(self.shape[0]) for j in range(self.shape[1])
+        ]
+
+    def of(self, numbers):
+        """A field like this one with these numbers, in order of their indices."""
+        in_a_word, words = WORD_BITS // self.bits, [0] * len(self._fields)
+        for place, number in enumerate(numbers):
+            words[place // in_a_word] |= number << (place % in_a_word * self.bits)
+        return type(self)(*words)
+
+    def _word(self, number):
+        words = self.words
+        if not isinstance(number, Traced):
+            return words[number]
+        found = words[0]
+        for i, word in enumerate(words[1:], 1):
+            found = where(number == i, word, found)
+        return found
+
+    def _locate(self, index):
+        """The word in which an index lies, and how far its number is shifted there."""
+        place = index if len(self.shape) == 1 else index[0] * self.shape[1] + index[1]
+        in_a_word, word, first = WORD_BITS // self.bits, 0, 0
+        if not isinstance(place, Traced):
+            return place // in_a_word, place % in_a_word * self.bits
+        for i in range(1, len(self._fields)):
+            beyond = place >= i * in_a_word
+            word, first = where(beyond, i, word), where(beyond, i * in_a_word, first)
+        return word, (place - first) * self.bits
+
+
+@cache
+def _packed(kind: str, shape: tuple[int, ...], bits: int) -> Any:
+    size, in_a_word = prod(shape), WORD_BITS // bits
+    names = [f"w{i}" for i in range(-(-size // in_a_word))]
+    name = "_".join([kind, *map(str, shape), str(bits)])
+    plain = namedtuple(name, names)  # type: ignore[misc]
+    numbers = [min(in_a_word, size - first) for first in range(0, size, in_a_word)]
+    hints = {word: Annotated[int, bits * number] for word, number in zip(names, numbers, strict=True)}
+    contents = {"__slots__": (), "__annotations__": hints, "shape": shape, "bits": bits, "__reduce__": _reduce}
+    return type(name, (Packed, plain), contents | {"kind": kind})
+
+
+def _reduce(field):
+    return _unreduced, (field.kind, field.shape, field.bits, field.words)
+
+
+def _unreduced(kind, shape, bits, words):
+    return _packed(kind, shape, bits)(*words)
+
+
+def Rows(number: int, bits: int) -> Any:
+    """A number of so many bits for each of `number` things."""
+    return _packed("Rows", (number,), bits)
+
+
+def Pairs(number: int, others: int, bits: int) -> Any:
+    """A number of so many bits for each pair of one of `number` things and one of `others`."""
+    return _packed("Pairs", (number, others), bits)
+
+
+def Set(number: int) -> Any:
+    """A set of some of `number` things, 63 at most: `members[i]` is 1 if i is one of them; its only word is the mask."""
+    return _packed("Set", (number,), 1)

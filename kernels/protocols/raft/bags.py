@@ -1,0 +1,87 @@
+"""Bags of messages of one kind: each a word, in descending order, so that equal bags are equal states.
+
+A message is its record (see `layout`), above a bit that is set if it was taken: without `resend` it stays in the bag,
+and what is there is never sent again. A full bag takes nothing: who would send waits.
+"""
+
+from quorisk.kernels.ops import where
+from quorisk.kernels.protocols.fields import joined, parted, total_bits
+from quorisk.kernels.protocols.raft.layout import KINDS, MAX_MESSAGES, Bags
+
+TAKEN = 1
+_SKIPPED = max(map(total_bits, KINDS)) + 1
+"""Where a slot counts how many before it are dropped, while it is packed."""
+
+
+def is_there(slot):
+    """Whether a message is on its way, of what a slot has."""
+    return (slot != 0) & (slot & TAKEN == 0)
+
+
+def message(kind, slot):
+    """The message in a slot."""
+    return parted(kind, slot >> 1)
+
+
+def may_send(bag, sent):
+    """Send's guard: no such message is in the bag, and there is room."""
+    word = joined(sent)
+    known = False
+    for slot in bag.numbers:
+        known |= slot >> 1 == word
+    return (known == 0) & (bag[MAX_MESSAGES - 1] == 0)
+
+
+def with_sent(bag, sent):
+    """The bag with one more message."""
+    word, slots = joined(sent) << 1, []
+    for slot in bag.numbers:
+        slots.append(where(word > slot, word, slot))
+        word = where(word > slot, slot, word)
+    return bag.of(slots)
+
+
+def without(bag, k, params):
+    """The bag once the message in slot k was taken."""
+    slots = [*bag.numbers, 0]
+    forgotten = bag.of([where(k <= i, slots[i + 1], slots[i]) for i in range(MAX_MESSAGES)])
+    return where(params.resend != 0, forgotten, bag.put(k, bag[k] | TAKEN))
+
+
+def without_all(bag, of, params):
+    """The bag without the messages to or from these servers, a mask."""
+    slots, dropped = list(bag.numbers), []
+    for slot in slots:
+        dest, source = (slot >> 1) & 0b111, (slot >> 4) & 0b111
+        dropped.append((((of >> dest) | (of >> source)) & 1 != 0) & (slot != 0))
+    taken = bag.of([slot | where(drop, TAKEN, 0) for slot, drop in zip(slots, dropped, strict=True)])
+    return where(params.resend != 0, bag.of(_packed(slots, dropped)), taken)
+
+
+def _packed(slots, dropped):
+    """The slots that are not dropped, in order, without gaps."""
+    before, moving = 0, []
+    for slot, drop in zip(slots, dropped, strict=True):
+        moving.append(where(drop | (slot == 0), 0, slot | (before << _SKIPPED)))
+        before = before + where(drop, 1, 0)
+    for step in (1, 2, 4, 8, 16):
+        bit = step << _SKIPPED
+        beyond = [*moving[step:], *[0] * step]
+        moving = [
+            where(later & bit != 0, later, where(slot & bit != 0, 0, slot))
+            for slot, later in zip(moving, beyond, strict=True)
+        ]
+    return [slot & ((1 << _SKIPPED) - 1) for slot in moving]
+
+
+def all_without(bags, of, params):
+    """`without_all` of all bags."""
+    return Bags(*(without_all(bag, of, params) for bag in bags))
+
+
+def header(bags, kind, k):
+    """The message in slot k of a bag, with no more than its destination, source and term; `kind` is the bag's place."""
+    found = 0
+    for number, bag in enumerate(bags):
+        found = where(kind == number, bag[k] >> 1, found)
+    return found & 0b111, (found >> 3) & 0b111, (found >> 6) & 0b111

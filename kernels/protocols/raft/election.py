@@ -1,0 +1,178 @@
+"""Elections: Timeout, RequestVote, BecomeLeader, UpdateTerm and the handling of votes, of RaftFsync.tla."""
+
+from quorisk.kernels.model import action
+from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.protocols.instances import Things, each
+from quorisk.kernels.protocols.raft.bags import header, is_there, may_send, message, with_sent, without
+from quorisk.kernels.protocols.raft.layout import (
+    CANDIDATE,
+    FOLLOWER,
+    KINDS,
+    LEADER,
+    MAX_SERVERS,
+    MESSAGES,
+    SERVERS,
+    VoteRequest,
+    VoteResponse,
+    is_quorum,
+    last_term,
+    with_role,
+)
+
+
+def one_message(state, params, *indices):
+    """The message that an instance sends; it may be lost."""
+    return params.lossy_network
+
+
+def may_time_out(state, params, i):
+    """Timeout's guard."""
+    return (state.elections < params.max_elections) & (state.role[i] != LEADER) & (state.learners[i] == 0)
+
+
+def has_leader(state, i):
+    """Whether another server leads in the term of i or a later one."""
+    found = False
+    for leader in range(MAX_SERVERS):
+        leads = (state.role[leader] == LEADER) & (state.term[leader] >= state.term[i])
+        found |= leads & (leader != i)
+    return found
+
+
+def start_election(state, i):
+    """Timeout's effect."""
+    return with_role(state, i, CANDIDATE)._replace(
+        term=state.term.put(i, state.term[i] + 1),
+        voted_for=state.voted_for.put(i, i + 1),
+        votes_granted=state.votes_granted.put(i, 1 << i),
+        elections=state.elections + 1,
+    )
+
+
+@each(SERVERS)
+def timeout_enabled(state, params, i):
+    return may_time_out(state, params, i) & (has_leader(state, i) == 0)
+
+
+@action(timeout_enabled, bounds=("max_elections",))
+def timeout(state, params, i, lost):
+    """Each server that nobody leads in its term or a later one starts an election."""
+    return start_election(state, i)
+
+
+@each(SERVERS)
+def false_timeout_enabled(state, params, i):
+    return may_time_out(state, params, i) & has_leader(state, i)
+
+
+@action(false_timeout_enabled, "false timeout", bounds=("max_elections",))
+def false_timeout(state, params, i, lost):
+    """Each server with a healthy leader takes it for dead, and starts an election."""
+    return start_election(state, i)
+
+
+def vote_request(state, i, j):
+    """The request that candidate i sends to j."""
+    return VoteRequest(j, i, state.term[i], last_term(state, i), state.length[i])
+
+
+@each(SERVERS, SERVERS)
+def request_vote_enabled(state, params, i, j):
+    may = may_send(state.messages.vote_requests, vote_request(state, i, j))
+    return (state.role[i] == CANDIDATE) & (i != j) & may
+
+
+@action(request_vote_enabled, sends=one_message)
+def request_vote(state, params, i, j, lost):
+    """Each candidate asks each other server for its vote."""
+    bag = with_sent(state.messages.vote_requests, vote_request(state, i, j))
+    return where(lost != 0, state, state._replace(messages=state.messages._replace(vote_requests=bag)))
+
+
+@each(SERVERS)
+def become_leader_enabled(state, params, i):
+    return (state.role[i] == CANDIDATE) & is_quorum(params, popcount(state.votes_granted[i]))
+
+
+@action(become_leader_enabled)
+def become_leader(state, params, i, lost):
+    """Each candidate with a quorum of votes becomes the leader."""
+    after, following = with_role(state, i, LEADER), state.length[i] + 1
+    for j in range(MAX_SERVERS):
+        led = after._replace(
+            next_index=after.next_index.put((i, j), following), match_index=after.match_index.put((i, j), 0)
+        )
+        after = where(j < params.servers, led, after)
+    return after
+
+
+@each(Things(len(KINDS)), MESSAGES)
+def update_term_enabled(state, params, kind, k):
+    dest, _, term = header(state.messages, kind, k)
+    return term > state.term[dest]
+
+
+@action(update_term_enabled)
+def update_term(state, params, kind, k, lost):
+    """Each message of a later term has its receiver enter that term."""
+    dest, _, term = header(state.messages, kind, k)
+    return with_role(state, dest, FOLLOWER)._replace(
+        term=state.term.put(dest, term), voted_for=state.voted_for.put(dest, 0)
+    )
+
+
+def grants(state, request):
+    """Whether the receiver votes for who asks."""
+    i, last = request.dest, last_term(state, request.dest)
+    longer = (request.last_log_term == last) & (request.last_log_index >= state.length[i])
+    log_ok = (request.last_log_term > last) | longer
+    free = (state.voted_for[i] == 0) | (state.voted_for[i] == request.source + 1)
+    return (request.term == state.term[i]) & log_ok & free & (state.learners[i] == 0)
+
+
+def vote_response(state, request):
+    """The answer to a request."""
+    return VoteResponse(request.source, request.dest, state.term[request.dest], where(grants(state, request), 1, 0))
+
+
+@each(MESSAGES)
+def handle_request_vote_request_enabled(state, params, k):
+    slot = state.messages.vote_requests[k]
+    request = message(VoteRequest, slot)
+    may = may_send(state.messages.vote_responses, vote_response(state, request))
+    return is_there(slot) & (request.term <= state.term[request.dest]) & may
+
+
+@action(handle_request_vote_request_enabled, sends=one_message)
+def handle_request_vote_request(state, params, k, lost):
+    """Each request for a vote is answered."""
+    messages = state.messages
+    request = message(VoteRequest, messages.vote_requests[k])
+    response = vote_response(state, request)
+    sent = with_sent(messages.vote_responses, response)
+    return state._replace(
+        voted_for=where(response.vote_granted != 0, state.voted_for.put(request.dest, request.source + 1), state.voted_for),
+        messages=messages._replace(
+            vote_requests=without(messages.vote_requests, k, params),
+            vote_responses=where(lost != 0, messages.vote_responses, sent),
+        ),
+    )
+
+
+@each(MESSAGES)
+def handle_request_vote_response_enabled(state, params, k):
+    slot = state.messages.vote_responses[k]
+    response = message(VoteResponse, slot)
+    return is_there(slot) & (response.term == state.term[response.dest])
+
+
+@action(handle_request_vote_response_enabled)
+def handle_request_vote_response(state, params, k, lost):
+    """Each vote, or refusal, is counted."""
+    response = message(VoteResponse, state.messages.vote_responses[k])
+    i = response.dest
+    votes = state.votes_granted[i] | (response.vote_granted << response.source)
+    bag = without(state.messages.vote_responses, k, params)
+    return state._replace(
+        votes_granted=state.votes_granted.put(i, votes), messages=state.messages._replace(vote_responses=bag)
+    )

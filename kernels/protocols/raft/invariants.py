@@ -1,0 +1,69 @@
+"""What must hold of a Raft group, and how a run of it ended."""
+
+from quorisk.kernels.model import COMPLETED, EXPOSURE, STUCK, Invariant
+from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.protocols.raft.faults import newest_leader
+from quorisk.kernels.protocols.raft.layout import (
+    LEADER,
+    MAX_SERVERS,
+    entry_at,
+    first,
+    is_quorum,
+    smaller,
+    values_in,
+)
+
+
+def no_log_divergence(state, params):
+    """Logs agree up to the smaller commit index of each two servers."""
+    agree = True
+    for a in range(MAX_SERVERS):
+        for b in range(a):
+            common = smaller(state.commit_index[a], state.commit_index[b])
+            agree &= first(state.log[a], common) == first(state.log[b], common)
+    return agree
+
+
+def leader_has_all_acked_values(state, params):
+    """A leader that is not stale has every acknowledged value."""
+    has_all = True
+    for i in range(MAX_SERVERS):
+        missing = state.acked.words[0] & ~values_in(state.log[i], state.length[i])
+        has_all &= (newest_leader(state, i) == 0) | (missing == 0)
+    return has_all
+
+
+def committed_entries_reach_majority(state, params):
+    """If leaders have committed anything, a majority has the last entry that one of them has committed."""
+    any_commits, reached = False, False
+    for i in range(MAX_SERVERS):
+        at = state.commit_index[i]
+        commits, having = (state.role[i] == LEADER) & (at > 0), 0
+        for j in range(MAX_SERVERS):
+            same = (state.length[j] >= at) & (entry_at(state.log[j], at) == entry_at(state.log[i], at))
+            having |= where(same & (at > 0), 1 << j, 0)
+        any_commits |= commits
+        reached |= commits & is_quorum(params, popcount(having))
+    return (any_commits == 0) | reached
+
+
+def acked_values_survive(state, params):
+    """Every acknowledged value is in the log of some server."""
+    found = 0
+    for i in range(MAX_SERVERS):
+        found |= values_in(state.log[i], state.length[i])
+    return state.acked.words[0] & ~found == 0
+
+
+def outcome(state, params):
+    """Nothing is enabled: the run is completed if every value is acknowledged, else stuck, most often because no
+    election is left, which is the model's limit and no cluster's."""
+    return where(state.acked.words[0] == (1 << params.values) - 1, COMPLETED, STUCK)
+
+
+INVARIANTS = (
+    Invariant("NoLogDivergence", no_log_divergence, data_loss=False),
+    Invariant("LeaderHasAllAckedValues", leader_has_all_acked_values, data_loss=True),
+    Invariant("CommittedEntriesReachMajority", committed_entries_reach_majority, data_loss=False, about=EXPOSURE),
+    Invariant("AckedValuesSurvive", acked_values_survive, data_loss=True),
+)
