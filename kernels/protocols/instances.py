@@ -32,25 +32,28 @@ class Things(NamedTuple):
         return i < getattr(params, self.name) if self.name else True
 
 
-def each(*things: Things) -> Callable[[Any], Any]:
+def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Callable[[Any], Any]:
     """Decorator of a guard `guard(state, params, i)` or, of two kinds of things, `guard(state, params, i, j)`.
+
+    `given(state, params)` is what the guards of all instances ask for, computed once: their last argument.
 
     Instance `i` is bit i of the mask; instance (i, j) is bit i times a power of two above the number of j's, plus j.
     """
     *first, last = things
     turn = last.most.bit_length()  # so bit 63, the sign, is nobody's
     rows = first[0].most if first else 1
-    assert turn <= INSTANCE_BITS and len(things) <= 2, "at most 63 things, of two kinds"
+    assert turn <= INSTANCE_BITS, "at most 63 things"
 
     def decorator(guard: Any) -> Any:
         def enabled(state, params):
+            known = (given(state, params),) if given else ()
             masks = [0] * (1 + ((rows - 1 << turn) + last.most - 1 >> INSTANCE_BITS))
             for index in product(*(range(thing.most) for thing in things)):
                 exists = True
                 for thing, i in zip(things, index, strict=True):
                     exists &= thing.has(params, i)
                 bit = index[0] if len(index) == 1 else (index[0] << turn) + index[1]
-                holds = when(exists, guard, state, params, *index)
+                holds = when(exists, guard, state, params, *index, *known)
                 masks[bit >> INSTANCE_BITS] |= where(holds, 1 << (bit & (1 << INSTANCE_BITS) - 1), 0)
             return tuple(masks)
 

@@ -49,9 +49,11 @@ class Packed:
     @property
     def numbers(self):
         """All numbers, in order of their indices."""
-        return [self[place] for place in range(prod(self.shape))] if len(self.shape) == 1 else [
-            self[i, j] for i in range(self.shape[0]) for j in range(self.shape[1])
-        ]
+        return (
+            [self[place] for place in range(prod(self.shape))]
+            if len(self.shape) == 1
+            else [self[i, j] for i in range(self.shape[0]) for j in range(self.shape[1])]
+        )
 
     def of(self, numbers):
         """A field like this one with these numbers, in order of their indices."""
@@ -112,5 +114,5 @@ def Pairs(number: int, others: int, bits: int) -> Any:
 
 
 def Set(number: int) -> Any:
-    """A set of some of `number` things, 63 at most: `members[i]` is 1 if i is one of them; its only word is the mask."""
+    """A set of some of `number` things, 63 at most: `members[i]` is 1 if i is one of them; its mask is its only word."""
     return _packed("Set", (number,), 1)

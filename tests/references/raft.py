@@ -205,9 +205,7 @@ def request_vote(s: SpecState, v: Values) -> Successors:
     for i in servers(s):
         for j in servers(s):
             if s.state[i] == CANDIDATE and i != j:
-                yield from send(
-                    s, RequestVoteRequest(s.currentTerm[i], last_term(s.log[i]), len(s.log[i]), i, j)
-                )
+                yield from send(s, RequestVoteRequest(s.currentTerm[i], last_term(s.log[i]), len(s.log[i]), i, j))
 
 
 def become_leader(s: SpecState, v: Values) -> Successors:

@@ -8,7 +8,7 @@ split, so that a timeout in spite of a healthy leader has a rate of its own (`fa
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.raft import election, faults, replication
 from quorisk.kernels.protocols.raft.invariants import INVARIANTS, outcome
-from quorisk.kernels.protocols.raft.layout import INITIAL, MAX_MESSAGES, MAX_SERVERS, WIDTHS
+from quorisk.kernels.protocols.raft.layout import INITIAL, MAX_SERVERS, ROOM, WIDTHS, AppendRequest, VoteRequest
 from quorisk.kernels.protocols.raft.params import PARAMETERS, PROBABILITIES, make_params
 
 
@@ -22,7 +22,8 @@ LIMITS = (
     "cluster's.",
     "Term and vote are on disk before a server answers; a server that restarts is back at once.",
     "The members of the group stay the same, but for a server with an empty disk, which may learn before it votes.",
-    f"At most {MAX_MESSAGES} messages of a kind are on their way at once; others wait until there is room.",
+    f"At most {ROOM[AppendRequest]} requests to append entries, and {ROOM[VoteRequest]} for votes, are on their way at "
+    "once; others wait until there is room.",
     "Entries are sent one by one, and nobody takes snapshots; clients do not retry.",
 )
 """What the model leaves out."""

@@ -1,15 +1,16 @@
 """Bags of messages of one kind: each a word, in descending order, so that equal bags are equal states.
 
 A message is its record (see `layout`), above a bit that is set if it was taken: without `resend` it stays in the bag,
-and what is there is never sent again. A full bag takes nothing: who would send waits.
+and what is there is never sent again. A full bag takes nothing: who would send waits. Send's
+guard, that no such message is in the bag, is asked for all pairs of servers at once (`pairs_of`).
 """
 
-from quorisk.kernels.ops import where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.fields import joined, parted, total_bits
-from quorisk.kernels.protocols.raft.layout import KINDS, MAX_MESSAGES, Bags
+from quorisk.kernels.protocols.raft.layout import ROOM
 
 TAKEN = 1
-_SKIPPED = max(map(total_bits, KINDS)) + 1
+_SKIPPED = max(map(total_bits, ROOM)) + 1
 """Where a slot counts how many before it are dropped, while it is packed."""
 
 
@@ -23,13 +24,23 @@ def message(kind, slot):
     return parted(kind, slot >> 1)
 
 
-def may_send(bag, sent):
-    """Send's guard: no such message is in the bag, and there is room."""
-    word = joined(sent)
-    known = False
+def has_room(bag):
+    """Whether one more message may be sent."""
+    return bag[bag.shape[0] - 1] == 0
+
+
+def pairs_of(bag, kind, holds):
+    """The pairs of servers, a mask (see `is_pair`), of which a message in the bag, taken or not, `holds`."""
+    found = 0
     for slot in bag.numbers:
-        known |= slot >> 1 == word
-    return (known == 0) & (bag[MAX_MESSAGES - 1] == 0)
+        sent = message(kind, slot)
+        found |= where((slot != 0) & holds(sent), 1 << (sent.source << 3 | sent.dest), 0)
+    return found
+
+
+def is_pair(pairs, source, dest):
+    """Whether this pair of servers is in a mask of pairs."""
+    return (pairs >> (source << 3 | dest)) & 1 != 0
 
 
 def with_sent(bag, sent):
@@ -44,13 +55,13 @@ def with_sent(bag, sent):
 def without(bag, k, params):
     """The bag once the message in slot k was taken."""
     slots = [*bag.numbers, 0]
-    forgotten = bag.of([where(k <= i, slots[i + 1], slots[i]) for i in range(MAX_MESSAGES)])
+    forgotten = bag.of([where(k <= i, slots[i + 1], slots[i]) for i in range(len(slots) - 1)])
     return where(params.resend != 0, forgotten, bag.put(k, bag[k] | TAKEN))
 
 
 def without_all(bag, of, params):
     """The bag without the messages to or from these servers, a mask."""
-    slots, dropped = list(bag.numbers), []
+    slots, dropped = bag.numbers, []
     for slot in slots:
         dest, source = (slot >> 1) & 0b111, (slot >> 4) & 0b111
         dropped.append((((of >> dest) | (of >> source)) & 1 != 0) & (slot != 0))
@@ -64,7 +75,7 @@ def _packed(slots, dropped):
     for slot, drop in zip(slots, dropped, strict=True):
         moving.append(where(drop | (slot == 0), 0, slot | (before << _SKIPPED)))
         before = before + where(drop, 1, 0)
-    for step in (1, 2, 4, 8, 16):
+    for step in (1 << i for i in range((len(slots) - 1).bit_length())):
         bit = step << _SKIPPED
         beyond = [*moving[step:], *[0] * step]
         moving = [
@@ -74,14 +85,16 @@ def _packed(slots, dropped):
     return [slot & ((1 << _SKIPPED) - 1) for slot in moving]
 
 
-def all_without(bags, of, params):
-    """`without_all` of all bags."""
-    return Bags(*(without_all(bag, of, params) for bag in bags))
+def emptied(bag, params):
+    """The bag once nothing is on its way."""
+    taken = bag.of([slot | where(slot != 0, TAKEN, 0) for slot in bag.numbers])
+    return where(params.resend != 0, bag.of([]), taken)
 
 
 def header(bags, kind, k):
     """The message in slot k of a bag, with no more than its destination, source and term; `kind` is the bag's place."""
     found = 0
     for number, bag in enumerate(bags):
-        found = where(kind == number, bag[k] >> 1, found)
+        found |= when((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
+    found = found >> 1
     return found & 0b111, (found >> 3) & 0b111, (found >> 6) & 0b111

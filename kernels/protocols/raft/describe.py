@@ -7,7 +7,7 @@ from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.raft import spec
 from quorisk.kernels.protocols.raft.bags import TAKEN, message
 from quorisk.kernels.protocols.raft.layout import (
-    KINDS,
+    ROOM,
     TERM,
     AppendRequest,
     AppendResponse,
@@ -59,7 +59,7 @@ def log_of(state: State, i: int) -> spec.Log:
 
 def messages(state: State) -> Iterator[tuple[spec.Message, int]]:
     """The bag: each message, and how often it is on its way."""
-    for kind, bag in zip(KINDS, state.messages, strict=True):
+    for kind, bag in zip(ROOM, state.messages, strict=True):
         for slot in bag.numbers:
             if slot:
                 yield spec_message(message(kind, slot)), 0 if slot & TAKEN else 1

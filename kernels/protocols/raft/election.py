@@ -2,20 +2,30 @@
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.protocols.fields import joined
 from quorisk.kernels.protocols.instances import Things, each
-from quorisk.kernels.protocols.raft.bags import header, is_there, may_send, message, with_sent, without
+from quorisk.kernels.protocols.raft.bags import (
+    has_room,
+    header,
+    is_pair,
+    is_there,
+    message,
+    pairs_of,
+    with_sent,
+    without,
+)
 from quorisk.kernels.protocols.raft.layout import (
     CANDIDATE,
     FOLLOWER,
-    KINDS,
     LEADER,
     MAX_SERVERS,
-    MESSAGES,
+    ROOM,
     SERVERS,
     VoteRequest,
     VoteResponse,
     is_quorum,
     last_term,
+    slots,
     with_role,
 )
 
@@ -76,9 +86,15 @@ def vote_request(state, i, j):
     return VoteRequest(j, i, state.term[i], last_term(state, i), state.length[i])
 
 
-@each(SERVERS, SERVERS)
-def request_vote_enabled(state, params, i, j):
-    may = may_send(state.messages.vote_requests, vote_request(state, i, j))
+def asked(state, params):
+    """The pairs of which the second was asked for its vote by the first, as that would ask it now."""
+    bag = state.messages.vote_requests
+    return pairs_of(bag, VoteRequest, lambda m: joined(m) == joined(vote_request(state, m.source, m.dest)))
+
+
+@each(SERVERS, SERVERS, given=asked)
+def request_vote_enabled(state, params, i, j, known):
+    may = has_room(state.messages.vote_requests) & (is_pair(known, i, j) == 0)
     return (state.role[i] == CANDIDATE) & (i != j) & may
 
 
@@ -106,7 +122,7 @@ def become_leader(state, params, i, lost):
     return after
 
 
-@each(Things(len(KINDS)), MESSAGES)
+@each(Things(len(ROOM)), Things(max(ROOM.values())))
 def update_term_enabled(state, params, kind, k):
     dest, _, term = header(state.messages, kind, k)
     return term > state.term[dest]
@@ -135,11 +151,26 @@ def vote_response(state, request):
     return VoteResponse(request.source, request.dest, state.term[request.dest], where(grants(state, request), 1, 0))
 
 
-@each(MESSAGES)
-def handle_request_vote_request_enabled(state, params, k):
+def answers_now(state, response):
+    """Whether the sender of a response would put its present term in one."""
+    return response.term == state.term[response.source]
+
+
+def answered(state, params):
+    """The pairs of which the first refused, or granted, its vote to the second in its present term."""
+    bag = state.messages.vote_responses
+    return [
+        pairs_of(bag, VoteResponse, lambda m, granted=granted: answers_now(state, m) & (m.vote_granted == granted))
+        for granted in (0, 1)
+    ]
+
+
+@each(slots(VoteRequest), given=answered)
+def handle_request_vote_request_enabled(state, params, k, known):
     slot = state.messages.vote_requests[k]
     request = message(VoteRequest, slot)
-    may = may_send(state.messages.vote_responses, vote_response(state, request))
+    same = is_pair(where(grants(state, request), known[1], known[0]), request.dest, request.source)
+    may = has_room(state.messages.vote_responses) & (same == 0)
     return is_there(slot) & (request.term <= state.term[request.dest]) & may
 
 
@@ -151,7 +182,9 @@ def handle_request_vote_request(state, params, k, lost):
     response = vote_response(state, request)
     sent = with_sent(messages.vote_responses, response)
     return state._replace(
-        voted_for=where(response.vote_granted != 0, state.voted_for.put(request.dest, request.source + 1), state.voted_for),
+        voted_for=where(
+            response.vote_granted != 0, state.voted_for.put(request.dest, request.source + 1), state.voted_for
+        ),
         messages=messages._replace(
             vote_requests=without(messages.vote_requests, k, params),
             vote_responses=where(lost != 0, messages.vote_responses, sent),
@@ -159,7 +192,7 @@ def handle_request_vote_request(state, params, k, lost):
     )
 
 
-@each(MESSAGES)
+@each(slots(VoteResponse))
 def handle_request_vote_response_enabled(state, params, k):
     slot = state.messages.vote_responses[k]
     response = message(VoteResponse, slot)

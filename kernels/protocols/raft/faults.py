@@ -1,9 +1,9 @@
-"""Servers that fail: Restart of RaftFsync.tla; Crash, DiskIsLost, ClusterLosesPower and LearnerIsPromoted of RaftFaults."""
+"""Servers that fail: Restart of RaftFsync.tla, and Crash, DiskIsLost, ClusterLosesPower and LearnerIsPromoted."""
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.instances import each
-from quorisk.kernels.protocols.raft.bags import all_without
+from quorisk.kernels.protocols.raft.bags import emptied, without_all
 from quorisk.kernels.protocols.raft.layout import (
     FOLLOWER,
     LEADER,
@@ -84,7 +84,7 @@ def disk_is_lost(state, params, i, lost):
     """Each server is replaced by an empty one."""
     after = empty(state, params, i)
     gone = where(params.rejoin_as_new != 0, 1 << i, 0)
-    messages = all_without(state.messages, gone, params)
+    messages = Bags(*(without_all(bag, gone, params) for bag in state.messages))
     return after._replace(messages=messages, disk_losses=state.disk_losses + 1)
 
 
@@ -107,10 +107,10 @@ def cluster_loses_power(state, params, instance, lost):
     """The cluster loses power: all servers at once."""
     after = state
     for i in range(MAX_SERVERS):
-        down = where((lost >> i) & 1 != 0, empty(after, params, i), cut(forget_volatile(after, i), i, state.fsync_index[i]))
+        kept = cut(forget_volatile(after, i), i, state.fsync_index[i])
+        down = where((lost >> i) & 1 != 0, empty(after, params, i), kept)
         after = where(i < params.servers, down, after)
-    messages = where(params.resend != 0, Bags(*(bag.of([]) for bag in state.messages)), after.messages)
-    messages = where(params.resend != 0, messages, all_without(messages, all_servers(params), params))
+    messages = Bags(*(emptied(bag, params) for bag in state.messages))
     return after._replace(messages=messages, outages=state.outages + 1)
 
 

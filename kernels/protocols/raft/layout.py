@@ -1,7 +1,7 @@
 """The state of the Raft model: the specification's variables, servers counted from 0.
 
-A log is a word of entries, the first one lowest, and an entry is its term and its value, which is 0 beyond the end. What
-is in the bag of messages stands in four bags (see `bags`), one for each kind.
+A log is a word of entries, the first one lowest. An entry is its term and its value, and 0 beyond the log's end. The bag
+of messages is four bags, one for each kind (see `bags`).
 """
 
 from typing import Annotated, NamedTuple
@@ -12,11 +12,8 @@ from quorisk.kernels.protocols.instances import Things
 from quorisk.kernels.protocols.packed import Pairs, Rows, Set
 
 MAX_SERVERS, MAX_VALUES, MAX_ELECTIONS = 6, 4, 6
-MAX_MESSAGES = 20
-"""Messages of a kind that may be on their way at once, or in the bag if what was taken stays there."""
 FOLLOWER, CANDIDATE, LEADER = range(3)
 SERVERS, VALUES = Things(MAX_SERVERS, "servers"), Things(MAX_VALUES, "values")
-MESSAGES = Things(MAX_MESSAGES)
 ENTRY_BITS = 5
 TERM = 0b111
 """Of an entry, the bits of its term; its value is in the other two."""
@@ -67,12 +64,18 @@ class AppendResponse(NamedTuple):
     match_index: Index
 
 
-KINDS = (VoteRequest, VoteResponse, AppendRequest, AppendResponse)
+ROOM = {VoteRequest: 10, VoteResponse: 10, AppendRequest: 20, AppendResponse: 12}
+"""By kind: messages that may be on their way at once, or in the bag if what was taken stays there."""
 
 
 def _bag(kind: type) -> type:
     """Room for messages of a kind, with a bit for each that says that it was taken."""
-    return Rows(MAX_MESSAGES, total_bits(kind) + 1)  # type: ignore[no-any-return]
+    return Rows(ROOM[kind], total_bits(kind) + 1)  # type: ignore[no-any-return]
+
+
+def slots(kind: type) -> Things:
+    """The places of a kind's bag."""
+    return Things(ROOM[kind])
 
 
 class Bags(NamedTuple):
@@ -109,9 +112,7 @@ class State(NamedTuple):
 
 
 WIDTHS, _BLANK = widths(State), blank(State)
-INITIAL = _BLANK._replace(
-    term=_BLANK.term.of([1] * MAX_SERVERS), next_index=_BLANK.next_index.of([1] * MAX_SERVERS**2)
-)
+INITIAL = _BLANK._replace(term=_BLANK.term.of([1] * MAX_SERVERS), next_index=_BLANK.next_index.of([1] * MAX_SERVERS**2))
 
 
 def entry_of(term, value):

@@ -2,9 +2,10 @@
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.protocols.fields import joined
 from quorisk.kernels.protocols.instances import each
-from quorisk.kernels.protocols.raft.bags import is_there, may_send, message, with_sent, without
-from quorisk.kernels.protocols.raft.election import one_message
+from quorisk.kernels.protocols.raft.bags import has_room, is_pair, is_there, message, pairs_of, with_sent, without
+from quorisk.kernels.protocols.raft.election import answers_now, one_message
 from quorisk.kernels.protocols.raft.layout import (
     CANDIDATE,
     ENTRY_BITS,
@@ -12,7 +13,6 @@ from quorisk.kernels.protocols.raft.layout import (
     LEADER,
     MAX_SERVERS,
     MAX_VALUES,
-    MESSAGES,
     SERVERS,
     TERM,
     VALUES,
@@ -22,6 +22,7 @@ from quorisk.kernels.protocols.raft.layout import (
     entry_of,
     first,
     is_quorum,
+    slots,
     smaller,
     term_at,
     values_in,
@@ -109,12 +110,18 @@ def is_news(state, i, j):
     return lags | (state.term[j] < state.term[i]) | (state.role[j] == CANDIDATE)
 
 
-@each(SERVERS, SERVERS)
-def append_entries_enabled(state, params, i, j):
+def told(state, params):
+    """The pairs of which the first has sent to the second what it would send it now."""
+    bag = state.messages.append_requests
+    return pairs_of(bag, AppendRequest, lambda m: joined(m) == joined(append_request(state, m.source, m.dest)))
+
+
+@each(SERVERS, SERVERS, given=told)
+def append_entries_enabled(state, params, i, j, known):
     synced = (params.leader_fsync_before_append_entries == 0) | (state.fsync_index[i] >= last_entry(state, i, j))
-    may = may_send(state.messages.append_requests, append_request(state, i, j))
-    told = (params.heartbeats != 0) | is_news(state, i, j)
-    return (state.role[i] == LEADER) & (i != j) & told & synced & may
+    may = has_room(state.messages.append_requests) & (is_pair(known, i, j) == 0)
+    wanted = (params.heartbeats != 0) | is_news(state, i, j)
+    return (state.role[i] == LEADER) & (i != j) & wanted & synced & may
 
 
 @action(append_entries_enabled, sends=one_message)
@@ -159,13 +166,35 @@ def append_response(state, request, success):
     return AppendResponse(request.source, request.dest, term, success, where(success, reached, 0))
 
 
-@each(MESSAGES)
-def reject_append_entries_request_enabled(state, params, k):
+def replied_now(state, params):
+    """The pairs of which the first refused the second in its present term, and then those that accepted, by match
+    index."""
+
+    def pairs(success, index):
+        return pairs_of(
+            state.messages.append_responses,
+            AppendResponse,
+            lambda m: answers_now(state, m) & (m.success == success) & (m.match_index == index),
+        )
+
+    return [pairs(0, 0), *(pairs(1, index) for index in range(MAX_VALUES + 1))]
+
+
+def may_reply(state, response, known):
+    """Reply's guard: no such response is in the bag, of those that `replied_now` knows, and there is room."""
+    same = known[0]
+    for index in range(MAX_VALUES + 1):
+        same = where((response.success != 0) & (response.match_index == index), known[1 + index], same)
+    return has_room(state.messages.append_responses) & (is_pair(same, response.source, response.dest) == 0)
+
+
+@each(slots(AppendRequest), given=replied_now)
+def reject_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
     request = message(AppendRequest, slot)
     i = request.dest
     mismatch = (request.term == state.term[i]) & (state.role[i] == FOLLOWER) & (log_ok(state, request) == 0)
-    may = may_send(state.messages.append_responses, append_response(state, request, 0))
+    may = may_reply(state, append_response(state, request, 0), known)
     return is_there(slot) & ((request.term < state.term[i]) | mismatch) & may
 
 
@@ -176,13 +205,13 @@ def reject_append_entries_request(state, params, k, lost):
     return state._replace(messages=replied(state, params, k, request, 0, lost))
 
 
-@each(MESSAGES)
-def accept_append_entries_request_enabled(state, params, k):
+@each(slots(AppendRequest), given=replied_now)
+def accept_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
     request = message(AppendRequest, slot)
     i = request.dest
     takes = (request.term == state.term[i]) & (state.role[i] != LEADER) & log_ok(state, request)
-    return is_there(slot) & takes & may_send(state.messages.append_responses, append_response(state, request, 1))
+    return is_there(slot) & takes & may_reply(state, append_response(state, request, 1), known)
 
 
 @action(accept_append_entries_request_enabled, sends=one_message)
@@ -206,7 +235,7 @@ def accept_append_entries_request(state, params, k, lost):
     )
 
 
-@each(MESSAGES)
+@each(slots(AppendResponse))
 def handle_append_entries_response_enabled(state, params, k):
     slot = state.messages.append_responses[k]
     response = message(AppendResponse, slot)
