@@ -56,6 +56,8 @@ class Action(NamedTuple):
     bounds: tuple[str, ...] = ()
     """Parameters that all have to be above the lowest that is allowed, switches on, or it never happens: how often a
     fault may happen, whether there is a repair, another client."""
+    rate: float = 1.0
+    """Its rate where an experiment file gives none."""
     interval_ms: tuple[str, ...] = ()
     """Settings of a cluster, in milliseconds, that its rate is one over; files may give one of them instead."""
 

@@ -1,7 +1,7 @@
 """The state of the Raft model: the specification's variables, servers counted from 0.
 
-A log is a word of entries, the first one lowest. An entry is its term and its value, and 0 beyond the log's end. The bag
-of messages is four bags, one for each kind (see `bags`).
+A log is a word of entries, the first one lowest. An entry is its term and its value, and 0 beyond the log's end. For
+messages there are four bags, one for each kind (see `bags`).
 """
 
 from typing import Annotated, NamedTuple

@@ -1,0 +1,39 @@
+"""Which setting of a real cluster is which key here, and which is none: see docs/settings.md."""
+
+from quorisk.kernels.protocols.settings import Setting
+
+SETTINGS = (
+    Setting(
+        "members of the group (etcd), replicas (Redpanda), `num_replicas` (JetStream)", "`model.servers`", "1 to 6"
+    ),
+    Setting(
+        "`--unsafe-no-fsync` (etcd)",
+        "`variant.follower_fsync_before_reply`, `variant.leader_fsync_before_include_in_quorum`",
+        "both off with it; etcd without it syncs before each answer",
+    ),
+    Setting(
+        "`write.caching` (Redpanda)",
+        "`variant.follower_fsync_before_reply`, `variant.leader_fsync_before_include_in_quorum`",
+        "both off where it is on, or where producers ask for acks=1",
+    ),
+    Setting("`flush.ms`, `raft_replica_max_flush_delay_ms` (Redpanda)", "`rates.advance_fsync_index`", "one over it"),
+    Setting(
+        "`sync_interval` (JetStream)",
+        "`rates.advance_fsync_index`, `variant.follower_fsync_before_reply`, "
+        "`variant.leader_fsync_before_include_in_quorum`",
+        "one over it, 2 minutes unless told otherwise, with both switches off; both on for `always`",
+    ),
+    Setting(
+        "`--election-timeout` (etcd), `raft_election_timeout_ms` (Redpanda)",
+        "`rates.timeout`",
+        "one over it; how often a follower takes a healthy leader for dead is `rates.false_timeout`",
+    ),
+    Setting("`--heartbeat-interval` (etcd)", "not modelled", "heartbeats that are no news change nothing"),
+    Setting(
+        "learners (`etcdctl member add --learner`)",
+        "`variant.rejoin_as_new`",
+        "off where a wiped member comes back under its old name with its old id",
+    ),
+    Setting("pre-vote, check-quorum", "not modelled", "they make false timeouts rarer: `rates.false_timeout`"),
+    Setting("snapshots, compaction of the log", "not modelled"),
+)

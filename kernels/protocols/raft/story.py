@@ -1,0 +1,184 @@
+"""What happens to a Raft group, in words: servers are n1, n2, ..., values A, B, ...
+
+Who gets what follows from the difference between two bags of messages. What clients see stands in notes over leaders.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from quorisk.kernels.protocols.raft import MODEL, spec
+from quorisk.kernels.protocols.raft.describe import spec_state
+from quorisk.kernels.protocols.raft.layout import State
+from quorisk.kernels.telling import Function, Message, Note, Set, Told, listed
+
+WORDS = {
+    "restart": "{one} loses power and starts again",
+    "crash": "the process of {one} dies and starts again",
+    "disk_is_lost": "{one} is replaced by an empty server",
+    "cluster_loses_power": "power lost in the whole cluster",
+    "learner_is_promoted": "{one} makes a voter of {other}",
+    "timeout": "{one} starts an election",
+    "false_timeout": "{one} takes its leader for dead and starts an election",
+    "request_vote": "{one} asks {other} for its vote",
+    "become_leader": "{one} becomes the leader",
+    "client_request": "a client sends {value} to {one}",
+    "advance_commit_index": "{one} commits what a quorum has",
+    "append_entries": "{one} tells {other} its news",
+    "advance_fsync_index": "{one} syncs its next entry",
+    "update_term": "{one} hears of a later term",
+    "handle_request_vote_request": "{one} answers {other}, which asked for its vote",
+    "handle_request_vote_response": "{one} counts the answer of {other}",
+    "reject_append_entries_request": "{one} refuses what {other} sent",
+    "accept_append_entries_request": "{one} accepts what {other} sent",
+    "handle_append_entries_response": "{one} hears how far {other} is",
+}
+_ACTIONS = {action.name: action for action in MODEL.actions}
+_DOWN = ("restart", "crash", "disk_is_lost", "cluster_loses_power")
+
+
+def participants(params: Any) -> tuple[str, ...]:
+    """The servers."""
+    return tuple(map(_server, range(params.servers)))
+
+
+def tell(state: State, params: Any, action: str, instance: int, after: State) -> Told:
+    """The step from `state` to `after` that this action made."""
+    before, then = spec_state(state, params), spec_state(after, params)
+    was, now = _on_their_way(before), _on_their_way(then)
+    if action in _DOWN:
+        what_failed = WORDS[action].format(one=_server(instance))
+        over = participants(params) if action == "cluster_loses_power" else (_server(instance),)
+        return Told(what_failed, notes=(Note(over, what_failed), *_notes(before, then)))
+    taken = sorted(was - now, key=repr)
+    would_send = _ACTIONS[action].apply(state, params, instance, 0)
+    lost = sorted(_on_their_way(spec_state(would_send, params)) - now - was, key=repr)
+    indices = getattr(_ACTIONS[action].enabled, "unpacked", lambda i: (i,))(instance)
+    one, other = (taken[0].mdest, taken[0].msource) if taken else (indices[0], indices[-1])
+    if action == "update_term":
+        one = next(i for i, term in enumerate(then.currentTerm) if term != before.currentTerm[i])
+    return Told(
+        WORDS[action].format(one=_server(one), other=_server(other), value=value_name(other)),
+        received=tuple(map(_message, taken)),
+        sent=tuple(map(_message, sorted(now - was, key=repr))),
+        lost=tuple(map(_message, lost)),
+        notes=tuple(_notes(before, then)),
+    )
+
+
+def verdict(state: State, params: Any, invariant: str) -> str:
+    """How a state breaks an invariant."""
+    s = spec_state(state, params)
+    acked = [v for v, is_acked in enumerate(s.acked) if is_acked]
+    if invariant == "AckedValuesSurvive":
+        held = {entry.value for log in s.log for entry in log}
+        return f"{_acknowledged([v for v in acked if v not in held])}, and in no server's log."
+    if invariant == "LeaderHasAllAckedValues":
+        newest = [i for i, role in enumerate(s.state) if role == spec.LEADER and s.currentTerm[i] == max(s.currentTerm)]
+        lacking = {i: [v for v in acked if v not in {entry.value for entry in s.log[i]}] for i in newest}
+        leader = next(i for i in newest if lacking[i])
+        return f"{_acknowledged(lacking[leader])}, and not in the log of {_server(leader)}, which leads now."
+    logs = (f"{_server(i)}: {_log(log)}, committed {s.commitIndex[i]}" for i, log in enumerate(s.log))
+    if invariant == "NoLogDivergence":
+        return f"Logs differ where both are committed: {'; '.join(logs)}."
+    return f"What a leader has committed is not on a majority: {'; '.join(logs)}."
+
+
+def variables(state: State, params: Any) -> dict[str, Any]:
+    """The specification's variables."""
+    s = spec_state(state, params)
+    values = s._asdict() | {
+        "messages": Function(tuple((_record(m), count) for m, count in sorted(s.messages, key=repr))),
+        "votedFor": tuple("Nil" if i is None else _server(i) for i in s.votedFor),
+        "log": tuple(_entries(log) for log in s.log),
+        "votesGranted": tuple(_servers(voters) for voters in s.votesGranted),
+        "acked": Function(tuple((value_name(v), "Nil" if a is None else a) for v, a in enumerate(s.acked))),
+        "learner": _servers(s.learner),
+    }
+    of_servers = ("currentTerm", "state", "votedFor", "log", "commitIndex", "fsyncIndex", "votesGranted")
+    values |= {name: _function(values[name]) for name in of_servers}
+    return values | {name: _function(tuple(map(_function, values[name]))) for name in ("nextIndex", "matchIndex")}
+
+
+def _server(i: int) -> str:
+    return f"n{i + 1}"
+
+
+def value_name(v: int) -> str:
+    """A value in words."""
+    return "ABCDEFGH"[v]
+
+
+def _function(values: tuple[Any, ...]) -> Function:
+    return Function(tuple((_server(i), value) for i, value in enumerate(values)))
+
+
+def _servers(members: frozenset[int]) -> Set:
+    return Set(tuple(map(_server, sorted(members))))
+
+
+def _entries(log: spec.Log) -> tuple[dict[str, Any], ...]:
+    return tuple({"term": entry.term, "value": value_name(entry.value)} for entry in log)
+
+
+def _record(m: spec.Message) -> dict[str, Any]:
+    fields = m._asdict() | {"msource": _server(m.msource), "mdest": _server(m.mdest)}
+    return fields | ({"mentries": _entries(m.mentries)} if isinstance(m, spec.AppendEntriesRequest) else {})
+
+
+def _acknowledged(values: list[int]) -> str:
+    return f"{listed(map(value_name, values))} {'is' if len(values) == 1 else 'are'} acknowledged"
+
+
+def _log(log: spec.Log) -> str:
+    return " ".join(f"{value_name(entry.value)}{entry.term}" for entry in log) or "empty"
+
+
+def _on_their_way(s: spec.SpecState) -> set[spec.Message]:
+    return {m for m, count in s.messages if count}
+
+
+def _message(m: spec.Message) -> Message:
+    return Message(_server(m.msource), _server(m.mdest), _label(m))
+
+
+def _label(m: spec.Message) -> str:
+    match m:
+        case spec.RequestVoteRequest():
+            return f"term {m.mterm}: vote for me, my log ends at {m.mlastLogIndex} of term {m.mlastLogTerm}"
+        case spec.RequestVoteResponse():
+            return f"term {m.mterm}: {'my vote' if m.mvoteGranted else 'not my vote'}"
+        case spec.AppendEntriesRequest():
+            news = f"{_log(m.mentries)} after {m.mprevLogIndex}" if m.mentries else "nothing new"
+            return f"term {m.mterm}: {news}, committed {m.mcommitIndex}"
+    return f"term {m.mterm}: " + (f"have all up to {m.mmatchIndex}" if m.msuccess else "refused")
+
+
+def _notes(before: spec.SpecState, then: spec.SpecState) -> Iterator[Note]:
+    acknowledged = [v for v, acked in enumerate(then.acked) if acked and not before.acked[v]]
+    for i in range(len(then.log)):
+        news = list(_news(before, then, i))
+        if then.commitIndex[i] > before.commitIndex[i] and then.state[i] == spec.LEADER and acknowledged:
+            news.append(f"acknowledges {listed(map(value_name, acknowledged))}")
+        yield from (Note((_server(i),), text) for text in news)
+
+
+def _news(before: spec.SpecState, then: spec.SpecState, i: int) -> Iterator[str]:
+    """What became of a server."""
+    was, now = before.log[i], then.log[i]
+    if then.currentTerm[i] > before.currentTerm[i]:
+        yield f"term {then.currentTerm[i]}"
+    if then.state[i] == spec.LEADER != before.state[i]:
+        yield f"leads in term {then.currentTerm[i]}"
+    gone = was[len(now) :] if now == was[: len(now)] else tuple(entry for entry in was if entry not in now)
+    if gone:
+        yield f"loses {_log(gone)}"
+    if set(now) - set(was):
+        yield f"log: {_log(now)}"
+    if then.votesGranted[i] - before.votesGranted[i]:
+        yield f"has the votes of {listed(map(_server, sorted(then.votesGranted[i])))}"
+    if then.fsyncIndex[i] > before.fsyncIndex[i]:
+        yield f"on disk up to {then.fsyncIndex[i]}"
+    if i in then.learner - before.learner:
+        yield "learns before it votes again"
+    if i in before.learner - then.learner:
+        yield "is a voter"
