@@ -43,18 +43,22 @@ def left_out(experiment: Experiment) -> list[str]:
 
 
 def explore(
-    experiment: Experiment, memory_bytes: int, progress: Callable[[int, int], None] | None = None
+    experiment: Experiment,
+    memory_bytes: int,
+    progress: Callable[[int, int], None] | None = None,
+    max_depth: int | None = None,
 ) -> tuple[Search, float]:
     """Searches the one point of an experiment; returns what was found, and the seconds it took, with compilation.
 
-    `progress` is called with the number of states and the depth reached. Raises ConfigError if there are several
-    points, or if the memory does not hold the beginning of the search.
+    States deeper than `max_depth` are left out; initial states have depth 1. `progress` is called with the number of
+    states and the depth reached. Raises ConfigError if there are several points, or if the memory does not
+    hold the beginning of the search.
     """
     model, point = experiment.model, only_point(experiment).point
     values = dict(point.values) | dict.fromkeys(left_out(experiment), False)
     start = time.perf_counter()
     try:
-        found = search.explore(model, model.make_params(values), memory_bytes, progress)
+        found = search.explore(model, model.make_params(values), memory_bytes, progress, max_depth)
     except SearchError as error:
         raise ConfigError(f": {error}", "memory") from None
     except MemoryError:

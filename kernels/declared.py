@@ -230,12 +230,15 @@ def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
 
 
 def asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
-    """What a protocol's function says. Raises ModelError, which tells of `about`, if that is an error."""
+    """What a protocol's function says. Raises ModelError, which tells of `about`, a state, if that is an error; None if
+    the function is asked of no state that there is.
+    """
     try:
         return function(*given)
     except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ModelError(f"protocol = {model.name!r}: {where}: {said}, of {_told(about)}") from error
+        of_it = f", of {_told(about)}" if about else ""
+        raise ModelError(f"protocol = {model.name!r}: {where}: {said}{of_it}") from error
 
 
 def _told(value: Any) -> str:

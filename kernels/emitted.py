@@ -34,7 +34,7 @@ class Emit:
 
     @property
     def model(self) -> GeneralModel:
-        """The model traced. Raises TypeError as `general` does."""
+        """The model traced. Raises ModelError as `general` does."""
         return general(self._model)
 
     @property

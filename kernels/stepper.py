@@ -66,7 +66,7 @@ class Stepper(NamedTuple):
 
 @cache
 def stepper(model: Model) -> Stepper:
-    """The functions of a model. Compiling what calls them raises TypeError as `general` does."""
+    """The functions of a model. Compiling what calls them raises ModelError as `general` does."""
     emit = Emit(model)
     return Stepper(
         initial_choices=_initial_choices(emit),

@@ -53,7 +53,13 @@ def test_commands_have_the_options_that_are_shown(page):
 
 
 @pytest.mark.parametrize(
-    ("name", "cluster"), [("kraft", "Kafka"), ("kafka", "Kafka"), ("bookkeeper", "BookKeeper, Pulsar")]
+    ("name", "cluster"),
+    [
+        ("kraft", "Kafka"),
+        ("kafka", "Kafka"),
+        ("bookkeeper", "BookKeeper, Pulsar"),
+        ("raft", "etcd, Redpanda, JetStream"),
+    ],
 )
 def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster):
     model, settings = registry.load(name), registry.settings(name)

@@ -114,5 +114,5 @@ def Pairs(number: int, others: int, bits: int) -> Any:
 
 
 def Set(number: int) -> Any:
-    """A set of some of `number` things, 63 at most: `members[i]` is 1 if i is one of them; its mask is its only word."""
+    """A set of some of `number` things, 63 at most: `members[i]` is 1 if i is one of them. Its one word is a mask."""
     return _packed("Set", (number,), 1)

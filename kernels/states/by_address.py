@@ -22,7 +22,7 @@ from quorisk.kernels.tracing.machine import I64
 def address_of(model: Model, template: Any, asked: Sequence[Any], result: Any, given: Any, **others: Any) -> int:
     """Where a template's code for a model is, which has `loaded(place)` for what is `in_memory` like `given`.
 
-    `asked` and `result` are Numba's types. Raises TypeError as `tracing.general` does.
+    `asked` and `result` are Numba's types. Raises ModelError as `tracing.general` does.
     """
     loaded = _loader(numba.typeof(given))
     compiled = compiled_for(model, template, allocates=False, loaded=loaded, **others)

@@ -35,7 +35,7 @@ class Followers(NamedTuple):
 
 
 def followers_of(model: Model, odds: Odds, kept: Kept) -> Followers:
-    """What `followers` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
+    """What `followers` takes, for states that are kept like these. Raises ModelError as `tracing.general` does."""
     given = Followers(
         address=0,
         odds=in_words(odds),

@@ -56,12 +56,15 @@ class SearchError(ValueError):
     """A search that cannot even begin."""
 
 
-def explore(model: Model, params: Any, memory_bytes: int, progress: Progress | None = None) -> Search:
-    """Visits every reachable state. `progress(distinct_states, depth)` is called a few times a second.
+def explore(
+    model: Model, params: Any, memory_bytes: int, progress: Progress | None = None, max_depth: int | None = None
+) -> Search:
+    """Visits every reachable state, or those of no more than `max_depth`. `progress(distinct_states, depth)` is called
+    a few times a second.
 
     Raises SearchError if `memory_bytes` does not hold the initial states.
     """
-    visited = visit(model, params, memory_bytes, progress)
+    visited = visit(model, params, memory_bytes, progress, max_depth=max_depth)
     names = [invariant.name for invariant in model.invariants]
     return Search(
         complete=visited.complete,
@@ -93,9 +96,15 @@ class Visited(NamedTuple):
 
 
 def visit(
-    model: Model, params: Any, memory_bytes: int, progress: Progress | None = None, wanted: Sequence[int] = ()
+    model: Model,
+    params: Any,
+    memory_bytes: int,
+    progress: Progress | None = None,
+    wanted: Sequence[int] = (),
+    max_depth: int | None = None,
 ) -> Visited:
     """Visits states until there are no more, memory is full, or one breaks a wanted invariant (a place in the model's).
+    Successors of states of `max_depth` are left out.
 
     With nothing wanted it goes on. Raises SearchError.
     """
@@ -113,7 +122,7 @@ def visit(
     parents[:count] = -1
     note(params, store.kept, 0, count, 1, breaking)
     depth, first = 1, 0
-    while first < count and status != FULL and not breaking[0, list(wanted)].any():
+    while first < count and depth != max_depth and status != FULL and not breaking[0, list(wanted)].any():
         last = count
         while first < last and status != FULL and not breaking[0, list(wanted)].any():
             stop = min(last, first + SLICE)

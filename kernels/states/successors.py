@@ -52,7 +52,7 @@ def unlinked(model: Model, odds: Odds, kept: Kept) -> Successors:
 
 
 def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
-    """What `successors` takes, for states that are kept like these. Raises TypeError as `tracing.general` does."""
+    """What `successors` takes, for states that are kept like these. Raises ModelError as `tracing.general` does."""
     given = unlinked(model, odds, kept)
     pack, _ = packing(model.widths, model.name)
     others = {"like": smallest_params(model), "pack": pack}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from quorisk.kernels import rule
+from quorisk.kernels import declared, rule
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import COMPLETED, INSTANCE_BITS, STUCK, Model, leaves, num_words, smallest_params
 from quorisk.kernels.tracing.expressions import HIGHEST, bits
@@ -54,8 +54,8 @@ class GeneralModel(NamedTuple):
 def general(model: Model, within_widths: bool = False) -> GeneralModel:
     """The model traced; `within_widths`: what it says of a state whose leaves need not fit `Model.widths` is left out.
 
-    Raises TypeError if the protocol's functions do with a traced value what cannot be followed, and ModelError if
-    states within their widths may end as neither COMPLETED nor STUCK.
+    Raises ModelError, which names the function, if one of the protocol's does with a traced value what cannot be
+    followed, or if states within their widths may end as neither COMPLETED nor STUCK.
     """
     graph = new_graph()
     like_params, like_state = smallest_params(model), model.initial(smallest_params(model), 0)
@@ -65,22 +65,30 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
     state, fates = nested(like_state, iter(state_leaves)), graph.leaf(FATES, HIGHEST)
     picked = graph.leaf(PICKED, (1 << rule.PICK_BITS) - 1)
     sends, all_lost, after, groups, members = [], [], [], list[Any](), []
-    enabled = [tuple(map(integer, action.enabled(state, params))) for action in model.actions]
+
+    def followed(where: str, function: Any, *given: Any) -> Any:
+        return declared.asked(model, where, None, function, *given)
+
+    enabled = [
+        tuple(map(integer, followed(f"guard of {action.name}", action.enabled, state, params)))
+        for action in model.actions
+    ]
     for action, words, masks in zip(model.actions, num_words(model), enabled, strict=True):
         last = (words << INSTANCE_BITS) - 1
         group, instance = (graph.leaf(name, (1 << last.bit_length()) - 1, hi=last) for name in (GROUP, INSTANCE))
         groups += map(integer, rule.groups(action, masks))
         members.append(integer(rule.member(action, masks, group, picked)))
-        sent = integer(action.sends(state, params, instance))
+        sent = integer(followed(f"sends of {action.name}", action.sends, state, params, instance))
         _, may = bits(sent)
         lost = graph.leaf(LOST, may) if may else 0
         sends.append(sent)
         all_lost.append(make("deposit", fates, sent))
-        after.append(_integers(action.apply(state, params, instance, lost)))
+        after.append(_integers(followed(f"effect of {action.name}", action.apply, state, params, instance, lost)))
     broken: Any = 0
     for i, invariant in enumerate(model.invariants):
-        broken = make("or", broken, choose(negation(condition(invariant.holds(state, params))), 1 << i, 0))
-    outcome = integer(model.outcome(state, params))
+        holds = followed(f"invariant {invariant.name}", invariant.holds, state, params)
+        broken = make("or", broken, choose(negation(condition(holds)), 1 << i, 0))
+    outcome = integer(followed("outcome", model.outcome, state, params))
     if within_widths and bits(outcome)[1] & ~(COMPLETED | STUCK):
         raise ModelError(f"protocol = {model.name!r}: outcome: where(condition, COMPLETED, STUCK), or the like of it")
     return GeneralModel(

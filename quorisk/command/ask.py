@@ -71,6 +71,7 @@ def explore_verb(
     file: File,
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for states, such as 512MiB")] = "4GiB",
+    max_depth: Annotated[int | None, typer.Option(min=1, help="deepest states to search; initial ones have 1")] = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -86,7 +87,7 @@ def explore_verb(
 
     memory_bytes = explore.parse_memory(memory)
     with bars.search_line() as progress:
-        found, seconds = explore.explore(experiment, memory_bytes, progress)
+        found, seconds = explore.explore(experiment, memory_bytes, progress, max_depth)
     told = explore.as_json(experiment, found, seconds)
     reply(as_json, told, lambda: show.explore(found, seconds, explore.left_out(experiment), show.console()))
 

@@ -12,7 +12,12 @@ from quorisk.kernels.states.search import explore
 from tests.support import ROOT, values_of
 
 DATA = ROOT / "tests" / "data"
-ROWS = [row for file in sorted(DATA.glob("tlc*.json")) for row in json.loads(file.read_text())]
+ROWS = [
+    row
+    for file in sorted(DATA.glob("tlc*.json"))
+    for row in json.loads(file.read_text())
+    if "max_depth" not in row  # see test_raft.py
+]
 MEMORY = 2 << 30
 
 

@@ -1,0 +1,100 @@
+"""Raft with fsync and faults against TLC's numbers and an independent, literal interpreter of its specification."""
+
+import json
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from quorisk.kernels.ops import bits
+from quorisk.kernels.protocols.raft import MODEL, describe
+from quorisk.kernels.protocols.raft.story import tell
+from quorisk.kernels.states.search import explore
+from tests.references import raft as reference
+from tests.references.searching import search
+from tests.support import ROOT, instances, params_of, random_walks, values_of
+
+MEMORY = 3 << 30
+ROWS = json.loads((ROOT / "tests" / "data" / "tlc_raft.json").read_text())
+SHALLOW = [row for row in ROWS if "max_depth" in row]
+"""Rows of which TLC has seen the first states only; test_oracle.py has the others."""
+FAULTS = {"max_restarts": 1, "max_crashes": 1, "max_disk_losses": 1, "max_outages": 1}
+NO_FSYNC = {"leader_fsync_before_include_in_quorum": False, "follower_fsync_before_reply": False}
+WALKS: list[dict[str, Any]] = [
+    {"servers": 3, "values": 2, "max_elections": 4, **FAULTS},
+    {"servers": 3, "values": 4, "max_elections": 6, **NO_FSYNC, "max_restarts": 3},
+    {"servers": 2, "values": 2, "max_elections": 3, "resend": False, "heartbeats": True, **FAULTS},
+    {"servers": 3, "values": 2, "max_elections": 4, "rejoin_as_new": False, **FAULTS, "max_disk_losses": 2},
+    {"servers": 2, "values": 3, "max_elections": 4, "leader_fsync_before_append_entries": True, "max_crashes": 2},
+    {"servers": 5, "values": 2, "max_elections": 3, **NO_FSYNC, **FAULTS},
+    {"servers": 6, "values": 1, "max_elections": 6, "max_disk_losses": 2, "heartbeats": True},
+    {"servers": 1, "values": 2, "max_elections": 3, **NO_FSYNC, **FAULTS},
+]
+RARELY = ("restart", "crash", "disk_is_lost", "cluster_loses_power", "timeout", "false_timeout")
+
+
+def parameters_of(row):
+    return {"lossy_network": False, **row["model"], **row["variant"], **row["faults"]}
+
+
+@pytest.mark.parametrize("row", SHALLOW, ids=lambda row: row["name"])
+def test_search_finds_the_first_states_that_tlc_finds(row):
+    found = explore(MODEL, params_of(MODEL, **parameters_of(row)), MEMORY, max_depth=row["max_depth"])
+    assert (found.distinct_states, found.depth) == (row["distinct_states"], row["depth"])
+    for name, count in row["breaking_states"].items():
+        assert found.breaking_states[name] == count
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row["distinct_states"] < 1000], ids=lambda row: row["name"])
+def test_the_reference_finds_what_tlc_finds(row):
+    values = parameters_of(row)
+    found = search(reference.initial(values), lambda state: reference.successors(state, values))
+    assert (len(found.states), found.depth) == (row["distinct_states"], row["depth"])
+    for name, count in row["breaking_states"].items():
+        assert sum(not reference.INVARIANTS[name](state) for state in found.states) == count
+
+
+@pytest.mark.parametrize("given", WALKS, ids=lambda given: "_".join(str(value) for value in given.values()))
+def test_in_lockstep_with_the_reference(given):
+    """Action by action the same successors, and the same invariants, in states of random walks."""
+    values = values_of(MODEL, lossy_network=False, **given)
+    params = MODEL.make_params(values)
+    for state, *_ in islice(random_walks(MODEL, params, 60, seed=3, rarely=RARELY), 0, 500, 5):
+        literal = describe.spec_state(state, params)
+        found: dict[str, set[Any]] = {name: set() for name in reference.ACTIONS}
+        for action, instance in instances(MODEL, state, params):
+            subsets = range(1 << action.sends(state, params, instance).bit_count())
+            after = [action.apply(state, params, instance, lost) for lost in subsets]
+            name = "timeout" if action.name == "false_timeout" else action.name
+            found[name] |= {describe.spec_state(each, params) for each in after}
+        assert found == {name: set(action(literal, values)) for name, action in reference.ACTIONS.items()}
+        for invariant in MODEL.invariants:
+            assert bool(invariant.holds(state, params)) == reference.INVARIANTS[invariant.name](literal)
+
+
+def test_a_timeout_is_false_where_a_healthy_leader_is_there():
+    params = params_of(MODEL, servers=3, values=1, max_elections=4)
+    actions = {action.name: action for action in MODEL.actions}
+    both = 0
+    for state, *_ in islice(random_walks(MODEL, params, 60, seed=5, rarely=RARELY), 400):
+        (real,), (false,) = (actions[name].enabled(state, params) for name in ("timeout", "false_timeout"))
+        assert real & false == 0
+        s = describe.spec_state(state, params)
+        for i in bits(false):
+            assert any(s.state[k] == "Leader" and s.currentTerm[k] >= s.currentTerm[i] for k in range(3) if k != i)
+        both |= bool(real) | bool(false) << 1
+    assert both == 3
+
+
+def test_what_is_lost_is_told_and_can_be_sent_again():
+    params = params_of(MODEL, servers=2, values=1)
+    actions = {action.name: action for action in MODEL.actions}
+    state = actions["timeout"].apply(MODEL.initial(params, 0), params, 0, 0)
+    (mask,) = actions["request_vote"].enabled(state, params)
+    (instance,) = bits(mask)
+    assert actions["request_vote"].sends(state, params, instance) == 1
+    after = actions["request_vote"].apply(state, params, instance, 1)
+    assert after == state
+    told = tell(state, params, "request_vote", instance, after)
+    assert [message.receiver for message in told.lost] == ["n2"]
+    assert not told.sent
