@@ -33,9 +33,12 @@ def pairs_of(bag, kind, holds):
     """The pairs of servers, a mask (see `is_pair`), of which a message in the bag, taken or not, `holds`."""
     found = 0
     for slot in bag.numbers:
-        sent = message(kind, slot)
-        found |= where((slot != 0) & holds(sent), 1 << (sent.source << 3 | sent.dest), 0)
+        found |= when(slot != 0, _pair_of, message(kind, slot), holds)
     return found
+
+
+def _pair_of(sent, holds):
+    return where(holds(sent), 1 << (sent.source << 3 | sent.dest), 0)
 
 
 def is_pair(pairs, source, dest):

@@ -1,7 +1,7 @@
 """Elections: Timeout, RequestVote, BecomeLeader, UpdateTerm and the handling of votes, of RaftFsync.tla."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.fields import joined
 from quorisk.kernels.protocols.instances import Things, each
 from quorisk.kernels.protocols.raft.bags import (
@@ -168,10 +168,13 @@ def answered(state, params):
 @each(slots(VoteRequest), given=answered)
 def handle_request_vote_request_enabled(state, params, k, known):
     slot = state.messages.vote_requests[k]
-    request = message(VoteRequest, slot)
+    return when(is_there(slot), _may_answer, state, message(VoteRequest, slot), known)
+
+
+def _may_answer(state, request, known):
     same = is_pair(where(grants(state, request), known[1], known[0]), request.dest, request.source)
     may = has_room(state.messages.vote_responses) & (same == 0)
-    return is_there(slot) & (request.term <= state.term[request.dest]) & may
+    return (request.term <= state.term[request.dest]) & may
 
 
 @action(handle_request_vote_request_enabled, sends=one_message)

@@ -1,7 +1,7 @@
 """Servers that fail: Restart of RaftFsync.tla, and Crash, DiskIsLost, ClusterLosesPower and LearnerIsPromoted."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.instances import each
 from quorisk.kernels.protocols.raft.bags import emptied, without_all
 from quorisk.kernels.protocols.raft.layout import (
@@ -124,7 +124,11 @@ def newest_leader(state, i):
 
 @each(SERVERS, SERVERS)
 def learner_is_promoted_enabled(state, params, leader, i):
-    may = (state.learners[i] != 0) & (state.learners[leader] == 0) & (state.role[i] == FOLLOWER)
+    return when(state.learners[i] != 0, _has_all, state, leader, i)
+
+
+def _has_all(state, leader, i):
+    may = (state.learners[leader] == 0) & (state.role[i] == FOLLOWER)
     follows = (state.term[i] == state.term[leader]) & (state.match_index[leader, i] == state.length[leader])
     return may & follows & newest_leader(state, leader) & (state.log[i] == state.log[leader])
 

@@ -1,7 +1,7 @@
 """Replication of the log: from ClientRequest to HandleAppendEntriesResponse, of RaftFsync.tla."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.fields import joined
 from quorisk.kernels.protocols.instances import each
 from quorisk.kernels.protocols.raft.bags import has_room, is_pair, is_there, message, pairs_of, with_sent, without
@@ -72,7 +72,11 @@ def new_commit_index(state, params, i):
 
 @each(SERVERS)
 def advance_commit_index_enabled(state, params, i):
-    return (state.role[i] == LEADER) & (state.commit_index[i] < new_commit_index(state, params, i))
+    return when(state.role[i] == LEADER, _advances, state, params, i)
+
+
+def _advances(state, params, i):
+    return state.commit_index[i] < new_commit_index(state, params, i)
 
 
 @action(advance_commit_index_enabled)
@@ -118,10 +122,14 @@ def told(state, params):
 
 @each(SERVERS, SERVERS, given=told)
 def append_entries_enabled(state, params, i, j, known):
+    return when((state.role[i] == LEADER) & (i != j), _may_tell, state, params, i, j, known)
+
+
+def _may_tell(state, params, i, j, known):
     synced = (params.leader_fsync_before_append_entries == 0) | (state.fsync_index[i] >= last_entry(state, i, j))
     may = has_room(state.messages.append_requests) & (is_pair(known, i, j) == 0)
     wanted = (params.heartbeats != 0) | is_news(state, i, j)
-    return (state.role[i] == LEADER) & (i != j) & wanted & synced & may
+    return wanted & synced & may
 
 
 @action(append_entries_enabled, sends=one_message)
@@ -191,11 +199,14 @@ def may_reply(state, response, known):
 @each(slots(AppendRequest), given=replied_now)
 def reject_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    request = message(AppendRequest, slot)
+    return when(is_there(slot), _refuses, state, message(AppendRequest, slot), known)
+
+
+def _refuses(state, request, known):
     i = request.dest
     mismatch = (request.term == state.term[i]) & (state.role[i] == FOLLOWER) & (log_ok(state, request) == 0)
     may = may_reply(state, append_response(state, request, 0), known)
-    return is_there(slot) & ((request.term < state.term[i]) | mismatch) & may
+    return ((request.term < state.term[i]) | mismatch) & may
 
 
 @action(reject_append_entries_request_enabled, sends=one_message)
@@ -208,10 +219,13 @@ def reject_append_entries_request(state, params, k, lost):
 @each(slots(AppendRequest), given=replied_now)
 def accept_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    request = message(AppendRequest, slot)
+    return when(is_there(slot), _accepts, state, message(AppendRequest, slot), known)
+
+
+def _accepts(state, request, known):
     i = request.dest
     takes = (request.term == state.term[i]) & (state.role[i] != LEADER) & log_ok(state, request)
-    return is_there(slot) & takes & may_reply(state, append_response(state, request, 1), known)
+    return takes & may_reply(state, append_response(state, request, 1), known)
 
 
 @action(accept_append_entries_request_enabled, sends=one_message)
