@@ -13,7 +13,6 @@ State = TypeVar("State")
 _WIDTH, _BITS = range(2)
 
 
-@cache
 def widths(state: type[State]) -> State:
     """The bits of every field, as `Model.widths` has them."""
     return _built(state, _WIDTH)
@@ -31,7 +30,7 @@ def blank(state: type[State]) -> State:
 
 def total_bits(record: type) -> int:
     """The bits of all fields of a record together."""
-    return sum(leaves(widths(record)))  # type: ignore[arg-type]
+    return sum(leaves(widths(record)))
 
 
 def joined(record):
@@ -51,6 +50,7 @@ def parted(kind, word):
     return kind(*values)
 
 
+@cache
 def _built(hint: Any, which: int, given: tuple[int, ...] = ()) -> Any:
     if get_origin(hint) is Annotated:
         hint, *own = get_args(hint)

@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from quorisk.kernels.model import INSTANCE_BITS
-from quorisk.kernels.ops import when, where
+from quorisk.kernels.ops import Traced, where
 
 
 class Things(NamedTuple):
@@ -30,6 +30,15 @@ class Things(NamedTuple):
     def has(self, params: Any, i: int) -> Any:
         """Whether there are more than i."""
         return i < getattr(params, self.name) if self.name else True
+
+
+def only_if(condition, guard, *args):
+    """`guard(*args)` where `condition` holds, else 0: of plain numbers it is not asked elsewhere. As `ops.when`, but
+    code computes both: for short guards a branch takes longer, and far longer to compile.
+    """
+    if isinstance(condition, Traced):
+        return where(condition, guard(*args), 0)
+    return guard(*args) if condition else 0
 
 
 def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Callable[[Any], Any]:
@@ -53,7 +62,7 @@ def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Cal
                 for thing, i in zip(things, index, strict=True):
                     exists &= thing.has(params, i)
                 bit = index[0] if len(index) == 1 else (index[0] << turn) + index[1]
-                holds = when(exists, guard, state, params, *index, *known)
+                holds = only_if(exists, guard, state, params, *index, *known)
                 masks[bit >> INSTANCE_BITS] |= where(holds, 1 << (bit & (1 << INSTANCE_BITS) - 1), 0)
             return tuple(masks)
 

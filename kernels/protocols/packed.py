@@ -44,7 +44,7 @@ class Packed:
     @property
     def words(self):
         """The integers."""
-        return tuple(iter(self))  # type: ignore[call-overload]
+        return tuple(iter(self))
 
     @property
     def numbers(self):

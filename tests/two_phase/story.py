@@ -4,7 +4,7 @@ from quorisk.kernels.telling import Message, Note, Told
 from tests.two_phase import MODEL, MOST
 
 WORDS = ("is working", "is prepared", "has committed", "has aborted")
-ACTIONS = {action.name: action for action in MODEL.actions}
+UNPACKED = {action.name: action.enabled.unpacked for action in MODEL.actions}  # type: ignore[attr-defined]
 
 
 def name(p):
@@ -16,7 +16,7 @@ def participants(params):
 
 
 def tell(state, params, action, instance, after):
-    p, *others = ACTIONS[action].enabled.unpacked(instance)
+    p, *others = UNPACKED[action](instance)
     sent = tuple(Message(name(p), name(q), "I am prepared") for q in others)
     lost = sent and state == after
     note = () if sent else (Note((name(p),), WORDS[after.status[p]]),)

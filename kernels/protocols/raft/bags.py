@@ -5,8 +5,9 @@ and what is there is never sent again. A full bag takes nothing: who would send 
 guard, that no such message is in the bag, is asked for all pairs of servers at once (`pairs_of`).
 """
 
-from quorisk.kernels.ops import when, where
+from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.fields import joined, parted, total_bits
+from quorisk.kernels.protocols.instances import only_if
 from quorisk.kernels.protocols.raft.layout import ROOM
 
 TAKEN = 1
@@ -33,7 +34,7 @@ def pairs_of(bag, kind, holds):
     """The pairs of servers, a mask (see `is_pair`), of which a message in the bag, taken or not, `holds`."""
     found = 0
     for slot in bag.numbers:
-        found |= when(slot != 0, _pair_of, message(kind, slot), holds)
+        found |= only_if(slot != 0, _pair_of, message(kind, slot), holds)
     return found
 
 
@@ -98,6 +99,6 @@ def header(bags, kind, k):
     """The message in slot k of a bag, with no more than its destination, source and term; `kind` is the bag's place."""
     found = 0
     for number, bag in enumerate(bags):
-        found |= when((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
+        found |= only_if((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
     found = found >> 1
     return found & 0b111, (found >> 3) & 0b111, (found >> 6) & 0b111

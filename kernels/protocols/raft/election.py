@@ -1,9 +1,9 @@
 """Elections: Timeout, RequestVote, BecomeLeader, UpdateTerm and the handling of votes, of RaftFsync.tla."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import popcount, when, where
+from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.fields import joined
-from quorisk.kernels.protocols.instances import Things, each
+from quorisk.kernels.protocols.instances import Things, each, only_if
 from quorisk.kernels.protocols.raft.bags import (
     has_room,
     header,
@@ -168,7 +168,7 @@ def answered(state, params):
 @each(slots(VoteRequest), given=answered)
 def handle_request_vote_request_enabled(state, params, k, known):
     slot = state.messages.vote_requests[k]
-    return when(is_there(slot), _may_answer, state, message(VoteRequest, slot), known)
+    return only_if(is_there(slot), _may_answer, state, message(VoteRequest, slot), known)
 
 
 def _may_answer(state, request, known):

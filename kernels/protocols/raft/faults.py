@@ -1,8 +1,8 @@
 """Servers that fail: Restart of RaftFsync.tla, and Crash, DiskIsLost, ClusterLosesPower and LearnerIsPromoted."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import when, where
-from quorisk.kernels.protocols.instances import each
+from quorisk.kernels.ops import where
+from quorisk.kernels.protocols.instances import each, only_if
 from quorisk.kernels.protocols.raft.bags import emptied, without_all
 from quorisk.kernels.protocols.raft.layout import (
     FOLLOWER,
@@ -124,7 +124,7 @@ def newest_leader(state, i):
 
 @each(SERVERS, SERVERS)
 def learner_is_promoted_enabled(state, params, leader, i):
-    return when(state.learners[i] != 0, _has_all, state, leader, i)
+    return only_if(state.learners[i] != 0, _has_all, state, leader, i)
 
 
 def _has_all(state, leader, i):

@@ -70,7 +70,7 @@ ROOM = {VoteRequest: 10, VoteResponse: 10, AppendRequest: 20, AppendResponse: 12
 
 def _bag(kind: type) -> type:
     """Room for messages of a kind, with a bit for each that says that it was taken."""
-    return Rows(ROOM[kind], total_bits(kind) + 1)  # type: ignore[no-any-return]
+    return Rows(ROOM[kind], total_bits(kind) + 1)
 
 
 def slots(kind: type) -> Things:
