@@ -30,13 +30,18 @@ def blank(state: type[State]) -> State:
 
 def total_bits(record: type) -> int:
     """The bits of all fields of a record together."""
-    return sum(leaves(widths(record)))
+    return sum(_sizes(record))
+
+
+@cache
+def _sizes(record: Any) -> tuple[int, ...]:
+    return leaves(widths(record))
 
 
 def joined(record):
     """A record, which is a NamedTuple with declared fields, as one integer; its first field is lowest."""
     word, shift = 0, 0
-    for value, width in zip(record, widths(type(record)), strict=True):
+    for value, width in zip(record, _sizes(type(record)), strict=True):
         word, shift = word | (value << shift), shift + width
     return word
 
@@ -44,13 +49,12 @@ def joined(record):
 def parted(kind, word):
     """The record of this kind that was `joined` to an integer."""
     values, shift = [], 0
-    for width in widths(kind):
+    for width in _sizes(kind):
         values.append((word >> shift) & ((1 << width) - 1))
         shift += width
     return kind(*values)
 
 
-@cache
 def _built(hint: Any, which: int, given: tuple[int, ...] = ()) -> Any:
     if get_origin(hint) is Annotated:
         hint, *own = get_args(hint)

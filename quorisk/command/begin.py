@@ -11,7 +11,7 @@ import typer
 from quorisk.command.app import Json, app, reply
 from quorisk.kernels.errors import ConfigError
 
-PROTOCOLS = "bookkeeper", "kafka", "kraft", "compaction"
+PROTOCOLS = "bookkeeper", "kafka", "kraft", "raft", "compaction"
 """With files of their own to start from."""
 _CHOICES = f"{', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}"
 _PULSAR = (
