@@ -75,7 +75,7 @@ def counted(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, 
     others = [each for each in groups if each not in of_racks]
     largest = max(map(len, others), default=0)
     for kinds, each_of, number, size in (
-        ((evidence.RACK_LOSSES, evidence.LOST_IN_RACK), of_racks, racks, nodes / max(racks, 1)),
+        ((evidence.RACK_LOSSES, evidence.LOST_IN_RACK), of_racks, racks, round(nodes / max(racks, 1))),
         ((evidence.BATCH_LOSSES, evidence.LOST_IN_BATCH), others, 1, largest),
     ):
         if each_of:

@@ -321,7 +321,7 @@ def test_three_spellings_of_a_real_exporter_are_one(tmp_path):
     with none (3). A script took the place of Prometheus; the machine was busy, and many scrapes failed."""
     told: Told = {}
     known = {name for each in metrics.METRICS for name in (each.name, each.beside)}
-    found = prometheus.read([ROOT / "tests" / "data" / "kafka_metrics.json"], known.__contains__, told)
+    found = prometheus.read([ROOT / "tests" / "data" / "metrics" / "kafka.json"], known.__contains__, told)
     kafka = {name: series for name, series in found.items() if name != "up"}
     assert kafka.keys() == {
         "kafka_server_replicamanager_isrshrinks",
@@ -335,3 +335,34 @@ def test_three_spellings_of_a_real_exporter_are_one(tmp_path):
     assert told == {}
     leaders = [each.values for each in kafka["kafka_server_replicamanager_leadercount"]]
     assert all(values[0] == 4 for values in leaders)  # of 12 partitions
+
+
+@pytest.mark.parametrize("product", ["bookkeeper", "pulsar"])
+def test_what_metrics_of_bookies_tell(product):
+    """Made by hand, under the names that exporters give: a day of three bookies, of which one is restarted and one is
+    down for an hour, while adds to both time out."""
+    told: Told = {}
+    found = metrics.read([ROOT / "tests" / "data" / "metrics" / f"{product}.json"], told)
+    assert {each.kind: (each.events, each.exposure) for each in found} == {
+        evidence.NODE_STOPS: (2, 3 * 86_400 - 6 * 900),
+        evidence.NODE_RETURNS: (2, 6 * 900),
+        evidence.ROLLS: (0, 86_400),
+        evidence.LOST_MESSAGES: (14, 2 * (3 * 96 * 270_000 + 16)),
+        evidence.REPAIRS: (1, 3600),
+        evidence.COPIED_LEDGERS: (41, 123),
+    }
+    assert told == {}
+
+
+def test_what_metrics_of_kubernetes_tell():
+    """Made by hand: a container that restarts, and a node that is not ready for three samples, whose pod is evicted."""
+    told: Told = {}
+    found = metrics.read([ROOT / "tests" / "data" / "metrics" / "kubernetes.json"], told)
+    assert {each.kind: (each.events, each.exposure) for each in found} == {
+        evidence.NODE_STOPS: (1, 3 * 86_400 - 3 * 900),
+        evidence.NODE_RETURNS: (1, 3 * 900),
+        evidence.ROLLS: (0, 86_400),
+        evidence.PROCESS_RESTARTS: (1, 3 * 86_400),
+        evidence.EVICTIONS: (1, 3 * 86_400 - 2 * 900),
+    }
+    assert told == {}
