@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.analysis.compare import common_random_numbers, separately
+from quorisk.analysis.compare.small_case import SmallCase, losing
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.estimate.stopping import fixed_runs
@@ -43,6 +44,8 @@ class Plan(NamedTuple):
     """What the variants share: model, runs, seed, confidence."""
     variants: tuple[Variant, ...]
     """The baseline, and those that are compared with it."""
+    is_ablation: bool = False
+    """Whether each variant has one mechanism or repair less than the baseline."""
 
 
 def num_runs(plan: Plan) -> int:
@@ -82,6 +85,8 @@ class Result(NamedTuple):
     alone: dict[str, separately.Alone]
     """The probability of data loss of each variant, by label, if some are too small to be seen in the runs that were
     compared (`compare_rare`); empty if none are. The comparisons of data loss follow from them."""
+    small_cases: dict[str, SmallCase]
+    """By label, of an ablation: variants that lost nothing here, but can lose data in a small case."""
 
 
 def vary(changed: Changed, options: Sequence[str]) -> Plan:
@@ -117,7 +122,7 @@ def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Pl
     variants = [_variant("all on", only_point(baseline))]
     for p in [*switches, *repairs]:
         variants.append(_variant(f"{p.name} off", only_point(_everywhere(baseline, [p], False))))
-    return Plan(baseline, tuple(variants))
+    return Plan(baseline, tuple(variants), is_ablation=True)
 
 
 def repairs_on(experiment: Experiment) -> list[Parameter]:
@@ -200,7 +205,17 @@ def compare(
         data_loss_invariants=data_loss_invariants(model),
         assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
         alone=alone,
+        small_cases=_small_cases(plan, dict(zip(others, compared[0], strict=True))),
     )
+
+
+def _small_cases(plan: Plan, data_loss: dict[str, Comparison]) -> dict[str, SmallCase]:
+    """The variants of an ablation that lost nothing, but do so in a small case."""
+    if not plan.is_ablation:
+        return {}
+    on = plan.variants[0].point.values
+    off = {each.label: each.point.values.items() - on.items() for each in plan.variants[1:]}
+    return losing(plan.experiment.model, {label: dict(off[label]) for label in off if not data_loss[label].p_variant})
 
 
 def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:

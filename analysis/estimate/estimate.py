@@ -238,7 +238,7 @@ def _other_losses(model: Model, point: Point) -> Iterator[str]:
 
 def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
     """Returns what the probabilities of a point rest on, in sentences."""
-    physical = point.time_unit is not None
+    physical, losing = point.time_unit is not None, data_loss_invariants(model)
     said_time = say_time(point.horizon) if physical else f"model time {point.horizon:g}"
     one = "1 / s" if physical else "1"
     rates = ", ".join(
@@ -251,7 +251,8 @@ def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[s
         if loses_messages(model)
         else "There are no messages that could be lost.",
         *_other_losses(model, point),
-        f"Data loss is a breach of {' or '.join(data_loss_invariants(model))}; it ends the run.",
+        f"Data loss is a breach of {' or '.join(losing)}; it ends the run"
+        + (", so other invariants count what breaks before." if len(losing) < len(model.invariants) else "."),
     ]
     counted = "may be a loss, and upper bounds count all of these runs" if at_any_time else "is not counted"
     if point.horizon < math.inf:

@@ -15,10 +15,11 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from quorisk.kernels.engines import jax_step
-from quorisk.kernels.engines.jax_step import IDLE, RUNNING, Lane, Settings, Table
+from quorisk.kernels.engines.jax_step import Table
 from quorisk.kernels.engines.job import RECORD
+from quorisk.kernels.engines.step import IDLE, RUNNING, Run, Settings, lasted
 from quorisk.kernels.engines.tally import bins, num_columns, parts, sums
-from quorisk.kernels.model import Model, exposures
+from quorisk.kernels.model import Model
 
 MAX_JOBS = 1 << 10
 """Jobs in the queue at a time: tables have this length, so that one compiled program serves any number of them."""
@@ -52,7 +53,7 @@ class Queue(NamedTuple):
 class Batch(NamedTuple):
     """What a device works on; with several devices, their arrays laid end to end."""
 
-    lanes: Lane
+    lanes: Run
     next: Any  # int64 (1,): the place in the queue of this device's next run
     end: Any  # int64 (1,): the place after its last run
     running: Any  # int64 (1,): lanes under way
@@ -80,24 +81,11 @@ def batch_bytes(model: Model, num_lanes: int) -> int:
 def _blank(model: Model, num_lanes: int) -> Batch:
     """One device's batch without runs."""
 
-    def zeros(dtype: Any, *shape: int) -> Any:
-        return jnp.zeros(shape or num_lanes, dtype)
+    def zeros(kind: Any, *shape: int) -> Any:
+        return jnp.zeros(shape or num_lanes, kind)
 
-    lanes = Lane(
-        job=zeros(np.int32),
-        run=zeros(np.int64),
-        state=tuple(zeros(kind) for kind in jax_step.state_types(model)),
-        outcome=zeros(np.int32) + IDLE,
-        broken_mask=zeros(np.int32),
-        met_mask=zeros(np.int32),
-        exposing=zeros(np.int32),
-        first_steps=tuple(zeros(np.int32) for _ in model.invariants),
-        steps=zeros(np.int32),
-        attempt=zeros(np.int32),
-        messages=zeros(np.int64),
-        time=zeros(np.float64),
-        exposed=tuple(zeros(np.float64) for _ in exposures(model)),
-    )
+    lanes: Run = jax.tree.map(zeros, jax_step.types(model))
+    lanes = lanes._replace(outcome=lanes.outcome + IDLE)
     tallies = zeros(np.int64, max(1, num_lanes // _LANES_PER_TALLY) * MAX_JOBS, num_columns(model))
     one = zeros(np.int64, 1)
     return Batch(lanes, one, one, one, tallies, zeros(np.int64, MAX_RECORDS, len(RECORD)))
@@ -149,7 +137,7 @@ def _advance(model: Model, batch: Batch, queue: Queue, rounds: Any) -> Batch:
     return jax.lax.while_loop(goes_on, one_round, (jnp.int64(0), batch))[1]
 
 
-def _step(model: Model, queue: Queue, lanes: Lane) -> Lane:
+def _step(model: Model, queue: Queue, lanes: Run) -> Run:
     return jax.vmap(lambda lane: jax_step.step(model, _settings(queue, lane.job), queue.seed, lane))(lanes)
 
 
@@ -198,21 +186,17 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
 
 
-def _records(lanes: Lane, time: tuple[Any, Any]) -> Any:
+def _records(lanes: Run, time: tuple[Any, Any]) -> Any:
     """A row of RECORD for each lane."""
     return jnp.stack([lanes.outcome, lanes.broken_mask, lanes.met_mask, lanes.steps, lanes.messages, *time], 1)
 
 
-def _exposed(model: Model, lanes: Lane, unit: Any) -> list[Any]:
+def _exposed(model: Model, lanes: Run, unit: Any) -> list[Any]:
     """The two parts of the time for which each exposure lasted, one after another; those that last end with the run."""
-    lasted = [
-        before + jnp.where(lanes.exposing >> i & 1, lanes.time, 0.0)
-        for i, before in zip(exposures(model), lanes.exposed, strict=True)
-    ]
-    return [part for each in lasted for part in parts(each * unit)]
+    return [part for each in lasted(model, lanes) for part in parts(each * unit)]
 
 
-def _add(model: Model, tallies: Any, lanes: Lane, ended: Any, time: tuple[Any, Any], exposed: list[Any]) -> Any:
+def _add(model: Model, tallies: Any, lanes: Run, ended: Any, time: tuple[Any, Any], exposed: list[Any]) -> Any:
     copies = len(tallies) // MAX_JOBS
     row = lanes.job + MAX_JOBS * (jnp.arange(len(lanes.job)) % copies)
     row = jnp.where(ended, row, len(tallies))  # out of bounds, so nothing is added

@@ -17,10 +17,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from quorisk.kernels import packing
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
-from quorisk.kernels.engines.jax_step import Settings, Table, state_types
+from quorisk.kernels.engines.jax_step import Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import ALWAYS, Points
 from quorisk.kernels.engines.starts import UNIT, Starts
+from quorisk.kernels.engines.step import Settings
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.keeping import cache_folder

@@ -139,11 +139,6 @@ def _leading(loss):
     return where(loss >> _REST_BITS >= np.uint64(_MOST + 1), np.uint64(_MOST), loss >> _REST_BITS)
 
 
-def leaves_open(loss: int) -> bool:
-    """Whether block 0 may leave it open if a message is lost, of this loss in units of 2**-63."""
-    return loss & int(_REST) != 0 or loss == 1 << 63
-
-
 @jitable_apart
 def settled_fates(fates, source):
     """The fates of the first four messages, none of them open."""

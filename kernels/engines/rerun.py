@@ -8,22 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels import paths
-from quorisk.kernels.engines.philox import (
-    RETRY,
-    draw_pair,
-    fates_of,
-    first_draws,
-    is_accepted,
-    multiply_high,
-    pick,
-    place,
-)
-from quorisk.kernels.engines.points import Point, Points, pack, params_at
+from quorisk.kernels.engines.points import ALWAYS, Point, Points, pack, params_at
+from quorisk.kernels.engines.step import RUNNING, Settings, fresh, initial_choice, lasted, step
 from quorisk.kernels.engines.tally import add_run, empty, parts, write_record
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask, exposures, fault_bits
-from quorisk.kernels.ops import bits, deposit, nth_bit, popcount
+from quorisk.kernels.model import Model
 from quorisk.kernels.paths import Path, Step
-from quorisk.kernels.rule import group_words, groups, losses, member
+from quorisk.kernels.rule import groups, member
 
 
 class Rerun(NamedTuple):
@@ -70,96 +60,60 @@ def tally_of_runs(
 
 
 def _rerun(model: Model, points: Points, point: int, seed: int, run: int) -> Rerun:
-    params = params_at(model, points, point)
-    weights, accepts = points.weights[point].tolist(), points.accepts[point].tolist()
-    max_steps, horizon = int(points.max_steps[point]), float(points.horizons[point])
-    unit = float(points.time_units[point])
-    data_loss, words = data_loss_mask(model), group_words(model)
-    choice = _choice(model.initial_choices(params), seed, run)
-    state, steps = model.initial(params, choice), list[Step]()
-    broken_mask, met_mask, messages, time, block = 0, 0, 0, 0.0, 0
-    exposed, first_steps = _Exposed(model), [0] * len(model.invariants)
-    while True:
-        broken_now = paths.broken(model, state, params)
-        for i in bits(broken_now & ~broken_mask):
-            first_steps[i] = len(steps)
-        broken_mask |= broken_now
-        exposed.note(broken_now, time)
-        masks = _masks(model, state, params)
-        outcome = UNFINISHED
-        if broken_mask & data_loss:
-            outcome = LOST
-        elif not any(weight and mask for weight, mask in zip(weights, masks, strict=False)):
-            outcome = int(model.outcome(state, params))
-        elif len(steps) < max_steps:
-            masks.append(1)  # the end of a lifetime, always possible
-            total = sum(weight * popcount(mask) for weight, mask in zip(weights, masks, strict=True))
-            source = tuple(map(np.uint64, (seed, run, len(steps) + 1, block, 0)))
-            choose, wait, _ = first_draws(source)
-            time += float(wait) / float(total)  # as compiled code divides
-            word, group = _chosen(masks, weights, int(place(choose, np.uint64(total), source)))
-            if time <= horizon and not is_accepted(np.uint64(accepts[word]), source):
-                block += RETRY
-                continue
-            if time <= horizon and word < len(words):
-                action, first = words[word]
-                step, sent = _taken(model, points.losses[point], state, params, action, first + group, source)
-                steps.append(step)
-                messages += popcount(sent)
-                met_mask |= fault_bits(model)[action] | (step.lost & sent != 0)
-                state, block = paths.after(model, state, params, step), 0
-                continue
-            outcome, time = HORIZON, min(time, horizon)
-        exposed.note(0, time)
-        lasted = tuple(each * unit for each in exposed.lasted)
-        path, firsts = Path(choice, tuple(steps)), tuple(first_steps)
-        return Rerun(path, outcome, broken_mask, met_mask, lasted, firsts, messages, time * unit)
+    params, steps = params_at(model, points, point), list[Step]()
+    accepts, unit = points.accepts[point], float(points.time_units[point])
+    settings = Settings(
+        params=(),  # the model's functions have them
+        weights=tuple(points.weights[point].tolist()),
+        accepts=tuple(accepts) if (accepts < ALWAYS).any() else (),
+        losses=tuple(points.losses[point]),
+        max_steps=int(points.max_steps[point]),
+        horizon=float(points.horizons[point]),
+    )
+    choice = initial_choice(model.initial_choices(params), np.uint64(seed), run)
+    ran = fresh(model, 0, run, model.initial(params, choice))
+    while ran.outcome == RUNNING:
+        ran = step(model, _Answers(model, params, ran.state, steps), settings, np.uint64(seed), ran)
+    return Rerun(
+        path=Path(choice, tuple(steps)),
+        outcome=ran.outcome,
+        broken_mask=ran.broken_mask,
+        met_mask=ran.met_mask,
+        exposed=tuple(each * unit for each in lasted(model, ran)),
+        first_steps=ran.first_steps,
+        messages=ran.messages,
+        time=ran.time * unit,
+    )
 
 
-def _masks(model: Model, state: Any, params: Any) -> list[int]:
-    """The words of `group_words`."""
-    return [int(mask) for action in model.actions for mask in groups(action, action.enabled(state, params))]
+class _Answers:
+    """What a model's functions say of one state, by plain Python; see `step.Answers`. Notes the step that is taken."""
 
+    def __init__(self, model: Model, params: Any, state: Any, steps: list[Step]) -> None:
+        self.model, self.params, self.state, self.steps = model, params, state, steps
 
-def _taken(
-    model: Model, p_lost: np.ndarray, state: Any, params: Any, place_of: int, group: int, source: Any
-) -> tuple[Step, int]:
-    """The step of a group of an action, and the messages that it sends, as a mask."""
-    action, loss = model.actions[place_of], losses(model)[place_of]
-    instance = member(action, action.enabled(state, params), group, pick(source)) if action.shared > 1 else group
-    subset = int(action.sends(state, params, instance))
-    fates = fates_of((*source[:-1], p_lost[loss]), popcount(subset))
-    return Step(place_of, instance, deposit(int(fates), subset)), 0 if loss else subset
+    def broken(self) -> int:
+        return paths.broken(self.model, self.state, self.params)
 
+    def groups(self) -> list[int]:
+        actions = ((action, action.enabled(self.state, self.params)) for action in self.model.actions)
+        return [int(mask) for action, masks in actions for mask in groups(action, masks)]
 
-class _Exposed:
-    """For how long each exposure lasts."""
+    def outcome(self) -> int:
+        return int(self.model.outcome(self.state, self.params))
 
-    def __init__(self, model: Model) -> None:
-        self.places = exposures(model)
-        self.lasted, self.before = [0.0] * len(self.places), 0
+    def member(self, action: int, group: int, picked: int) -> int:
+        its = self.model.actions[action]
+        return int(member(its, its.enabled(self.state, self.params), group, picked))
 
-    def note(self, broken_now: int, time: float) -> None:
-        """Takes the time at which exposures begin off what each lasted, and adds that at which they end."""
-        for k, invariant in enumerate(self.places):
-            is_exposed = broken_now >> invariant & 1
-            if is_exposed != self.before >> invariant & 1:
-                self.lasted[k] += -time if is_exposed else time
-        self.before = broken_now
+    def subset(self, action: int, instance: int) -> int:
+        return int(self.model.actions[action].sends(self.state, self.params, instance))
 
+    def after(self, action: int, instance: int, lost: int) -> Any:
+        if action < 0:
+            return self.state
+        self.steps.append(Step(action, int(instance), int(lost)))
+        return paths.after(self.model, self.state, self.params, self.steps[-1])
 
-def _choice(choices: int, seed: int, run: int) -> int:
-    """The number of the initial state."""
-    if choices == 1:
-        return 0
-    draw, _ = draw_pair(*map(np.uint64, (seed, run, 0, 0)))
-    return int(multiply_high(np.uint64(draw), np.uint64(choices)))
-
-
-def _chosen(masks: list[int], weights: list[int], drawn: int) -> tuple[int, int]:
-    """The word and the group in it at a place between 0 and the sum of all weights."""
-    for word, (weight, mask) in enumerate(zip(weights, masks, strict=True)):
-        if drawn < weight * popcount(mask):
-            return word, nth_bit(mask, drawn // weight)
-        drawn -= weight * popcount(mask)
-    raise AssertionError("drawn beyond the sum of all weights")
+    def once(self, values: Any) -> Any:
+        return values

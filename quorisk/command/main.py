@@ -25,7 +25,7 @@ from quorisk.command import (  # noqa: F401  # their verbs
     museum,
 )
 from quorisk.command.app import app, by_option
-from quorisk.command.start import INTERRUPTED, interrupted
+from quorisk.command.interrupted import INTERRUPTED, interrupted
 from quorisk.kernels.errors import ConfigError, QuoriskError
 from quorisk.sparkjobs.remote import refusal
 

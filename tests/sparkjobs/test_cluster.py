@@ -13,7 +13,7 @@ import pytest
 
 from quorisk.sparkjobs import folder
 from scripts import cluster
-from scripts.listening import addresses, beyond, family
+from tests.sparkjobs.listening import addresses, beyond, family
 from tests.support import ROOT
 
 pytestmark = pytest.mark.cluster

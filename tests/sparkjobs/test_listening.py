@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.find_spark_home import _find_spark_home
 
 from quorisk.sparkjobs.settings import SETTINGS
-from scripts.listening import addresses, beyond
+from tests.sparkjobs.listening import addresses, beyond
 from tests.support import ROOT, SMALL_FILE
 
 
@@ -32,7 +32,7 @@ def test_spark_submit_runs_a_sweep_that_only_this_machine_reaches(tmp_path):
     submit = [str(Path(_find_spark_home(), "bin", "spark-submit")), "--master", "local[1]"]
     submit += ["--driver-java-options", SETTINGS["spark.driver.extraJavaOptions"]]  # with which Java starts sooner
     sweep = ["scripts/submit.py", "run", str(file), "--out", str(out)]
-    watch = [sys.executable, "scripts/listening.py"]
+    watch = [sys.executable, "tests/sparkjobs/listening.py"]
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*watch, *submit, *sweep],

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from scripts import cluster
-from scripts.listening import family
+from tests.sparkjobs.listening import family
 from tests.support import SMALL_FILE
 from tests.validation.page import ROOT, Check
 

@@ -136,6 +136,22 @@ def test_an_ablation_turns_every_switch_off_in_turn(file):
     assert worth["retain_null_key off"].p_adjusted == 1.0
 
 
+def test_a_mechanism_that_no_run_needs_is_held_against_a_small_case(file):
+    """Where nothing crashes, nobody reads a cursor that was not kept."""
+    given = ("runs=300", "max_crashes=0")
+    result = compare.compare(compare.ablation(load(file, given).changed), 1)
+    assert {pair.variant for pair in result.pairs if pair.events[DATA_LOSS].p_variant} == {
+        "publish_context_before_horizon off"
+    }
+    small = result.small_cases["persist_cursor_before_delete off"]
+    assert (list(result.small_cases), small.parameters["max_crashes"]) == (["persist_cursor_before_delete off"], 1)
+    assert small.steps > 5
+    said = show_compare._in_small_cases(result)
+    assert (
+        f"max_crashes 1) finds ways to lose data without them (persist_cursor_before_delete off: {small.steps}" in said
+    )
+
+
 def test_an_ablation_leaves_alone_what_is_off_by_default(tmp_path):
     path = tmp_path / "partition.toml"
     path.write_text('protocol = "kraft"\n[model]\nbrokers = 2\nreplication_factor = 2\nmin_isr = 1\nvalues = 1\n')

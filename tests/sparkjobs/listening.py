@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a command and says on which addresses it and its children listen for TCP: of a sweep, loopback alone.
 
-    scripts/listening.py quorisk run configs/demo.toml --out results/demo
+    tests/sparkjobs/listening.py quorisk run configs/demo.toml --out results/demo
 
 Looks ten times a second, as `ss -ltnp` would. Exits with 1 if something can be reached from other machines.
 """
