@@ -28,6 +28,14 @@ INSTANCE_BITS = 6
 """An instance is word * 64 + bit: the bit's place in the tuple of masks that `Action.enabled` returns."""
 
 
+class Condition(NamedTuple):
+    """A relation between parameters that the model needs: `ack_quorum <= write_quorum`."""
+
+    key: str
+    allowed: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
 class Action(NamedTuple):
     """One action of a protocol's specification; all four functions are pure and traceable (see `ops`)."""
 
@@ -60,6 +68,8 @@ class Action(NamedTuple):
     """Its rate where an experiment file gives none."""
     interval_ms: tuple[str, ...] = ()
     """Settings of a cluster, in milliseconds, that its rate is one over; files may give one of them instead."""
+    only: Condition | None = None
+    """Where it does not hold the action never happens, and a file that gives its rate is told so."""
 
 
 class Invariant(NamedTuple):
@@ -122,14 +132,6 @@ class Parameter(NamedTuple):
 def switch(name: str, doc: str, table: str = "variant", **more: Any) -> Parameter:
     """A parameter that is on or off."""
     return Parameter(name, table, None, doc, **more)
-
-
-class Condition(NamedTuple):
-    """A relation between parameters that the model needs: `ack_quorum <= write_quorum`."""
-
-    key: str
-    allowed: str
-    holds: Callable[[Mapping[str, Any]], bool]
 
 
 class Probability(NamedTuple):

@@ -197,11 +197,20 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         clusters=placed,
         own=_own([*in_file, *in_place], keys),
     )
+    _check_only(experiment)
     tables.check(experiment)
     if model.name in registry.foreign():
         for at in (points[0], points[-1]):
             declared.check_walks(model, model.make_params(at.point.values))
     return experiment
+
+
+def _check_only(experiment: Experiment) -> None:
+    """Raises ConfigError for a rate that is given though its action never happens: see `Action.only`."""
+    for action in experiment.model.actions:
+        key, only = f"rates.{action.name}", action.only
+        if only and key in experiment.given and not any(only.holds(each.point.values) for each in experiment.points):
+            raise ConfigError(f"{key}: goes with {only.key} = {only.allowed}")
 
 
 def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:

@@ -8,7 +8,17 @@ leader's AlterPartition requests that shrink the ISR (`leader_shrink_isr`), and 
 """
 
 from quorisk.kernels.model import Model
-from quorisk.kernels.protocols.kraft import controller, leader, lifecycle, metadata, outages, replication
+from quorisk.kernels.protocols.kraft import (
+    controller,
+    isolation,
+    leader,
+    lifecycle,
+    metadata,
+    outages,
+    replication,
+    rolls,
+    stalls,
+)
 from quorisk.kernels.protocols.kraft.initial import initial
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, WIDTHS
@@ -20,14 +30,15 @@ LIMITS = (
     "flushed, and all of that.",
     "All brokers, or those of a zone, may lose power at one instant; everything else takes them one by one.",
     "A broker that crashes is fenced at once, not after a session time-out, and unfenced as it registers, not once it "
-    "has loaded its logs.",
+    "has loaded its logs; one that is cut off is fenced after it.",
+    "A follower that stalls fetches nothing; one that fetches too slowly is not in the model.",
     "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
 )
 """What the model leaves out."""
 
 MODEL = Model(
     name="kraft",
-    version=5,
+    version=6,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
@@ -55,6 +66,15 @@ MODEL = Model(
         outages.zone_loses_power,
         lifecycle.tail_loss_shutdown,
         lifecycle.broker_flushes,
+        stalls.follower_stalls,
+        stalls.follower_resumes,
+        stalls.leader_removes_stalled,
+        rolls.roll_begins,
+        rolls.roll_restarts,
+        rolls.restart_ends,
+        isolation.leader_is_isolated,
+        isolation.isolation_ends,
+        isolation.session_times_out,
     ),
     invariants=INVARIANTS,
     outcome=outcome,

@@ -6,11 +6,11 @@ _PAIR = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "va
 _PAIR_OF_2_VALUES = {**_PAIR, "values": 2}
 _STRICT_PAIR = {**_PAIR, "min_isr": 2}
 _LARGE = {"brokers": 4, "replication_factor": 3, "min_isr": 2, "init_isr": 2, "values": 3}
-_FAULTS = {"max_fencings": 1, "max_isr_shrinks": 1, "max_reassignments": 1}
+_FAULTS = {"max_fencings": 1, "max_stalls": 1, "max_reassignments": 1}
 """A second shutdown of a broker may leave it waiting for ever, which makes for long walks."""
 _LARGEST = {"brokers": 5, "replication_factor": 4, "min_isr": 2, "init_isr": 4, "values": 4}
 _SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
-_LIMITS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_isr_shrinks", "max_reassignments")
+_LIMITS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_stalls", "max_reassignments")
 
 CASES = Cases(
     small={**_PAIR, "max_lossy_shutdowns": 1},
@@ -22,7 +22,7 @@ CASES = Cases(
         {"version": "v3_5", "max_fencings": 1, "avoid_last_replica_standing": True, "max_steps": 20},
         {**_STRICT_PAIR, "exclude_unclean_brokers": False, "max_fencings": 1, "horizon": 20.0},
         {"check_broker_epochs": False, "max_clean_shutdowns": 1, "rates": {"unfence_broker": 3.0}, "max_steps": 200},
-        {"maximal_isr": False, "max_isr_shrinks": 1},
+        {"maximal_isr": False, "max_stalls": 1},
         {**_STRICT_PAIR, "min_isr_to_commit": False, "max_fencings": 1},
         {"fence_fetches": False, "max_fencings": 1},
         {**_PAIR_OF_2_VALUES, "truncate_on_divergence": False, "max_fencings": 1},
@@ -30,10 +30,13 @@ CASES = Cases(
         {"catch_up_to_epoch_start": False, "max_fencings": 1},
         {"unclean_leader_election": True, "max_fencings": 1, "rates": {"fence_broker": 0.2}},
         {"acks": "1", "values": 2},
-        {"last_known_leader": False, "max_isr_shrinks": 1},
+        {"last_known_leader": False, "max_stalls": 1},
         {"max_outages": 1, "zones": 2, "max_zone_outages": 1, "p_lost_in_outage": 0.3, "p_lost_in_zone_outage": 0.6},
         {"flush_every_message": False, "max_tail_losses": 1, "max_lossy_shutdowns": 0},
         {"flush_every_message": False, "max_outages": 1, "max_fencings": 1, "p_lost_in_outage": 0.2},
+        {"max_rolls": 1, "max_stalls": 1, "max_lossy_shutdowns": 0, "rates": {"leader_removes_stalled": 3.0}},
+        {**_STRICT_PAIR, "version": "v3_5", "max_rolls": 1, "gated_rolls": False},
+        {"max_isolations": 1, "max_lossy_shutdowns": 0, "acks": "1"},
         {"semantics": "specification", "max_isr_shrinks": 1},
         {"semantics": "specification", "version": "v3_5", "max_clean_shutdowns": 1, "max_steps": 100},
     ),
@@ -72,6 +75,8 @@ CASES = Cases(
             "kafka_replication_v3_5": {"version": "v3_5", "semantics": "specification"},
             "kafka_replication_kip_966_flush": {"version": "kip966", "semantics": "specification"},
             "kafka_replication_v3_5_flush": {"version": "v3_5", "semantics": "specification"},
+            "kafka_replication_kip_966_operations": {"version": "kip966", "semantics": "specification"},
+            "kafka_replication_v3_5_operations": {"version": "v3_5", "semantics": "specification"},
         },
         constants={
             "BrokerCount": "brokers",
@@ -90,6 +95,10 @@ CASES = Cases(
             "FlushEveryMessage": "flush_every_message",
             "TailLossLimit": "max_tail_losses",
             "OutageLimit": "max_outages",
+            "StallLimit": "max_stalls",
+            "RollLimit": "max_rolls",
+            "GatedRolls": "gated_rolls",
+            "IsolationLimit": "max_isolations",
         },
     ),
 )

@@ -274,7 +274,7 @@ def fence_broker(state, params, instance, lost):
 
 
 def unfence_broker_enabled(state, params):
-    return (state.running & ~state.unfenced,)
+    return (state.running & ~(state.unfenced | state.isolated),)
 
 
 @action(unfence_broker_enabled, interval_ms=("broker.heartbeat.interval.ms",))

@@ -79,6 +79,9 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
             state.outages,
             state.zone_outages,
             state.tail_losses,
+            state.stalls,
+            state.rolls,
+            state.isolations,
         ),
         aux_flo=tuple(row(state.flos, b) or None for b in brokers),
         inv_sent=_values(state.sent),
@@ -86,6 +89,10 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
         inv_neg_acked=_values(state.neg_acked),
         inv_true_hwm=state.true_hwm,
         inv_consumed=records(state, state.consumed),
+        stalled=_brokers(state.stalled),
+        to_restart=_brokers(state.to_restart),
+        restarting=_brokers(state.restarting),
+        isolated=_brokers(state.isolated),
     )
 
 

@@ -15,7 +15,6 @@ EVIDENCE: evidence.Evidence = {
     evidence.STALL_ENDS: "rates.follower_resumes",
     evidence.ISOLATIONS: "rates.leader_is_isolated",
     evidence.ISOLATION_ENDS: "rates.isolation_ends",
-    evidence.ISR_SHRINKS: "rates.leader_shrink_isr",
     evidence.OUTAGES: "rates.cluster_loses_power",
     evidence.LOST_IN_OUTAGES: "faults.p_lost_in_outage",
 }

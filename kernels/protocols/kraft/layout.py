@@ -191,6 +191,13 @@ class State(NamedTuple):
     outages: Counter  # power outages of the cluster so far
     zone_outages: Counter  # and of a zone
     tail_losses: Counter  # of single brokers
+    stalled: Brokers  # brokers that fetch nothing
+    stalls: Counter
+    to_restart: Brokers  # brokers that the roll under way has not shut down yet
+    restarting: Brokers  # brokers that it has shut down, and that are not started yet
+    rolls: Counter
+    isolated: Brokers  # brokers that only producers reach
+    isolations: Counter
     flos: Rows  # row b: aux_flo[b]; 0 = IntMax
     sent: Values  # inv_sent, a set of values
     pos_acked: Values  # inv_pos_acked, a set of values

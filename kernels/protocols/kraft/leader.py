@@ -6,7 +6,7 @@ all that caught up, as the specs have it; of the second, 32 leader + the set of 
 word, where a set of the five other brokers leaves out the leader's own bit.
 """
 
-from quorisk.kernels.model import action
+from quorisk.kernels.model import Condition, action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
@@ -33,12 +33,12 @@ def joining(state, params, b):
     needed = where((params.catch_up_to_high_watermark != 0) & (hwm > 1), hwm, 1)
     needed = where((params.catch_up_to_epoch_start != 0) & (leso > needed), leso, needed)
     caught_up = row(word_of(state.peers, b), needed - 1)
-    return caught_up & row(state.local.replicas, b) & ~row(state.local.isrs, b)
+    return caught_up & row(state.local.replicas, b) & ~row(state.local.isrs, b) & ~state.stalled
 
 
 def idle_leaders(state):
     """Leaders that may send an AlterPartition request."""
-    return state.leaders & state.running & ~state.pending
+    return state.leaders & state.running & ~(state.pending | state.isolated)
 
 
 def registered_peers(state, peers):
@@ -110,12 +110,27 @@ def timed_out_sets(state, b):
 
 
 def leader_shrink_isr_enabled(state, params):
-    idle = where(state.isr_shrinks < params.max_isr_shrinks, idle_leaders(state), 0)
+    allowed = (state.isr_shrinks < params.max_isr_shrinks) & (params.kafka == 0)
+    idle = where(allowed, idle_leaders(state), 0)
     sets = [when((idle >> b) & 1 != 0, timed_out_sets, state, b) for b in range(MAX_BROKERS)]
     return tuple(first | second << _SETS_A_LEADER for first, second in zip(sets[::2], sets[1::2], strict=True))
 
 
-@action(leader_shrink_isr_enabled, "ISR shrink", shared=_SETS_A_LEADER, bounds=("max_isr_shrinks",))
+_WITHOUT_REASON = Condition(
+    "semantics",
+    '"specification" for ISRs that shrink without a reason; else a follower lags as it stalls: set max_stalls, '
+    'rates.follower_stalls, rates.follower_resumes and "replica.lag.time.max.ms"',
+    lambda v: v["semantics"] == "specification",
+)
+
+
+@action(
+    leader_shrink_isr_enabled,
+    "ISR shrink",
+    shared=_SETS_A_LEADER,
+    bounds=("max_isr_shrinks",),
+    only=_WITHOUT_REASON,
+)
 def leader_shrink_isr(state, params, instance, lost):
     """Each leader asks the controller to remove members that lag; which ones, any set alike."""
     word = instance // 64
@@ -124,8 +139,7 @@ def leader_shrink_isr(state, params, instance, lost):
     others = instance - 64 * word - _SETS_A_LEADER * place + 1
     below = (1 << b) - 1
     timed_out = (others & below) | (others & ~below) << 1
-    joins = where(params.kafka, 0, joining(state, params, b))
-    proposed = (row(state.local.isrs, b) & ~timed_out) | joins
+    proposed = (row(state.local.isrs, b) & ~timed_out) | joining(state, params, b)
     return request_isr(state, params, b, proposed)._replace(isr_shrinks=state.isr_shrinks + 1)
 
 
@@ -138,7 +152,7 @@ def answered(state, b):
 
 
 def receive_alter_partition_response_enabled(state, params):
-    waiting = state.pending & state.leaders & state.running
+    waiting = state.pending & state.leaders & state.running & ~state.isolated
     found = 0
     for b in range(MAX_BROKERS):
         found |= when((waiting >> b) & 1 != 0, answered, state, b)

@@ -28,16 +28,17 @@ from quorisk.kernels.protocols.settings import LOG_FLUSH_INTERVAL_MS
 
 
 def broker_start_enabled(state, params):
-    return (((1 << params.brokers) - 1) & ~(state.running | state.starting),)
+    return (((1 << params.brokers) - 1) & ~(state.running | state.starting | state.restarting),)
 
 
 @action(broker_start_enabled)
 def broker_start(state, params, b, lost):
-    """Each broker that is down starts."""
+    """Each broker that is down starts, unless a roll is to start it."""
     k = state.starts
     return state._replace(
         starting=state.starting | (1 << b),
         dirty=state.dirty & ~(1 << b),
+        restarting=state.restarting & ~(1 << b),
         incarnations=with_row(state.incarnations, b, params.brokers + 1 + k),
         register_requests=state.register_requests | (1 << (WIDTH * k + b)),
         register_epochs=with_row(state.register_epochs, k, row(state.broker_epochs, b)),
@@ -128,6 +129,8 @@ def go_down(state, params, brokers, refused):
         pending=state.pending & ~brokers,
         neg_acked=state.neg_acked | refused,
         flos=state.flos & ~rows(brokers),
+        stalled=state.stalled & ~brokers,
+        isolated=state.isolated & ~brokers,
     )
 
 
@@ -173,6 +176,16 @@ def shut_down(state, params, instance):
     refused = unacknowledged(state, b)
     fenced = handle_broker_fenced(state, params, b, 1 << (instance - WIDTH * b))
     return go_down(fenced, params, 1 << b, refused)
+
+
+def shut_down_cleanly(state, params, instance):
+    """One broker flushes its log and goes down; with KIP-966 it keeps its epoch."""
+    b = instance // WIDTH
+    epoch = where(params.kip966, row(state.broker_epochs, b), 0)
+    state = forget(shut_down(state, params, instance))
+    return state._replace(
+        broker_epochs=with_row(state.broker_epochs, b, epoch), unflushed=with_row(state.unflushed, b, 0)
+    )
 
 
 def may_lose(state, params):
@@ -234,7 +247,4 @@ def no_data_loss_unclean_shutdown(state, params, instance, lost):
 @action(no_data_loss_shutdown_enabled, "clean shutdown", shared=WIDTH, bounds=("max_clean_shutdowns",))
 def no_data_loss_shutdown(state, params, instance, lost):
     """Each broker that is up shuts down cleanly, whoever leads next."""
-    b = instance // WIDTH
-    epoch = where(params.kip966, row(state.broker_epochs, b), 0)
-    state = broker_flushes.apply(no_data_loss_unclean_shutdown.apply(state, params, instance, lost), params, b, lost)
-    return state._replace(broker_epochs=with_row(state.broker_epochs, b, epoch))
+    return shut_down_cleanly(state, params, instance)._replace(clean_shutdowns=state.clean_shutdowns + 1)

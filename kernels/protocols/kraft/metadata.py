@@ -46,7 +46,7 @@ def newer_epochs(state, brokers, word):
 
 def receive_metadata_update_enabled(state, params):
     written = rows_before(state.con.partition_epoch)
-    up = state.running * EVERY_LOW
+    up = (state.running & ~state.isolated) * EVERY_LOW
     low, high = written.low & ~state.replicated.low & up, written.high & ~state.replicated.high & up
     leaders, local = state.leaders * EVERY_LOW, hosts(state)
     waiting = local & ~state.leaders

@@ -25,6 +25,9 @@ class Params(NamedTuple):
     max_outages: int
     max_zone_outages: int
     max_tail_losses: int
+    max_stalls: int
+    max_rolls: int
+    max_isolations: int
     zones: int  # row z: the brokers of zone z
     kip966: int
     kafka: int  # semantics: what Kafka does, where the spec has it otherwise
@@ -41,6 +44,7 @@ class Params(NamedTuple):
     unclean_leader_election: int
     ack_all: int
     flush_every_message: int
+    gated_rolls: int
 
 
 PARAMETERS = (
@@ -76,7 +80,7 @@ PARAMETERS = (
     ),
     Parameter("max_lossy_shutdowns", "faults", (0, MAX_STARTS), "shutdowns that lose the whole log"),
     Parameter("max_fencings", "faults", (0, 7), "times that the controller fences a broker that is up"),
-    Parameter("max_isr_shrinks", "faults", (0, 7), "times that a leader removes lagging replicas from the ISR"),
+    Parameter("max_isr_shrinks", "faults", (0, 7), "specification: times that ISRs shrink without a reason"),
     Parameter("max_reassignments", "faults", (0, 2), "times that an operator adds or removes replicas"),
     Parameter("max_outages", "faults", (0, MAX_STARTS), "times that all brokers lose power at one instant"),
     Parameter("max_zone_outages", "faults", (0, MAX_STARTS), "times that all brokers of a zone do"),
@@ -86,6 +90,14 @@ PARAMETERS = (
         (0, 7),
         "times that a broker loses power, and with it what it has not flushed",
         later=True,
+    ),
+    Parameter("max_stalls", "faults", (0, 7), "times that a follower stalls: it is up, and fetches nothing"),
+    Parameter("max_rolls", "faults", (0, 7), "times that an operator restarts all brokers, one after another"),
+    Parameter(
+        "max_isolations",
+        "faults",
+        (0, 7),
+        "times that a leader is cut off from the controller and the other brokers, and not from producers",
     ),
     Parameter(
         "semantics",
@@ -165,6 +177,11 @@ PARAMETERS = (
         spelled=FLUSHED_AFTER,
         later=True,
     ),
+    switch(
+        "gated_rolls",
+        "a roll restarts the next broker once all replicas are in the ISR, as it does that waits for under-replicated "
+        "partitions to be 0 (off: it does not wait)",
+    ),
 )
 
 
@@ -180,20 +197,25 @@ def first_isr(values: Mapping[str, Any]) -> int:
 
 
 def most_shutdowns(values: Mapping[str, Any]) -> int:
-    """The shutdowns of single brokers and those that power outages come to."""
+    """The shutdowns of single brokers, those of rolls, and those that power outages come to."""
     brokers, zones = values["brokers"], values["zones"]
     in_zone = -(-brokers // zones) if zones else 0
     together = brokers * values["max_outages"] + in_zone * values["max_zone_outages"]
     alone = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_tail_losses")
-    return int(sum(values[name] for name in alone) + together)
+    return int(sum(values[name] for name in alone) + together + rolled(values))
+
+
+def rolled(values: Mapping[str, Any]) -> int:
+    """The restarts of all rolls."""
+    return int(values["brokers"] * values["max_rolls"])
 
 
 def most_records(values: Mapping[str, Any]) -> int:
     """The last partition epoch that can be reached.
 
     A broker that goes leaves the ISR or the leadership, and comes back with an election or into the ISR; one that comes
-    back unclean leaves the ELR besides. A leader that shrinks its ISR may remove all others, who join again one by one;
-    a reassignment may add as many.
+    back unclean leaves the ELR besides. A follower that stalls leaves the ISR and joins again. A leader that shrinks
+    its ISR may remove all others, who join again one by one; a reassignment may add as many.
     """
     shutdowns = most_shutdowns(values)
     out_of_sync = values["replication_factor"] - first_isr(values)
@@ -202,20 +224,27 @@ def most_records(values: Mapping[str, Any]) -> int:
         1
         + (out_of_sync > 0)
         + out_of_sync
-        + (3 if values["version"] == "kip966" else 2) * shutdowns
-        + 2 * values["max_fencings"]
+        + (3 if values["version"] == "kip966" else 2) * (shutdowns - rolled(values))
+        + 2 * (rolled(values) + values["max_fencings"] + values["max_isolations"] + values["max_stalls"])
         + replicas * values["max_isr_shrinks"]
         + values["brokers"] * values["max_reassignments"]
     )
 
 
 def most_leader_epochs(values: Mapping[str, Any]) -> int:
-    """The last leader epoch that can be reached: each fault may take the leader away and give it back."""
-    faults = most_shutdowns(values) + int(values["max_fencings"])
-    return 1 + 2 * faults + 2 * int(values["max_reassignments"])
+    """The last leader epoch that can be reached: each fault may take the leader away and give it back. A restart of a
+    gated roll leaves members of the ISR, of which one leads at once."""
+    keeps_leader = values["gated_rolls"] and values["replication_factor"] > 1
+    faults = most_shutdowns(values) + int(values["max_fencings"] + values["max_isolations"])
+    return 1 + 2 * faults + 2 * int(values["max_reassignments"]) - (rolled(values) if keeps_leader else 0)
 
 
 CONDITIONS = (
+    Condition(
+        "max_isr_shrinks",
+        '0, unless semantics = "specification": a follower lags as it stalls, which is up to max_stalls',
+        lambda v: v["semantics"] == "specification" or v["max_isr_shrinks"] == 0,
+    ),
     Condition("replication_factor", "at most brokers", lambda v: v["replication_factor"] <= v["brokers"]),
     Condition("init_isr", "at most replication_factor", lambda v: first_isr(v) <= v["replication_factor"]),
     Condition("min_isr", "at most replication_factor and init_isr", lambda v: v["min_isr"] <= first_isr(v)),
@@ -224,14 +253,14 @@ CONDITIONS = (
     Condition(
         "max_lossy_shutdowns",
         f"fewer shutdowns in all: there is room for {MAX_STARTS}, those of max_clean_shutdowns and max_tail_losses "
-        "among them, one for each broker in an outage, and one for each broker of a zone in a zone outage",
+        "among them, one for each broker in an outage or a roll, and one for each broker of a zone in a zone outage",
         lambda v: most_shutdowns(v) <= MAX_STARTS,
     ),
     Condition(
         "max_fencings",
         "fewer faults in all: there is room for "
-        f"{MAX_RECORDS} partition epochs (each fencing may take 2, each shutdown 3, or 2 in v3_5, each ISR shrink as "
-        "many as there are replicas, each reassignment as many as there are brokers)",
+        f"{MAX_RECORDS} partition epochs (each fencing, isolation and stall may take 2, each shutdown 3, or 2 in v3_5 "
+        "and in a roll, each ISR shrink as many as there are replicas, each reassignment as many as there are brokers)",
         lambda v: most_records(v) <= MAX_RECORDS and most_leader_epochs(v) <= MAX_EPOCH,
     ),
 )

@@ -81,7 +81,8 @@ def unconverged(state, f, leader):
 
 
 def send_fetch_request_enabled(state, params):
-    idle = state.fetchers & state.local.leaders & rows(state.running)
+    cut_off = rows(state.isolated) | state.isolated * EVERY_BROKER
+    idle = state.fetchers & state.local.leaders & rows(state.running & ~state.stalled) & ~cut_off
     idle &= ~(state.fetch_requests | state.fetch_responses)
     wanted = 0
     for f in range(MAX_BROKERS):

@@ -54,9 +54,10 @@ SETTINGS = (
     ),
     Setting(
         "`broker.session.timeout.ms`",
-        "`rates.fence_broker`, `faults.max_fencings`",
-        "how often a running broker is silent for longer, which the setting does not tell; one that goes down is "
-        "fenced at once",
+        "`rates.session_times_out`",
+        "the rate is one over it: of a leader that is cut off (`faults.max_isolations`, `rates.leader_is_isolated`); "
+        "files may give `broker.session.timeout.ms = 9000` in `[rates]` instead. A broker that goes down is fenced at "
+        "once; how often one that is up and not cut off is fenced, the setting does not tell (`rates.fence_broker`)",
     ),
     Setting(
         "`broker.heartbeat.interval.ms`",
@@ -65,12 +66,18 @@ SETTINGS = (
     ),
     Setting(
         "`replica.lag.time.max.ms`",
-        "`rates.leader_shrink_isr`, `faults.max_isr_shrinks`, `latency.cut_ms`",
-        "how often followers lag for longer than that, which the setting does not tell; in `[latency]`, how long a "
-        "write waits for one that lags: files may use Kafka's name there",
+        "`rates.leader_removes_stalled`, `latency.cut_ms`",
+        "the rate is one over it: of a follower that stalls (`faults.max_stalls`, `rates.follower_stalls`); files may "
+        "give `replica.lag.time.max.ms = 30000` in `[rates]` instead; in `[latency]`, how long a write waits for one "
+        "that lags",
     ),
     Setting("`replica.fetch.wait.max.ms`", "`rates.send_fetch_request`", "fetches do not wait for new records"),
     Setting("`enable.idempotence`, `retries`", "not modelled", "a record is written once; producers do not retry"),
+    Setting(
+        "a rolling restart; whether it waits for under-replicated partitions to be 0",
+        "`rates.roll_begins`, `rates.roll_restarts`, `rates.restart_ends`, `faults.max_rolls`; `variant.gated_rolls`",
+        "all brokers, one after another, each shut down cleanly",
+    ),
     Setting(
         "`broker.rack`, replica placement",
         "`model.zones`, `rates.zone_loses_power`, `faults.max_zone_outages`",

@@ -198,6 +198,9 @@ class Counters(NamedTuple):
     outage_ctr: int  # beyond the specs, as the next
     zone_outage_ctr: int
     tail_loss_ctr: int
+    stall_ctr: int
+    roll_ctr: int
+    isolation_ctr: int
 
 
 class SpecState(NamedTuple):
@@ -226,3 +229,7 @@ class SpecState(NamedTuple):
     inv_neg_acked: frozenset[int]
     inv_true_hwm: int
     inv_consumed: tuple[Record, ...]
+    stalled: Brokers  # beyond the specs, as what follows: brokers that fetch nothing
+    to_restart: Brokers  # brokers that the roll under way has not shut down yet
+    restarting: Brokers  # brokers that it has shut down and not started yet
+    isolated: Brokers  # brokers that only producers reach

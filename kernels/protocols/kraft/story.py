@@ -54,14 +54,26 @@ WORDS = {
     "zone_loses_power": "power lost in a zone: {down} {go} down",
     "tail_loss_shutdown": "power lost: {broker} goes down",
     "broker_flushes": "{broker} flushes its log",
+    "follower_stalls": "{broker} stalls: it fetches nothing",
+    "follower_resumes": "{broker} fetches again",
+    "leader_removes_stalled": "{broker} asks for the ISR {isr}, as a follower lags behind",
+    "roll_begins": "an operator begins to restart all brokers",
+    "roll_restarts": "the operator shuts {broker} down to restart it",
+    "restart_ends": "{broker} starts",
+    "leader_is_isolated": "{broker} is cut off from the controller and the other brokers",
+    "isolation_ends": "{broker} is heard again",
+    "session_times_out": "the controller fences {broker}, which it has not heard of",
 }
 _SHUTDOWNS = (
     *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown", "tail_loss_shutdown"),
-    *("cluster_loses_power", "zone_loses_power"),
+    *("cluster_loses_power", "zone_loses_power", "roll_restarts"),
 )
 _OFFLINE = (OFFLINE_CLEAN, OFFLINE_DIRTY)
 _LOSSES = ("NoCommittedRecordLostGlobally", "LeaderCompletenessProperty", "ConsistentReadProperty")
-_ONE_BROKER = ("broker_start", "receive_alter_partition_response", "unfence_broker", "broker_flushes")
+_ONE_BROKER = (
+    *("broker_start", "receive_alter_partition_response", "unfence_broker", "broker_flushes", "restart_ends"),
+    *("follower_stalls", "follower_resumes", "leader_is_isolated", "isolation_ends"),
+)
 
 
 def participants(params: Any) -> tuple[str, ...]:

@@ -62,6 +62,9 @@ def spec_variables(s: SpecState, params: Any) -> dict[str, Any]:
         "inv_neg_acked": _values(s.inv_neg_acked),
         "inv_true_hwm": s.inv_true_hwm,
         "inv_consumed": _records(s.inv_consumed),
+        **({"stalled": _set(s.stalled)} if params.max_stalls else {}),
+        **({"to_restart": _set(s.to_restart), "restarting": _set(s.restarting)} if params.max_rolls else {}),
+        **({"isolated": _set(s.isolated)} if params.max_isolations else {}),
     }
 
 
@@ -70,6 +73,9 @@ def _counters(s: SpecState, params: Any) -> dict[str, int]:
         "outage_ctr": params.max_outages,
         "zone_outage_ctr": params.max_zone_outages,
         "tail_loss_ctr": params.max_tail_losses,
+        "stall_ctr": params.max_stalls,
+        "roll_ctr": params.max_rolls,
+        "isolation_ctr": params.max_isolations,
     }
     names = {"no_data_loss_shutdown_ctr": "clean_shutdown_ctr", "data_loss_shutdown_ctr": "unclean_shutdown_ctr"}
     counters = {key: value for key, value in s.aux_ctrs._asdict().items() if omitted.get(key, 1)}

@@ -1,6 +1,7 @@
 """Has TLC check rows of constants.
 
-    python -m tests.data.tla.checks [NAME...]            rows of rows.py, all or those named
+    python -m tests.data.tla.checks [NAME...]            rows of rows.py: of ROWS, or those named
+    python -m tests.data.tla.checks --operated           those of OPERATED
     python -m tests.data.tla.checks --unchanged FILE...  rows of other files anew, with all that FLUSH.md adds off
 
 Environment, besides that of tlc.py: BOOKKEEPER_TLA, the folder of BookKeeperStriped.tla and MessagePassingF.tla; KT,
@@ -15,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.data.tla import bookkeeper, kafka, kraft
+from tests.data.tla import bookkeeper, kafka, kraft, operations
 from tests.data.tla.patching import Module
-from tests.data.tla.rows import ROWS, Row
+from tests.data.tla.rows import OPERATED, ROWS, Row
 from tests.data.tla.tlc import Check, run
 
 MODEL_VALUES = (
@@ -57,7 +58,7 @@ def check_of(row: Row) -> Check:
         return check_of_bookies(row)
     for version in kraft.VERSIONS.values():
         if module.startswith(version.module):
-            return check_of_brokers(version, row["constants"])
+            return check_of_brokers(version, row["constants"], module.endswith("_operations"))
     constants = {name: _plain(value) for name, value in row["constants"].items()}
     variant = module.removesuffix("Flush")
     modules = kafka.flushing(variant, Path(os.environ["KAFKA_TLA"]))
@@ -84,7 +85,7 @@ def check_of_bookies(row: Row) -> Check:
     return Check("BookKeeperFlush", modules, constants, behaviour, bookkeeper.BREAKS)
 
 
-def check_of_brokers(version: kraft.Version, given: Row) -> Check:
+def check_of_brokers(version: kraft.Version, given: Row, operated: bool) -> Check:
     folder = Path(os.environ["KT"])
     config = (folder / version.folder / f"{version.module}.cfg").read_text()
     published = dict(re.findall(r"(?m)^\s*(\w+) = (.*?)\s*$", config.partition("INIT")[0]))
@@ -93,8 +94,13 @@ def check_of_brokers(version: kraft.Version, given: Row) -> Check:
     # the rows of tlc_kraft.json name both versions' limits after KIP-966's
     for name, other in zip(version.shutdown_limits, kraft.VERSIONS["kip966"].shutdown_limits, strict=True):
         constants[name] = constants.pop(other)
-    behaviour = ("INIT InitWithFlushes", "NEXT NextWithFlushes", "VIEW wholeview", "INVARIANT DiskIsShorter")
-    return Check(f"{version.module}_flush", kraft.flushing(version, folder), constants, behaviour, version.properties)
+    if operated:
+        modules, name = operations.with_operations(version, folder), f"{version.module}_operations"
+        behaviour = ("INIT InitWithOperations", "NEXT NextWithOperations", "VIEW viewofall", "INVARIANT DiskIsShorter")
+    else:
+        modules, name = kraft.flushing(version, folder), f"{version.module}_flush"
+        behaviour = ("INIT InitWithFlushes", "NEXT NextWithFlushes", "VIEW wholeview", "INVARIANT DiskIsShorter")
+    return Check(name, modules, constants, behaviour, version.properties)
 
 
 def _members(letter: str, number: int) -> tuple[str, ...]:
@@ -123,11 +129,13 @@ def main(arguments: list[str]) -> None:
             if row["module"].startswith(EXTENDED):
                 print(row["name"], *list(unchanged(row)) or ["unchanged"], sep=": ", flush=True)
         return
+    rows = (
+        OPERATED if arguments == ["--operated"] else [r for r in (*ROWS, *OPERATED) if r["name"] in arguments] or ROWS
+    )
     found = []
-    for row in ROWS:
-        if not arguments or row["name"] in arguments:
-            found.append(row | run(check_of(row)))
-            print(row["name"], found[-1]["distinct_states"], "states", file=sys.stderr, flush=True)
+    for row in rows:
+        found.append(row | run(check_of(row)))
+        print(row["name"], found[-1]["distinct_states"], "states", file=sys.stderr, flush=True)
     print(json.dumps(found, indent=1))
 
 

@@ -34,6 +34,7 @@ class Version(NamedTuple):
     shutdown_limits: tuple[str, str]  # of those that lose nothing, and of those that lose a log
     shutdown: str  # the action that loses nothing
     on_disk: str  # what of the log it leaves on disk
+    clean_epoch: str  # what a broker that stops cleanly keeps of its epoch
     spared: str  # whom the published lossy shutdown does not strike
 
 
@@ -45,6 +46,7 @@ VERSIONS = {
         ("NoDataLossShutdownLimit", "DataLossShutdownLimit"),
         "NoDataLossShutdown",
         f"= IF is_clean_shutdown THEN {FLUSHED} ELSE partition_flushed",
+        "broker_state[b].broker_epoch",
         "FALSE",
     ),
     "v3_5": Version(
@@ -54,6 +56,7 @@ VERSIONS = {
         ("CleanShutdownLimit", "UncleanShutdownLimit"),
         "CleanShutdown",
         f"\\in {{ {FLUSHED}, partition_flushed }}",  # the spec has one for clean ones and for crashes
+        "0",
         "AvoidLastReplicaStanding /\\ con_partition_metadata.isr = {b}",
     ),
 }

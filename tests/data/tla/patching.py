@@ -16,6 +16,11 @@ class Module:
             raise ValueError(f"{found} times instead of {times}: {old}")
         self.text = self.text.replace(old, new)
 
+    def definition(self, operator: str) -> str:
+        """The text of an operator's definition."""
+        start, end = self._definition(operator)
+        return self.text[start:end]
+
     def within(self, operator: str, old: str, new: str) -> None:
         """Replace text that the definition of an operator has once."""
         start, end = self._definition(operator)

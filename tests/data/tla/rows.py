@@ -5,6 +5,7 @@ What a row does not give is off; KRaft's rows name both versions' limits after K
 
 from typing import Any
 
+from tests.data.tla import operations
 from tests.data.tla.kraft import VERSIONS
 
 Row = dict[str, Any]
@@ -41,6 +42,12 @@ def brokers(name: str, version: str, sizes: tuple[int, ...], faults: tuple[int, 
     return {"name": name, "module": f"{VERSIONS[version].module}_flush", "constants": constants}
 
 
+def operated(name: str, version: str, sizes: tuple[int, ...], faults: tuple[int, ...] = (0,) * 5, **given: Any) -> Row:
+    """A row of KRaft with stalls, rolls and leaders that are cut off; every message is flushed unless given."""
+    row = brokers(name, version, sizes, faults, **{**EVERY, **operations.CONSTANTS, **given})
+    return row | {"module": f"{VERSIONS[version].module}_operations"}
+
+
 def replicas(name: str, variant: str, sizes: tuple[int, ...], restarts: int) -> Row:
     """A row of Kafka before KRaft: replicas, log size, records, last leader epoch."""
     constants: Row = dict(zip(("Replicas", "LogSize", "MaxRecords", "MaxLeaderEpoch"), map(str, sizes), strict=True))
@@ -62,6 +69,10 @@ STRUCK: Row = {"AvoidLastReplicaStanding": "FALSE"}
 TAIL: Row = {"TailLossLimit": 1}
 POWER: Row = {"OutageLimit": 1}
 ALONE, PAIR, TRIO = (1, 2, 1, 1, 1, 1), (2, 1, 2, 2, 1, 1), (3, 1, 2, 2, 1, 1)
+STALL: Row = {"StallLimit": 1}
+ROLL: Row = {"RollLimit": 1}
+FREE: Row = {"GatedRolls": "FALSE"}
+CUT_OFF: Row = {"IsolationLimit": 1}
 MIN_1, MIN_2 = (2, 2, 1, 2, 1), (2, 2, 2, 2, 1)
 CLEAN, DISK, FENCED = (1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0)
 
@@ -104,4 +115,17 @@ ROWS = (
     replicas("kip101_restart", "Kip101", (2, 1, 2, 2), 1),
     replicas("kip320_restart", "Kip320", (2, 2, 2, 2), 1),
     replicas("kip320_restart_of_three", "Kip320", (3, 1, 1, 2), 1),
+)
+OPERATED = (
+    operated("kip966_stall", "kip966", MIN_1, **STALL),
+    operated("kip966_stalls_min_2", "kip966", MIN_2, StallLimit=2),
+    operated("kip966_stall_fenced", "kip966", MIN_1, FENCED, **STALL),
+    operated("kip966_stall_tail", "kip966", MIN_1, **STALL, **TAIL, FlushEveryMessage="FALSE"),
+    operated("kip966_roll", "kip966", MIN_1, **ROLL),
+    operated("kip966_roll_free", "kip966", MIN_1, **ROLL, **FREE),
+    operated("kip966_isolated", "kip966", MIN_1, **CUT_OFF),
+    operated("kip966_isolated_min_2", "kip966", MIN_2, **CUT_OFF),
+    operated("v3_5_stall", "v3_5", MIN_1, **STALL, **STRUCK),
+    operated("v3_5_roll_free_min_2", "v3_5", MIN_2, **ROLL, **FREE, **STRUCK),
+    operated("v3_5_isolated", "v3_5", MIN_1, **CUT_OFF, **STRUCK),
 )

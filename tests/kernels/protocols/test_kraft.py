@@ -23,10 +23,13 @@ from tests.analysis.exact import chains
 from tests.references import kraft as reference
 from tests.support import ROOT, params_of, point_of, values_of
 
-ROWS = json.loads((ROOT / "tests" / "data" / "tlc_kraft.json").read_text())
+DATA = ROOT / "tests" / "data"
+ROWS = [row for name in ("kraft", "operations") for row in json.loads((DATA / f"tlc_{name}.json").read_text())]
 MEMORY = 1 << 30
 SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
 FAULTS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_isr_shrinks", "max_reassignments")
+OPERATIONS = ("max_stalls", "max_rolls", "max_isolations")
+OF_OPERATIONS = {action.name for action in MODEL.actions if set(OPERATIONS) & set(action.bounds)}
 LOSSES = ("LeaderCompletenessProperty", "NoCommittedRecordLostGlobally", "ConsistentReadProperty")
 """Each of them also breaks AckedRecordsSurvive, under the specifications' semantics."""
 
@@ -77,7 +80,7 @@ def test_the_interpreter_finds_what_tlc_finds(row):
         assert sum(not reference.PROPERTIES[name](s, values) for s in seen) == count, name
 
 
-def any_values(chance, brokers, semantics, variant, outages):
+def any_values(chance, brokers, semantics, variant, outages, operations):
     """Random sizes, faults up to what there is room for, and a random variant, or the defaults."""
     while True:
         given: dict[str, Any] = {"version": chance.choice(("kip966", "v3_5")), "brokers": chance.choice(brokers)}
@@ -86,6 +89,7 @@ def any_values(chance, brokers, semantics, variant, outages):
         given |= {"min_isr": chance.randint(1, given["init_isr"]), "values": chance.randint(1, 4)}
         given |= {name: chance.choice((0, 0, 1, 1, 2, 2, 3)) for name in FAULTS} | {"semantics": semantics}
         given["max_reassignments"] = chance.randint(0, 2)
+        given["max_isr_shrinks"] *= semantics == "specification"
         if outages:
             given |= dict.fromkeys(FAULTS, 0) if chance.random() < 0.5 else {}  # or six brokers never go down at once
             given |= {"zones": chance.randint(1, given["brokers"]), "max_reassignments": 0}
@@ -94,6 +98,9 @@ def any_values(chance, brokers, semantics, variant, outages):
             switches = [p.name for p in MODEL.parameters if p.table == "variant" and p.allowed is None]
             given |= {name: chance.random() < 0.6 for name in switches} | {"acks": chance.choice(("all", "1"))}
             given["max_tail_losses"] = chance.choice((0, 1, 2))
+        if operations:
+            given |= {name: chance.choice((0, 0, 0, 1)) for name in FAULTS[:3]}
+            given |= {name: chance.choice((0, 1, 2)) for name in OPERATIONS}
         values = values_of(MODEL, **given)
         if all(condition.holds(values) for condition in CONDITIONS):
             return values
@@ -109,7 +116,7 @@ def successors(state, params):
     return found
 
 
-UP_TO_5, SIX = (1, 2, 3, 4, 5), (6,)
+UP_TO_5, SIX, TWO_OR_THREE = (1, 2, 3, 4, 5), (6,), (2, 3)
 
 
 def subsets(members):
@@ -123,25 +130,27 @@ def subsets(members):
 
 
 @pytest.mark.parametrize(
-    ("brokers", "semantics", "variant", "outages"),
+    ("brokers", "semantics", "variant", "outages", "operations"),
     [
-        (UP_TO_5, "kafka", False, False),
-        (UP_TO_5, "kafka", True, False),
-        (UP_TO_5, "kafka", True, True),
-        (UP_TO_5, "specification", False, False),
-        (UP_TO_5, "specification", True, True),
-        (SIX, "kafka", True, False),
-        (SIX, "kafka", True, True),
-        (SIX, "specification", True, False),
+        (UP_TO_5, "kafka", False, False, False),
+        (UP_TO_5, "kafka", True, False, False),
+        (UP_TO_5, "kafka", True, True, False),
+        (UP_TO_5, "specification", False, False, False),
+        (UP_TO_5, "specification", True, True, False),
+        (SIX, "kafka", True, False, False),
+        (SIX, "kafka", True, True, False),
+        (SIX, "specification", True, False, False),
+        (TWO_OR_THREE, "kafka", True, False, True),
+        (TWO_OR_THREE, "specification", True, False, True),
     ],
 )
-def test_every_step_of_random_runs_is_the_interpreters(brokers, semantics, variant, outages):
+def test_every_step_of_random_runs_is_the_interpreters(brokers, semantics, variant, outages, operations):
     """The same successors by every action, the same broken properties, and every field within its width."""
     chance = random.Random(7 + variant)
     taken: Counter[str] = Counter()
     widths = leaves(MODEL.widths)
-    for _ in range(24 if outages else 12):  # half of those with outages have no other faults
-        values = any_values(chance, brokers, semantics, variant, outages)
+    for _ in range(24 if outages or operations else 12):  # half of those with outages have no other faults
+        values = any_values(chance, brokers, semantics, variant, outages, operations)
         params = MODEL.make_params(values)
         state, spec = MODEL.initial(params, 0), reference.initial(values)
         for _ in range(60):
@@ -164,6 +173,8 @@ def test_every_step_of_random_runs_is_the_interpreters(brokers, semantics, varia
             spec = spec_state(state, params)
     beyond = {"perform_partition_reassignment"} if outages else {"cluster_loses_power", "zone_loses_power"}
     beyond |= set() if variant else {"broker_flushes", "tail_loss_shutdown"}
+    beyond |= {"data_loss_shutdown", "fence_broker"} if operations else OF_OPERATIONS
+    beyond |= {"leader_shrink_isr"} if semantics == "kafka" else set()
     assert set(reference.ACTIONS) - beyond <= set(taken)
 
 

@@ -18,7 +18,7 @@ from tests.support import params_of, values_of
 
 MEMORY = 1 << 30
 SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
-FAULTS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_isr_shrinks")
+FAULTS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_stalls")
 ALONE, PAIR, PAIR_OF_MIN_2, TRIO = (1, 1, 1, 1, 1), (2, 2, 1, 2, 1), (2, 2, 2, 2, 1), (3, 3, 2, 3, 1)
 ONE_FENCED_ONE_LOST, ONE_RESTARTED_ONE_LOST = (0, 1, 1, 0), (1, 1, 0, 0)
 ACKED, COMPLETE, READ = "AckedRecordsSurvive", "LeaderCompletenessProperty", "ConsistentReadProperty"

@@ -29,6 +29,17 @@ from tests.references.kraft.lifecycle import (
     zone_loses_power,
 )
 from tests.references.kraft.metadata import receive_metadata_update
+from tests.references.kraft.operations import (
+    follower_resumes,
+    follower_stalls,
+    isolation_ends,
+    leader_is_isolated,
+    leader_removes_stalled,
+    restart_ends,
+    roll_begins,
+    roll_restarts,
+    session_times_out,
+)
 from tests.references.kraft.state import Successors, Values
 
 ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
@@ -56,5 +67,14 @@ ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
         zone_loses_power,
         tail_loss_shutdown,
         broker_flushes,
+        follower_stalls,
+        follower_resumes,
+        leader_removes_stalled,
+        roll_begins,
+        roll_restarts,
+        restart_ends,
+        leader_is_isolated,
+        isolation_ends,
+        session_times_out,
     )
 }

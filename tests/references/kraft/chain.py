@@ -51,6 +51,8 @@ SHARE: Mapping[str, Callable[[SpecState, SpecState], Any]] = {
     "cluster_loses_power": all_together,
     "zone_loses_power": went_down,
     "tail_loss_shutdown": went_down,
+    "roll_restarts": went_down,
+    "session_times_out": fenced,
 }
 """By action, what its rate belongs to, as a step of it shows: ways that have this in common are equally likely, but for
 what an outage takes. Of any other action each way has the rate."""

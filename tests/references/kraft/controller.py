@@ -164,7 +164,7 @@ def receive_broker_reg_request(s, v) -> Successors:
 
 def unfence_broker(s, v) -> Successors:
     for b in brokers(v):
-        if s.con_broker_reg[b - 1].status == FENCED and running(s, b):
+        if s.con_broker_reg[b - 1].status == FENCED and running(s, b) and b not in s.isolated:
             yield from handle_broker_unfenced(s, v, b)
 
 

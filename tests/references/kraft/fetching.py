@@ -64,6 +64,8 @@ def send_fetch_request(s, v) -> Successors:
             if (
                 b != to
                 and running(s, b)
+                and b not in s.stalled
+                and not {b, to} & s.isolated
                 and fetcher.partition is not None
                 and not fetcher.pending_response
                 and md_of(s, b).leader == to

@@ -111,6 +111,7 @@ def follower_is_caught_up(s, v, b, follower, timed_out_isr):
     leo = peer(s, b, follower).leo
     return (
         leo is not None
+        and follower not in s.stalled
         and (not v["catch_up_to_high_watermark"] or leo >= hwm_of(s, b))
         and (not v["catch_up_to_epoch_start"] or leo >= s.partition_leso[b - 1])
     )
@@ -127,8 +128,6 @@ def proposed_isrs(s, v, b, timed_out_isr):
     md = md_of(s, b)
     if not is_kafka(v):
         yield frozenset(b1 for b1 in md.replicas if b1 == b or follower_is_caught_up(s, v, b, b1, timed_out_isr))
-    elif timed_out_isr:  # prepareIsrShrink
-        yield md.isr - timed_out_isr
     else:  # prepareIsrExpand, for each follower by itself
         for b1 in sorted(md.replicas - md.isr - {b}):
             if follower_is_caught_up(s, v, b, b1, NOBODY) and eligible(s, v, b, b1):
@@ -140,7 +139,7 @@ def alter_partition_requests(s, v, b, timed_out_isr) -> Successors:
         yield from alter_partition_request(s, b, proposed)
 
 
-def alter_partition_request(s, b, proposed) -> Successors:
+def alter_partition_request(s, b, proposed, counted=True) -> Successors:
     md = md_of(s, b)
     if proposed == md.isr:
         return
@@ -159,7 +158,7 @@ def alter_partition_request(s, b, proposed) -> Successors:
         b,
     )
     counters = s.aux_ctrs
-    if md.isr - proposed:
+    if counted and md.isr - proposed:
         counters = counters._replace(leader_shrink_isr_ctr=counters.leader_shrink_isr_ctr + 1)
     maximal = proposed | md.isr
     yield s._replace(
@@ -171,7 +170,8 @@ def alter_partition_request(s, b, proposed) -> Successors:
 
 
 def leaders_that_may_ask(s, v):
-    return [b for b in brokers(v) if running(s, b) and is_leader(s, b) and not pending_alter_partition_response(s, b)]
+    leaders = [b for b in brokers(v) if running(s, b) and is_leader(s, b) and b not in s.isolated]
+    return [b for b in leaders if not pending_alter_partition_response(s, b)]
 
 
 def send_alter_partition_request(s, v) -> Successors:
@@ -183,7 +183,7 @@ def send_alter_partition_request(s, v) -> Successors:
 def leader_shrink_isr(s, v) -> Successors:
     """SendAlterPartitionRequest with some timed out."""
     for b in leaders_that_may_ask(s, v):
-        if s.aux_ctrs.leader_shrink_isr_ctr < v["max_isr_shrinks"]:
+        if not is_kafka(v) and s.aux_ctrs.leader_shrink_isr_ctr < v["max_isr_shrinks"]:
             for timed_out in filter(None, subsets(md_of(s, b).isr - {b})):
                 yield from alter_partition_requests(s, v, b, timed_out)
 
@@ -197,7 +197,7 @@ def receive_alter_partition_response(s, v) -> Successors:
     for m in received(s, AlterResponse):
         b = m.dest
         md = md_of(s, b)
-        if not (running(s, b) and is_leader(s, b) and pending_alter_partition_response(s, b)):
+        if not (running(s, b) and is_leader(s, b) and pending_alter_partition_response(s, b)) or b in s.isolated:
             continue
         if s.partition_pending_ap[b - 1].request != m.request:
             continue

@@ -39,8 +39,8 @@ from tests.references.kraft.state import (
 )
 
 
-def broker_start(s, v) -> Successors:
-    for b in brokers(v):
+def started(s, v, those) -> Successors:
+    for b in those:
         if offline(s, b):
             old, incarnation = s.broker_state[b - 1], s.aux_ctrs.incarn_ctr
             epoch = old.broker_epoch if is_966(v) else 0
@@ -50,6 +50,10 @@ def broker_start(s, v) -> Successors:
                 messages=s.messages | {RegisterRequest(b, epoch, incarnation)},
                 aux_ctrs=s.aux_ctrs._replace(incarn_ctr=incarnation + 1),
             )
+
+
+def broker_start(s, v) -> Successors:
+    yield from started(s, v, [b for b in brokers(v) if b not in s.restarting])
 
 
 def receive_broker_reg_response(s, v) -> Successors:
@@ -104,6 +108,8 @@ def shut_down(s, v, b, status, broker_epoch) -> Successors:
     s = drop_fetch_sessions(s, b)._replace(
         broker_state=put(s.broker_state, b, BrokerState(status, broker_epoch, 0, False)),
         partition_status=put(s.partition_status, b, None),
+        stalled=s.stalled - {b},
+        isolated=s.isolated - {b},
     )
     yield from handle_broker_fenced(s, v, b)
 
@@ -155,11 +161,15 @@ def shutdowns_that_keep_the_log(s, v, is_clean) -> Successors:
         count = s.aux_ctrs.no_data_loss_shutdown_ctr
         if count >= v["max_clean_shutdowns"] or offline(s, b):
             continue
-        counters = s.aux_ctrs._replace(no_data_loss_shutdown_ctr=count + 1)
-        epoch = s.broker_state[b - 1].broker_epoch if is_clean and is_966(v) else 0
-        flushed = put(s.partition_flushed, b, leo_of(s, b)) if is_clean else s.partition_flushed
-        stopped = s._replace(aux_ctrs=counters, partition_flushed=flushed)
-        yield from shut_down(stopped, v, b, OFFLINE_CLEAN, epoch)
+        yield from stopped(
+            s._replace(aux_ctrs=s.aux_ctrs._replace(no_data_loss_shutdown_ctr=count + 1)), v, b, is_clean
+        )
+
+
+def stopped(s, v, b, is_clean) -> Successors:
+    epoch = s.broker_state[b - 1].broker_epoch if is_clean and is_966(v) else 0
+    flushed = put(s.partition_flushed, b, leo_of(s, b)) if is_clean else s.partition_flushed
+    yield from shut_down(s._replace(partition_flushed=flushed), v, b, OFFLINE_CLEAN, epoch)
 
 
 def no_data_loss_shutdown(s, v) -> Successors:

@@ -113,7 +113,7 @@ def partition_change(s, v, b, new):
 
 def receive_metadata_update(s, v) -> Successors:
     for b in brokers(v):
-        if offline(s, b) or not s.broker_state[b - 1].registered:
+        if offline(s, b) or not s.broker_state[b - 1].registered or b in s.isolated:
             continue
         for offset in range(len(s.broker_metadata_log[b - 1]) + 1, len(s.con_metadata_log) + 1):
             if not partition_needs_action(s, b, offset):

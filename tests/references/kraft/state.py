@@ -102,13 +102,17 @@ def initial(v: Values) -> SpecState:
         partition_pending_ap=(NO_PENDING,) * len(everyone),
         messages=frozenset(),
         aux_broker_epoch=len(everyone),
-        aux_ctrs=Counters(len(everyone) + 1, *[0] * 8),
+        aux_ctrs=Counters(len(everyone) + 1, *[0] * 11),
         aux_flo=(None,) * len(everyone),
         inv_sent=frozenset(),
         inv_pos_acked=frozenset(),
         inv_neg_acked=frozenset(),
         inv_true_hwm=1,
         inv_consumed=(),
+        stalled=NOBODY,
+        to_restart=NOBODY,
+        restarting=NOBODY,
+        isolated=NOBODY,
     )
 
 

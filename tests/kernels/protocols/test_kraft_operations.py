@@ -1,0 +1,108 @@
+"""Stalls, rolls and leaders that are cut off: what they break, by the literal interpreter, and what files may say."""
+
+from typing import Any
+
+import pytest
+
+from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.kernels.protocols.kraft import MODEL
+from tests.analysis.exact import chains
+from tests.references import kraft as reference
+from tests.references.kraft.chain import p_loss
+from tests.support import point_of, values_of
+
+PAIR: dict[str, Any] = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "values": 1}
+ACKED = reference.PROPERTIES["AckedRecordsSurvive"]
+FILE: dict[str, Any] = {"protocol": "kraft", "model": dict(PAIR)}
+NOTHING_ELSE = {"max_lossy_shutdowns": 0}
+
+
+def reached(**given):
+    """The values, and all states that the interpreter reaches from the initial one, up to those that lose data."""
+    values = values_of(MODEL, **(PAIR | NOTHING_ELSE | given))
+    first = reference.initial(values)
+    seen, states = {first}, [first]
+    for s in states:
+        if not ACKED(s, values):
+            continue
+        for action in reference.ACTIONS.values():
+            for after in action(s, values):
+                if after not in seen:
+                    seen.add(after)
+                    states.append(after)
+    return values, states
+
+
+def loses(**given):
+    values, states = reached(**given)
+    return any(not ACKED(s, values) for s in states)
+
+
+def test_a_leader_that_is_cut_off_loses_what_it_acknowledges_alone():
+    assert loses(max_isolations=1, acks="1")
+    assert not loses(max_isolations=1)
+    assert not loses(max_isolations=1, min_isr=2)
+
+
+def test_an_unclean_election_loses_what_a_follower_missed_while_it_stalled():
+    assert not loses(max_stalls=1, max_fencings=1)
+    assert loses(max_stalls=1, max_fencings=1, unclean_leader_election=True)
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_a_gated_roll_restarts_one_broker_at_a_time(gated):
+    _, states = reached(max_rolls=1, gated_rolls=gated)
+    assert max(len(s.restarting) for s in states) == (1 if gated else 2)
+    down = [s for s in states if s.restarting and not s.to_restart and s.aux_ctrs.roll_ctr]
+    assert down
+    assert any(not s.restarting and not s.to_restart and s.aux_ctrs.roll_ctr for s in states)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_stalls": 1, "max_fencings": 1, "unclean_leader_election": True},
+        {"max_rolls": 1, "gated_rolls": False, "max_tail_losses": 1, "flush_every_message": False},
+        {"max_isolations": 1, "acks": "1"},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_exact_is_the_chain_of_the_interpreter(given):
+    rates = {"leader_removes_stalled": 0.3, "follower_resumes": 0.2, "session_times_out": 0.5, "isolation_ends": 0.4}
+    rates |= {"roll_begins": 0.7, "restart_ends": 0.2, "broker_flushes": 0.1, "fence_broker": 0.3}
+    point = point_of(MODEL, rates=rates, **PAIR, **NOTHING_ELSE, **given, lifetime=30.0)
+    *_, found = chains.solved(MODEL, point)
+    expected = p_loss(values_of(MODEL, **PAIR, **NOTHING_ELSE, **given), rates, 30.0)
+    assert 0.0 < expected < 1.0
+    assert found.data_loss == pytest.approx(expected, rel=1e-9)
+
+
+def test_isrs_that_shrink_without_a_reason_are_the_specifications_alone():
+    specification = {"variant": {"semantics": "specification"}, "faults": {"max_isr_shrinks": 1}}
+    assert build(FILE | specification | {"rates": {"leader_shrink_isr": 0.1}}, "specification.toml")
+    with pytest.raises(ConfigError, match=r"faults\.max_isr_shrinks = 1: 0, unless .* up to max_stalls"):
+        build(FILE | {"faults": {"max_isr_shrinks": 1}}, "bound.toml")
+    with pytest.raises(ConfigError, match=r"rates\.leader_shrink_isr: .*set max_stalls, rates\.follower_stalls"):
+        build(FILE | {"rates": {"leader_shrink_isr": 0.1}}, "rate.toml")
+    scenario = {"scenarios": {"lag": {"per_year": 1, "rates": {"leader_shrink_isr": 0.1}}}}
+    with pytest.raises(ConfigError, match=r"rates\.leader_shrink_isr: goes with semantics"):
+        build(FILE | scenario, "scenario.toml")
+
+
+def test_lag_and_session_are_given_as_kafkas_settings_in_milliseconds():
+    rates = {"replica.lag.time.max.ms": 30000, "broker.session.timeout.ms": 9000}
+    every = {f"rates.{action.name}": "1 / s" for action in MODEL.actions if action.name not in UNITLESS}
+    point = build(
+        FILE | {"rates": {name.removeprefix("rates."): rate for name, rate in every.items()} | rates}, "lag.toml"
+    )
+    found = point.points[0].point.rates
+    assert (found["leader_removes_stalled"], found["session_times_out"]) == pytest.approx((1 / 30, 1 / 9))
+
+
+UNITLESS = ("leader_removes_stalled", "session_times_out", "leader_shrink_isr")
+
+
+def test_rolls_that_there_is_no_room_for_are_refused():
+    assert build(FILE | {"faults": {"max_rolls": 3}}, "fits.toml")
+    with pytest.raises(ConfigError, match=r"fewer shutdowns in all: .* in an outage or a roll"):
+        build(FILE | {"faults": {"max_rolls": 5}}, "many.toml")

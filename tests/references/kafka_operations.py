@@ -1,0 +1,187 @@
+"""What operators of Kafka do to a partition that is written to all the time, by events: is anything acknowledged lost?
+
+It shares no code with the model, and what takes milliseconds takes no time here: a replica that is up and does not
+stall has all that its leader has. `end` is the time until which a replica has all records, `disk` that until which
+they are on its disk, `acked` that until which they are acknowledged. A leader that lacks some of these is a loss.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+REPLICAS = 3
+
+
+class Setting(NamedTuple):
+    """Rates a second, times in seconds and switches, as a row of tests/data/kafka_operations.jsonl names them."""
+
+    min_isr: int
+    elr: bool
+    unclean: bool
+    acks1: bool
+    stall: float
+    stalled_s: float
+    lag_max_s: float
+    join_s: float
+    crash: float
+    power: float
+    disk: float
+    down_s: float
+    flush_s: float
+    lifetime_s: float
+    max_stalls: int
+    max_faults: int
+    roll: bool
+    gated: bool
+    restart_s: float
+    zone_power: float
+
+
+def setting(row: dict) -> Setting:
+    """The setting of a row, with times as floats."""
+    assert row["replicas"] == REPLICAS
+    given = {name: row[name] for name in Setting._fields}
+    return Setting(**{name: float(x) if type(x) is int and name.endswith("_s") else x for name, x in given.items()})
+
+
+STALL, RESUME, REMOVE, JOIN, CRASH, POWER, DISK, ZONE, START, FLUSH, RESTART, END = range(12)
+"""Events; the rate of event e of replica b stands at REPLICAS * e + b."""
+
+
+@njit
+def set_rates(rates, s, up, stalled, isr, restarting, leader, num_stalls, num_faults, following):
+    """The rate of each event."""
+    rates[:] = 0.0
+    faults = num_faults < s.max_faults
+    for b in range(REPLICAS):
+        follows = leader >= 0 and b != leader
+        if up[b] and not stalled[b] and b != leader and num_stalls < s.max_stalls:
+            rates[REPLICAS * STALL + b] = s.stall
+        if stalled[b]:
+            rates[REPLICAS * RESUME + b] = 1.0 / s.stalled_s
+        if follows and isr[b] and stalled[b]:
+            rates[REPLICAS * REMOVE + b] = 1.0 / s.lag_max_s
+        if follows and not isr[b] and up[b] and not stalled[b]:
+            rates[REPLICAS * JOIN + b] = 1.0 / s.join_s
+        if faults and up[b]:
+            rates[REPLICAS * CRASH + b], rates[REPLICAS * POWER + b] = s.crash, s.power
+            rates[REPLICAS * DISK + b] = s.disk
+        if faults:
+            rates[REPLICAS * ZONE + b] = s.zone_power
+        if not up[b]:
+            rates[REPLICAS * START + b] = 1.0 / (s.restart_s if restarting[b] else s.down_s)
+        rates[REPLICAS * FLUSH + b] = 1.0 / s.flush_s
+    if s.roll and following < REPLICAS and up[following] and (isr.all() or not s.gated):
+        rates[REPLICAS * RESTART + following] = 1.0
+    rates[REPLICAS * END] = 1.0 / s.lifetime_s
+
+
+@njit
+def candidates(s, up, isr, elr, last_leader):
+    """Who may lead, and whether that is by no clean election."""
+    found = isr & up
+    if not found.any() and s.elr:
+        found = elr & up
+    if found.any():
+        return found, False
+    if s.elr and not isr.any() and not elr.any() and up[last_leader]:
+        found[last_leader] = True
+    elif s.unclean:
+        found = up.copy()
+    return found, True
+
+
+@njit
+def leave(b, s, isr, elr):
+    """A replica leaves the ISR: for the ELR if the ISR is too small; without ELR the last one stays."""
+    if isr[b] and (s.elr or isr.sum() > 1):
+        isr[b] = False
+        elr[b] = s.elr and isr.sum() < s.min_isr
+
+
+@njit
+def runs_on(s, end, disk, up, stalled, isr, leader, acked, now):
+    """Time passes: the leader is written to, replicas that fetch have all, and what is acknowledged is returned."""
+    end[leader] = now
+    for b in range(REPLICAS):
+        if up[b] and not stalled[b]:
+            end[b] = now
+    if s.acks1:
+        return now
+    return max(acked, end[isr].min()) if isr.sum() >= s.min_isr else acked
+
+
+@njit
+def run(s):
+    """Whether one partition loses anything in its life."""
+    up, isr = np.ones(REPLICAS, np.bool_), np.ones(REPLICAS, np.bool_)
+    stalled, elr, restarting = np.zeros(REPLICAS, np.bool_), np.zeros(REPLICAS, np.bool_), np.zeros(REPLICAS, np.bool_)
+    clean, end, disk = np.ones(REPLICAS, np.bool_), np.zeros(REPLICAS), np.zeros(REPLICAS)
+    rates = np.zeros(REPLICAS * END + 1)
+    leader, last_leader, following, num_stalls, num_faults, acked, now = 0, 0, 0, 0, 0, 0.0, 0.0
+    while True:
+        settled = up.all() and isr.all()
+        if settled and (num_faults >= s.max_faults or (s.roll and following == REPLICAS)):
+            return False
+        set_rates(rates, s, up, stalled, isr, restarting, leader, num_stalls, num_faults, following)
+        cumulated = np.cumsum(rates)
+        now += np.random.exponential(1.0 / cumulated[-1])
+        if leader >= 0:
+            acked = runs_on(s, end, disk, up, stalled, isr, leader, acked, now)
+        drawn = np.searchsorted(cumulated, np.random.random() * cumulated[-1], side="right")
+        event, b = drawn // REPLICAS, drawn % REPLICAS
+        if event == END:
+            return False
+        if event == STALL:
+            stalled[b], num_stalls = True, num_stalls + 1
+        elif event == RESUME:
+            stalled[b] = False
+        elif event == REMOVE:
+            leave(b, s, isr, elr)
+        elif event == JOIN:
+            isr[b], elr[b], end[b] = True, False, end[leader]
+            if isr.sum() >= s.min_isr:
+                elr[:] = False
+        elif event == FLUSH:
+            disk[b] = end[b]
+        elif event == START:
+            up[b], restarting[b] = True, False
+            if s.elr and not clean[b]:
+                isr[b] = elr[b] = False
+        else:
+            clean[b] = event == RESTART
+            num_faults += event != RESTART
+            if event == RESTART:
+                restarting[b], following, disk[b] = True, following + 1, end[b]
+            if event == DISK:
+                disk[b] = 0.0
+            if event in (DISK, POWER, ZONE):
+                end[b] = min(end[b], disk[b])
+            if up[b]:
+                up[b] = stalled[b] = False
+                leave(b, s, isr, elr)
+                if leader == b:
+                    leader, last_leader = -1, b
+        if leader < 0:
+            found, unclean = candidates(s, up, isr, elr, last_leader)
+            if not found.any():
+                continue
+            leader = np.random.choice(np.flatnonzero(found))
+            if unclean:
+                isr[:] = elr[:] = False
+            isr[leader], elr[leader] = True, False
+            if end[leader] < acked:
+                return True
+            for other in range(REPLICAS):
+                end[other], disk[other] = min(end[other], end[leader]), min(disk[other], end[leader])
+
+
+@njit
+def lost(s, runs, seed):
+    """How many of these runs lose something."""
+    np.random.seed(seed)
+    found = 0
+    for _ in range(runs):
+        found += run(s)
+    return found
