@@ -18,9 +18,8 @@ FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
 """Beside the packages, or in the one that a wheel installs."""
 OF_CLUSTERS = "bookkeeper", "kraft"
 """Protocols with a file about a cluster."""
-MOST_ENSEMBLE, MOST_FACTOR = 5, 6
-"""The models have six bookies, one of them to spare, and six brokers."""
-_PARTITIONS = 1000
+MOST_ENSEMBLE, MOST_FACTOR = 5, 5
+"""The models have six bookies, one of them to spare, and room for a roll of five brokers that a zone outage meets."""
 _PER_LEDGER = 50_000
 _LEAST_KEPT = 1000
 """Entries at a time: each partition has one, and each write set of a ledger."""
@@ -36,6 +35,7 @@ _QUORUMS = {
         r"(?:RF *)?(\d+)(?: *[,/] *| +)(?:min ISR *)?(\d+)(?: *[,/] *| +)(?:acks *)?(all|-1|1)", re.IGNORECASE
     ),
 }
+_SEVERAL = {"bookkeeper": "", "kraft": '; of several kinds of topics, "3/2/all; 2/1/all"'}
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
 _PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
 """Times a year that a rack has an outage."""
@@ -44,23 +44,18 @@ p_lost_in_rack_outage = 0.0075    # assumed: as in an outage of the whole cluste
 _NO_OUTAGES = "# rack_outages: where copies are in two racks or more"
 _PER_BROKER = {"value": 0.0157, "error_factor": 2}
 """Times a year that a broker loses its disk: node_loss in the file."""
-_UPGRADES, _WINDOW_H = 12, 2.0
+_ROLLS, _WINDOW_H = 12, 1.0
 """In a year, as restarts in the file, and how long after one's beginning faults are counted."""
 _RACK_SCENARIO = """
 [scenarios.rack_loses_power]
-per_year = $rack_losses   # $partitions partitions, times rack_outages, / 365
-about = "one of the racks of a partition loses power while brokers are restarted for an upgrade"
-simplifications = [
-    "One record is watched, written 2 min after the upgrade began, on average",
-    "A partition that is written to all the time loses something about 8 times as often: docs/kafka.md",
-    "A broker may be restarted before the one before it is back",
-]
+per_year = $rack_losses   # $partitions partitions, times rack_outages, / 730
+about = "one of the racks of a partition loses power while brokers are restarted one after another"
+simplifications = ["One record is watched, written 2 min after the roll began, on average: docs/kafka.md, any record"]
 incident = true
 faults.max_zone_outages = 1             # disks survive it; what was not flushed does not
-faults.max_clean_shutdowns = 2
-rates.zone_loses_power = "1 / 2 h"
-rates.no_data_loss_shutdown = "1 / 2 min"
-rates.no_data_loss_unclean_shutdown = "0 / s"
+faults.max_rolls = 1
+rates.zone_loses_power = "1 / 1 h"
+rates.roll_begins = "1 / 1 s"
 rates.write_record_to_leader = "1 / 2 min"
 run.lifetime = "10 h"
 """
@@ -74,6 +69,8 @@ class Answers(NamedTuple):
     entries_per_second: str
     retention: str
     quorums: str
+    partitions: str = "1,000"
+    """Of Kafka, which is asked in a terminal alone."""
 
 
 def questions(protocol: str) -> Mapping[str, str]:
@@ -85,7 +82,8 @@ def questions(protocol: str) -> Mapping[str, str]:
         "In how many racks or zones, which the placement of copies knows (1: it knows none)",
         f"{entry} a second, of the whole cluster",
         'How long each is kept, such as "3 days"',
-        f"{quorums} today, such as {_EXAMPLES[protocol]}",
+        f"{quorums} today, such as {_EXAMPLES[protocol]}{_SEVERAL[protocol]}",
+        "How many partitions",
     )._asdict()
 
 
@@ -100,8 +98,8 @@ def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
         if kept < _LEAST_KEPT:
             allowed = f"at least {_LEAST_KEPT:,} entries are kept at a time, and these would be {kept:.3g}"
             raise ConfigError(f" {answers['retention'].strip()}: {allowed}", "retention")
-    if "quorums" in values:
-        _CHECKS[protocol](*values["quorums"], nodes)
+    for each in values.get("quorums", ()):
+        _CHECKS[protocol](*each, nodes)
     return values
 
 
@@ -112,10 +110,11 @@ def _kept(values: Mapping[str, Any]) -> float:
 
 def _value(protocol: str, name: str, answer: str) -> Any:
     readers: dict[str, tuple[Callable[[str], Any], str]] = {
-        "nodes": (_count, f"an integer from 1 to {MOST_NODES}"),
-        "racks": (_count, "an integer from 1 up"),
+        "nodes": (lambda text: _count(text, MOST_NODES), f"an integer from 1 to {MOST_NODES}"),
+        "racks": (lambda text: _count(text, MOST_NODES), "an integer from 1 up"),
         "entries_per_second": (_per_second, 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'),
         "retention": (_retention, units.TIME),
+        "partitions": (lambda text: _count(text.replace(",", ""), 10**6), "an integer from 1 to 1,000,000"),
         "quorums": (lambda text: _quorums(protocol, text), f"three figures, such as {_EXAMPLES[protocol]}"),
     }
     read, allowed = readers[name]
@@ -133,9 +132,8 @@ def text(protocol: str) -> str:
 def filled(protocol: str, answers: Answers) -> str:
     """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
     values = check(protocol, answers._asdict())
-    nodes, racks, quorums = values["nodes"], values["racks"], values["quorums"]
-    kinds = {"bookkeeper": _bookkeeper, "kraft": _kraft}
-    entries = _kept(values)
+    nodes, racks, entries = values["nodes"], values["racks"], _kept(values)
+    own = _bookkeeper(nodes, racks, values["quorums"][0], entries) if protocol == "bookkeeper" else _kraft(values)
     common = {
         "nodes": nodes,
         "racks": racks,
@@ -146,7 +144,7 @@ def filled(protocol: str, answers: Answers) -> str:
         "rack_outages": _OUTAGES if racks > 1 else _NO_OUTAGES,
     }
     found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
-    return found.substitute({**common, **kinds[protocol](nodes, racks, quorums, entries)})
+    return found.substitute({**common, **own})
 
 
 def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> Mapping[str, Any]:
@@ -169,33 +167,33 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> 
     }
 
 
-def _kraft(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> Mapping[str, Any]:
-    """Today's design, and those with three replicas, with any min ISR below their number."""
-    factor, min_isr, acks = quorums
-    factors = sorted({factor, min(3, nodes)})
+def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Today's designs, and those with three replicas, with any min ISR below their number."""
+    nodes, racks, partitions = values["nodes"], values["racks"], values["partitions"]
+    factors = sorted({min(3, nodes), *(factor for factor, _, _ in values["quorums"])})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
-    numbers = {"partitions": f"{_PARTITIONS:,}", "rack_losses": _in_upgrades(_PER_RACK)}
+    numbers = {"partitions": f"{partitions:,}", "rack_losses": _in_rolls(_PER_RACK, partitions)}
     return {
-        "today": f"RF {factor}, min ISR {min_isr}, acks {acks}",
+        "today": "; ".join(f"RF {factor}, min ISR {least}, acks {acks}" for factor, least, acks in values["quorums"]),
         "placement": in_racks if zones else "random",
-        "per_partition": f"{kept / _PARTITIONS:.4g}",
-        "partitions": f"{_PARTITIONS:,}",
+        "per_partition": f"{_kept(values) / partitions:.4g}",
+        "partitions": f"{partitions:,}",
         "zones": zones,
         "rack_outages": _OUTAGES if zones else _NO_OUTAGES,
         "factors": factors,
-        "min_isrs": sorted({min_isr, *range(1, factors[-1])}),
-        "broker_losses": _in_upgrades(_PER_BROKER),
+        "min_isrs": sorted({*(least for _, least, _ in values["quorums"]), *range(1, factors[-1])}),
+        "broker_losses": _in_rolls(_PER_BROKER, partitions),
         "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
     }
 
 
-def _in_upgrades(per_year: Mapping[str, float]) -> str:
-    """How often a year a fault of any one rack or broker comes within 2 h of the beginning of any partition's upgrade.
+def _in_rolls(per_year: Mapping[str, float], partitions: int) -> str:
+    """How often a year a fault of any one rack or broker comes within an hour of the beginning of any partition's roll.
 
     The model has each of them come at that rate, so that P of a run times this holds for any number of them.
     """
-    share = _PARTITIONS * _UPGRADES * _WINDOW_H / (24 * 365.25)
+    share = partitions * _ROLLS * _WINDOW_H / (24 * 365.25)
     return _toml(
         {name: each if name == "error_factor" else float(f"{each * share:.3g}") for name, each in per_year.items()}
     )
@@ -230,8 +228,8 @@ def _wrong_quorums(said: str, allowed: str) -> ConfigError:
     return ConfigError(f" {said}: {allowed}", "quorums")
 
 
-def _count(answer: str) -> int | None:
-    return int(answer) if re.fullmatch(r"0*[1-9]\d{0,5}", answer) and int(answer) <= MOST_NODES else None
+def _count(answer: str, most: int) -> int | None:
+    return int(answer) if re.fullmatch(r"0*[1-9]\d{0,6}", answer) and int(answer) <= most else None
 
 
 def _per_second(answer: str) -> str | None:
@@ -249,9 +247,14 @@ def _retention(answer: str) -> Fraction | None:
         return None
 
 
-def _quorums(protocol: str, answer: str) -> tuple[Any, ...] | None:
-    match = _QUORUMS[protocol].fullmatch(answer)
-    if not match or "0" in match.groups():
-        return None
-    last = match[3].lower() if protocol == "kraft" else int(match[3])
-    return int(match[1]), int(match[2]), "all" if last == "-1" else last
+def _quorums(protocol: str, answer: str) -> list[tuple[Any, ...]] | None:
+    """Of each kind of topics, or of all ledgers."""
+    kinds = answer.split(";") if protocol == "kraft" else [answer]
+    matches = [_QUORUMS[protocol].fullmatch(kind.strip()) for kind in kinds]
+    found = []
+    for match in matches:
+        if not match or "0" in match.groups():
+            return None
+        last = match[3].lower() if protocol == "kraft" else int(match[3])
+        found.append((int(match[1]), int(match[2]), "all" if last == "-1" else last))
+    return found

@@ -23,16 +23,27 @@ _PULSAR = (
 @app.command("init")
 def init_verb(
     protocol: Annotated[str | None, typer.Argument(metavar="PROTOCOL", help=_CHOICES, show_default=False)] = None,
-    nodes: Annotated[str | None, typer.Option(metavar="N", help="bookies or brokers of the cluster")] = None,
+    nodes: Annotated[
+        str | None, typer.Option("--nodes", "--brokers", metavar="N", help="bookies or brokers of the cluster")
+    ] = None,
     racks: Annotated[
-        str | None, typer.Option(metavar="N", help="racks or zones that the placement of copies knows of")
+        str | None,
+        typer.Option("--racks", "--zones", metavar="N", help="racks or zones that the placement of copies knows of"),
     ] = None,
     entries_per_second: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="entries or records written, of the whole cluster")
     ] = None,
     retention: Annotated[str | None, typer.Option(metavar="TIME", help='how long they are kept: "3 days"')] = None,
     quorums: Annotated[
-        str | None, typer.Option(help='today\'s: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"')
+        str | None,
+        typer.Option(
+            "--quorums",
+            "--topics",
+            help='today\'s: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"; or several: "3/2/all; 2/1/all"',
+        ),
+    ] = None,
+    partitions: Annotated[
+        str | None, typer.Option(metavar="N", help="partitions of a Kafka cluster (default: 1,000)")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
     as_json: Json = False,
@@ -45,7 +56,9 @@ def init_verb(
     not a terminal.
 
     \b
-    Example: quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
+    Examples:
+    quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
+    quorisk init kraft --brokers 30 --zones 3 --partitions 12000 --topics "3/2/all; 2/1/all" (and more, as above)
     """
     given = {
         "nodes": nodes,
@@ -53,6 +66,7 @@ def init_verb(
         "entries_per_second": entries_per_second,
         "retention": retention,
         "quorums": quorums,
+        "partitions": partitions,
     }
     from quorisk.kernels.protocols import registry
 
@@ -87,8 +101,10 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
             raise ConfigError(f" {next(iter(known.values()))}: for {of_clusters} only", next(iter(known)))
         return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
     starters.check(protocol, known)
+    if "partitions" in known and protocol != "kraft":
+        raise ConfigError(f" {known['partitions']}: for kraft only", "partitions")
     for name, question in starters.questions(protocol).items():
-        if name in known or not (asks or known):
+        if name in known or not (asks or known) or (name == "partitions" and not (asks and protocol == "kraft")):
             continue
         if not asks:
             raise ConfigError(f": missing; {question[0].lower()}{question[1:]}", name)

@@ -5,7 +5,7 @@ stall has all that its leader has. `end` is the time until which a replica has a
 they are on its disk, `acked` that until which they are acknowledged. A leader that lacks some of these is a loss.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -38,11 +38,12 @@ class Setting(NamedTuple):
     zone_power: float
 
 
-def setting(row: dict) -> Setting:
+def setting(row: dict[str, Any]) -> Setting:
     """The setting of a row, with times as floats."""
     assert row["replicas"] == REPLICAS
-    given = {name: row[name] for name in Setting._fields}
-    return Setting(**{name: float(x) if type(x) is int and name.endswith("_s") else x for name, x in given.items()})
+    given: dict[str, Any] = {name: row[name] for name in Setting._fields}
+    given |= {name: float(x) for name, x in given.items() if name.endswith("_s")}
+    return Setting(**given)
 
 
 STALL, RESUME, REMOVE, JOIN, CRASH, POWER, DISK, ZONE, START, FLUSH, RESTART, END = range(12)

@@ -84,7 +84,7 @@ def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, qu
 
 
 def hazard(experiment, scenario, action):
-    """Upgrades a year, times how often a year the action comes: `per_year` and the model's rate have to give that."""
+    """Rolls a year, times how often a year the action comes: `per_year` and the model's rate have to give that."""
     point = next(each.point for each in experiment.points if each.scenario == scenario)
     return experiment.scenarios[scenario].per_year * point.rates[action] * YEAR_S
 
@@ -94,30 +94,30 @@ BY_RACK, BY_BROKER = ("rack_loses_power", "zone_loses_power"), ("broker_lost", "
 
 
 @pytest.mark.parametrize(("racks", "quorums"), [("3", "3/2/all"), ("2", "3/2/all"), ("5", "5/3/all")])
-def test_faults_in_upgrades_come_as_often_in_scenarios_as_on_the_cluster(racks, quorums, tmp_path):
+def test_faults_in_rolls_come_as_often_in_scenarios_as_on_the_cluster(racks, quorums, tmp_path):
     experiment = load("kraft", MINE._replace(racks=racks, quorums=quorums), tmp_path)
-    cluster, upgrades = experiment.clusters[0].cluster, 1000 * experiment.clusters[0].restarts
-    assert hazard(experiment, *BY_RACK) == pytest.approx(upgrades * cluster.rack_outages, rel=0.005)
-    assert hazard(experiment, *BY_BROKER) == pytest.approx(upgrades * cluster.node_loss, rel=0.005)
+    cluster, rolls = experiment.clusters[0].cluster, 1000 * experiment.clusters[0].restarts
+    assert hazard(experiment, *BY_RACK) == pytest.approx(rolls * cluster.rack_outages, rel=0.005)
+    assert hazard(experiment, *BY_BROKER) == pytest.approx(rolls * cluster.node_loss, rel=0.005)
     ends = [
         experiment.known[key].quantile(0.95) for key in ("cluster.rack_outages", "scenarios.rack_loses_power.per_year")
     ]
-    assert ends[1] / ends[0] == pytest.approx(1000 / 365.25, rel=0.005)
+    assert ends[1] / ends[0] == pytest.approx(1000 / 730.5, rel=0.005)
 
 
 @pytest.mark.parametrize(
     ("path", "of_zones", "of_brokers", "partitions", "zone_outages", "losses"),
     [
-        ("starters/kraft", "zone_lost_in_upgrade", "broker_lost_in_upgrade", 1000, 1 / 15, 0.0157),
+        ("starters/kraft", "zone_lost_in_roll", "broker_lost_in_roll", 1000, 1 / 15, 0.0157),
         ("kraft_year", "zone_outage", "broker_lost", 1, 1 / 10, 0.01),
     ],
 )
 def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_brokers, partitions, zone_outages, losses):
-    """Taking all outages of a year for outages in upgrades made losses thousands of times as many."""
+    """Taking all outages of a year for outages in rolls made losses thousands of times as many."""
     experiment = config.load(starters.FOLDER.parent / f"{path}.toml")
-    upgrades = 12 * partitions
-    assert hazard(experiment, of_zones, "zone_loses_power") == pytest.approx(upgrades * zone_outages, rel=0.02)
-    assert hazard(experiment, of_brokers, "data_loss_shutdown") == pytest.approx(upgrades * losses, rel=0.02)
+    rolls = 12 * partitions
+    assert hazard(experiment, of_zones, "zone_loses_power") == pytest.approx(rolls * zone_outages, rel=0.02)
+    assert hazard(experiment, of_brokers, "data_loss_shutdown") == pytest.approx(rolls * losses, rel=0.02)
 
 
 @pytest.mark.parametrize(
