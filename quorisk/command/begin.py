@@ -119,10 +119,10 @@ def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) ->
     for no more."""
     from quorisk.analysis.experiment import starters
 
-    may_be_empty = not known
+    may_be_empty, usual = not known, starters.Answers._field_defaults.get(name)
     while True:
         told = f"{question} (Enter: a file to fill in by hand)" if may_be_empty else question
-        answer: str = typer.prompt(told, default="" if may_be_empty else None, show_default=False)
+        answer: str = typer.prompt(told, default="" if may_be_empty else usual, show_default=bool(usual))
         try:
             if answer or not may_be_empty:
                 starters.check(protocol, {**known, name: answer})

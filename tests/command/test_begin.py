@@ -92,7 +92,7 @@ def test_a_terminal_asks_for_what_is_not_given_until_it_is_an_answer(quorisk, as
         ),
         (
             "kraft",
-            ["30", "3", "1e4", "7 days", "31/2/all", "3/2/all"],
+            ["30", "3", "1e4", "7 days", "31/2/all", "3/2/all", ""],
             "RF 31: RF at most 5, as large as the model is\n",
         ),
     ],

@@ -83,6 +83,15 @@ def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, qu
             assert experiment.clusters[0].cluster.placement == DISTINCT_RACKS
 
 
+def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_path):
+    answers = starters.Answers("30", "3", "5e4", "7 days", "3/2/all; 2/1/-1", partitions="12,000")
+    experiment = load("kraft", answers, tmp_path)
+    designs = {(each.varied["model.replication_factor"], each.varied["model.min_isr"]) for each in experiment.clusters}
+    assert designs == {(2, 1), (2, 2), (3, 1), (3, 2)}
+    assert experiment.clusters[0].cluster.ledgers == pytest.approx(12_000, rel=1e-3)
+    assert hazard(experiment, *BY_BROKER) == pytest.approx(12 * 12_000 * 0.0157, rel=0.005)
+
+
 def hazard(experiment, scenario, action):
     """Rolls a year, times how often a year the action comes: `per_year` and the model's rate have to give that."""
     point = next(each.point for each in experiment.points if each.scenario == scenario)
