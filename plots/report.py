@@ -18,8 +18,8 @@ from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import UNDECIDED
+from quorisk.analysis.decision.summary import measure_of, summary
 from quorisk.plots import interactive, tables
-from quorisk.plots.summary import measure_of, summary
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 from quorisk.say.scope import Scope

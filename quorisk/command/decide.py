@@ -10,6 +10,12 @@ from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, con
 
 TARGET_MISSED = 3
 """Exit status."""
+Markdown = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="write a comment for a pull request to FILE, and the picture of designs beside it (.svg)"
+    ),
+]
 
 
 @app.command("recommend")
@@ -31,6 +37,10 @@ def recommend_verb(
     fail_on_target: Annotated[
         bool, typer.Option("--fail-on-target", help="exit with 3 if no design meets the targets")
     ] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="print reasons, all designs, scenarios and limits")
+    ] = False,
+    markdown: Markdown = None,
     memory: Annotated[str, typer.Option(help="memory for solving a configuration exactly, such as 128MiB")] = "128MiB",
     threads: Threads = None,
     strict: Strict = False,
@@ -44,13 +54,14 @@ def recommend_verb(
     rates, and how far off they would have to be to change the choice.
 
     \b
-    Example: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
+    Examples: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
+              quorisk recommend mine.toml --fail-on-target --markdown comment.md
     """
     experiment = load(file, overrides, strict)
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
-    from quorisk.command import bars, show_decision
+    from quorisk.command import bars, show_comment, show_decision
     from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
@@ -67,7 +78,9 @@ def recommend_verb(
     more = [part for key in keys or ["all"] for part in ("--break-even", key)]
     if keys and within_s < math.inf:
         more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
-    reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment, more))
+    reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment, more, details))
+    if markdown:
+        show_comment.write(markdown, show_comment.of_advice(advice), advice.words.sentences)
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 
@@ -78,6 +91,7 @@ def diff_verb(
     after: Annotated[Path, typer.Argument(metavar="DIR2", help="folder of a later sweep", show_default=False)],
     invariant: Annotated[str, typer.Option(help="invariant whose probability to compare")] = "data loss",
     confidence: Annotated[float, confidence("confidence that all intervals hold together")] = 0.95,
+    markdown: Markdown = None,
     as_json: Json = False,
 ) -> None:
     """Compare two sweeps.
@@ -87,7 +101,9 @@ def diff_verb(
     Example: quorisk diff results/monday results/tuesday
     """
     from quorisk.analysis.decision import diff
-    from quorisk.command import show_decision
+    from quorisk.command import show_comment, show_decision
 
     found = diff.diff(before, after, invariant, confidence)
     reply(as_json, found, lambda: show_decision.diff(found, invariant))
+    if markdown:
+        show_comment.write_diff(markdown, before, after, confidence)

@@ -10,11 +10,15 @@ from rich.table import Table
 from quorisk.analysis.decision.designs import Design, loses_at_least
 from quorisk.analysis.decision.diff import NOT_SHOWN, Change, Diff, Side
 from quorisk.analysis.decision.recommend import Advice
+from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
 from quorisk.say import numbers, text
 
-MOST_LINES = 40
+MOST_LINES, _A_SCREEN = 40, 7
+"""Designs that are printed: with all details, and on a screen of 25 lines."""
+_IN_TABLE = ("it stores", "it survives", "a write takes")
+"""Facts that the table of designs has as well."""
 DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
 _PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", "p99, ms", "stores")
 _NEEDED = ("stores", "interval", "entries a year", "copies", "survives", "p99, ms")
@@ -24,14 +28,44 @@ _NARROWEST = 14
 """Characters of a line that designs have at least, if they are as long."""
 
 
-def recommend(advice: Advice, experiment: Experiment, more: Sequence[str] = _MORE, out: Console | None = None) -> None:
-    """Prints the designs by rank, what to choose and why, and what would change that; `more` are the options that
-    try what there was no time for."""
+def recommend(
+    advice: Advice,
+    experiment: Experiment,
+    more: Sequence[str] = _MORE,
+    details: bool = False,
+    out: Console | None = None,
+) -> None:
+    """Prints the choice, its risk with both kinds of error and the designs, in a screen's lines.
+
+    Args:
+        advice: what is known of the designs.
+        experiment: the file that they are in.
+        more: the options that try what there was no time for.
+        details: whether to print the reasons, all designs, the scenarios and what is not modelled as well.
+        out: where to print.
+    """
     out = out or console()
     out.print(advice.words.headline, style="bold", soft_wrap=True, markup=False)
-    for sentence in advice.words.sentences:
-        out.print(f"- {sentence}", soft_wrap=True, markup=False)
-    columns = _columns(advice, _losses_heading(advice, experiment))
+    said = summary(advice.designs, advice.target, advice.doubt, advice.words.flips)
+    out.print(f"{said.measure} {said.risk}: {said.standing}", soft_wrap=True, markup=False)
+    facts = Table.grid(padding=(0, 2))
+    for about, fact in said.facts:
+        if about not in _IN_TABLE:
+            facts.add_row(escape(about), escape(fact))
+    out.print(facts)
+    if details:
+        for sentence in advice.words.sentences:
+            out.print(f"- {sentence}", soft_wrap=True, markup=False)
+    _designs(advice, experiment, MOST_LINES if details else _A_SCREEN, out)
+    if details:
+        _details(advice, experiment, more, out)
+    else:
+        out.print("Reasons, all designs, scenarios and what is not modelled: --details", style="dim", soft_wrap=True)
+
+
+def _designs(advice: Advice, experiment: Experiment, most: int, out: Console) -> None:
+    """The designs by rank, `most` at most; the choice and the runner-up are among them."""
+    columns = _columns(advice, _losses_heading(advice, experiment), most)
     left_out, widths = _fitting(columns, out.width)
     table = Table()
     for heading in columns:
@@ -42,11 +76,13 @@ def recommend(advice: Advice, experiment: Experiment, more: Sequence[str] = _MOR
     out.print(table)
     if left_out:
         out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
-    if len(advice.designs) > MOST_LINES:
-        out.print(f"{len(advice.designs) - MOST_LINES:,} more with --json")
-    for sentence in advice.words.flips:
-        out.print(f"- {sentence}", soft_wrap=True, markup=False)
-    for sentence in advice.search.told():
+    if len(advice.designs) > most:
+        out.print(f"{numbers.counted(len(advice.designs) - most, 'more design')} with --json", style="dim")
+
+
+def _details(advice: Advice, experiment: Experiment, more: Sequence[str], out: Console) -> None:
+    """What would change the choice, the scenarios, and what is not modelled."""
+    for sentence in (*advice.words.flips, *advice.search.told()):
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
     if advice.search.untried:
         out.print(f"  {experiment.command('recommend', *more)}", soft_wrap=True, markup=False)
@@ -63,10 +99,13 @@ def _losses_heading(advice: Advice, experiment: Experiment) -> str:
     return "losses a year" if experiment.scenarios else "P(data loss)"
 
 
-def _columns(advice: Advice, losses: str) -> dict[str, list[str]]:
+def _columns(advice: Advice, losses: str, most: int) -> dict[str, list[str]]:
     """The cells of each column, by its heading; columns in which nothing stands are left out."""
+    first = {each.settings for each in advice.choice[:2]}
+    others = [each for each in advice.designs if each.settings not in first][: most - len(first)]
+    shown = first | {each.settings for each in others}
     columns: dict[str, list[str]] = {heading: [] for heading in ("", DESIGN, losses, *_PROMISED, MEETS, STUCK)}
-    for design in advice.designs[:MOST_LINES]:
+    for design in (each for each in advice.designs if each.settings in shown):
         worst = design.worst
         interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
         cells = {

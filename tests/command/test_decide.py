@@ -107,6 +107,10 @@ def test_the_table_of_designs_fits_the_screen_and_says_what_it_leaves_out(width,
     monkeypatch.setattr(show_decision, "console", lambda: Console(width=width, file=there))
     show_decision.recommend(advice, experiment)
     lines = there.getvalue().splitlines()
+    assert len(lines) <= 25
+    assert "Not modelled" not in there.getvalue()
+    show_decision.recommend(advice, experiment, details=True)
+    assert "Not modelled" in there.getvalue()
     lines = lines[next(place for place, line in enumerate(lines) if line.startswith("┏")) :]
     end = next(place for place, line in enumerate(lines) if line.startswith("└"))
     assert max(map(len, lines[: end + 1])) <= width
@@ -130,6 +134,16 @@ def sweeps(tmp_path):
         (tmp_path / name).mkdir()
         tables.write(tables.table(losses, model__keys=keys), tmp_path / name / "results.parquet")
     return str(tmp_path / "before"), str(tmp_path / "after")
+
+
+def test_diff_writes_a_comment_and_the_picture_beside_it(quorisk, sweeps, tmp_path):
+    code, _, _ = quorisk("diff", *sweeps, "--markdown", str(tmp_path / "comment.md"))
+    assert code == 0
+    said = (tmp_path / "comment.md").read_text("utf-8")
+    assert "| keys 2 | 0.0300 " in said
+    assert ": more losses |" in said
+    assert "keys 4 (new)" in said
+    assert (tmp_path / "comment.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_diff_tells_which_configurations_differ_and_by_how_much(quorisk, sweeps):

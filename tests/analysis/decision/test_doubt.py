@@ -8,11 +8,11 @@ from scipy.special import ndtr
 
 from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.doubt import SURE, doubt, of_draws, sentences
+from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.allowed import Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import LogNormal, Z
-from quorisk.plots.summary import summary
 
 OUTAGES = LogNormal(0.5, 3.0)
 NOTHING = {"losses": 1, "messages": 0, "steps": 1, "completed": 1, "horizon": 0, "stuck": 0, "runs": 1, "point_id": ""}

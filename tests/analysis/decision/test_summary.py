@@ -5,9 +5,9 @@ import pytest
 
 from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.plots.report import report
-from quorisk.plots.summary import summary
 from tests.plots.tables import frame
 from tests.plots.test_report import LOST_AT, PROVENANCE
 

@@ -1,0 +1,44 @@
+"""Comments for pull requests: Markdown files, each with the picture of designs beside it."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from quorisk.analysis.decision import frames
+from quorisk.analysis.decision.advice import recommend
+from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.recommend import Advice
+from quorisk.analysis.decision.summary import measure_of
+from quorisk.analysis.statistics.sequential import simultaneous
+from quorisk.plots.comment import Sweep, comment
+from quorisk.plots.ranking import ranking_figure
+from quorisk.plots.style import save
+from quorisk.say import choose, text
+from quorisk.sparkjobs import files
+
+
+def of_advice(advice: Advice) -> Sweep:
+    """Returns the designs of a recommendation."""
+    return Sweep(advice.designs, advice.target)
+
+
+def write(
+    path: Path, after: Sweep, sentences: Sequence[str], before: Sweep | None = None, confidence: float = 0.95
+) -> None:
+    """Writes the comment to `path`, and the picture beside it, under the same name with the ending .svg."""
+    said = comment(after, sentences, before, confidence)
+    figure = ranking_figure(after.designs, after.target, measure_of(after.designs[0]), "")
+    if figure is not None:
+        files.write(path.with_suffix(".svg"), save(figure, "svg"))
+    files.write(path, said.encode())
+
+
+def write_diff(path: Path, before: Path, after: Path, confidence: float) -> None:
+    """Writes what changed between two sweeps; all intervals hold together with `confidence`."""
+    num = max(len(designs(choose.of(frames.load(each).frame, text.ANY_LOSS))) for each in (before, after))
+    surer = simultaneous(confidence, 2 * num)
+    old, new = (choose.of(frames.load(each, surer).frame, text.ANY_LOSS) for each in (before, after))
+    sides = [
+        Sweep(designs(rows), float(rows["target"].iloc[0]) if "target" in rows else math.inf) for rows in (old, new)
+    ]
+    write(path, sides[1], recommend(new).sentences, sides[0], confidence)
