@@ -315,14 +315,18 @@ def test_ledgers_are_repaired_in_half_the_time_until_all_are_whole(read):
     assert found == {evidence.REPAIRS: (1, (2 + 1) * STEP / 2)}
 
 
-def test_three_spellings_of_a_real_exporter_are_one(tmp_path):
-    """Recorded of three brokers of Kafka 3.9.1 that were restarted one after another, one of which was killed later; by
-    the JMX exporter 1.0.1, with rules as its examples and Strimzi have them (broker 1), as Confluent has them (2), and
-    with none (3). A script took the place of Prometheus; the machine was busy, and many scrapes failed."""
+KAFKA = ROOT / "tests" / "data" / "metrics" / "kafka.json"
+"""Recorded of three brokers of Kafka 3.9.1 that were restarted one after another, and of which the second was killed
+and started again later; by the JMX exporter 1.0.1, with rules as its examples and Strimzi have them (broker 1), as
+Confluent has them (2), and with none (3). A script took the place of Prometheus, and the machine was so busy that many
+samples are late.
+"""
+
+
+def test_three_spellings_of_a_real_exporter_are_one():
     told: Told = {}
     known = {name for each in metrics.METRICS for name in (each.name, each.beside)}
-    found = prometheus.read([ROOT / "tests" / "data" / "metrics" / "kafka.json"], known.__contains__, told)
-    kafka = {name: series for name, series in found.items() if name != "up"}
+    kafka = {name: found for name, found in prometheus.read([KAFKA], known.__contains__, told).items() if name != "up"}
     assert kafka.keys() == {
         "kafka_server_replicamanager_isrshrinks",
         "kafka_server_replicamanager_leadercount",
@@ -330,11 +334,23 @@ def test_three_spellings_of_a_real_exporter_are_one(tmp_path):
         "kafka_controller_kafkacontroller_fencedbrokercount",
         "kafka_controller_controllerstats_uncleanleaderelections",
     }
-    for series in kafka.values():
-        assert sorted(each.labels["instance"][:8] for each in series) == ["broker-1", "broker-2", "broker-3"]
+    for found in kafka.values():
+        assert sorted(each.labels["instance"][:8] for each in found) == ["broker-1", "broker-2", "broker-3"]
     assert told == {}
-    leaders = [each.values for each in kafka["kafka_server_replicamanager_leadercount"]]
-    assert all(values[0] == 4 for values in leaders)  # of 12 partitions
+    assert all(each.values[0] == 4 for each in kafka["kafka_server_replicamanager_leadercount"])  # of 12 partitions
+
+
+def test_what_was_done_to_real_brokers_is_found():
+    """A roll, a broker that was killed, and no stall and no isolation: whatever was fenced or lacked replicas did so
+    because of these."""
+    found = {each.kind: each for each in metrics.read([KAFKA], {})}
+    counts = {kind: each.events for kind, each in found.items()}
+    assert counts[evidence.ROLLS] == counts[evidence.NODE_STOPS] == counts[evidence.NODE_RETURNS] == 1
+    assert (counts[evidence.ROLL_RESTARTS], counts[evidence.RESTART_ENDS]) == (2, 3)
+    assert counts[evidence.FOLLOWER_STALLS] == counts[evidence.ISOLATIONS] == counts[evidence.UNCLEAN_ELECTIONS] == 0
+    assert counts[evidence.UNDER_REPLICATION] >= 3
+    took_s = found[evidence.NODE_RETURNS].exposure, found[evidence.RESTART_ENDS].exposure / 3
+    assert took_s == (pytest.approx(25, abs=9), pytest.approx(25, abs=9))
 
 
 @pytest.mark.parametrize("product", ["bookkeeper", "pulsar"])
