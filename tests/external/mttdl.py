@@ -56,7 +56,7 @@ ELLISON = {
 PUBLISHED = (
     *(
         Mttdl(
-            "Ellison, mean time to data loss, 1993",
+            f"Ellison, mean time to data loss, 1993, {repairs} repairs a year",
             *(
                 parts,
                 "serial",
