@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from quorisk.kernels.ops import where
+
 COMPLETED, STUCK, LOST, HORIZON, UNFINISHED = range(5)
 """How a run ended; the first two are what a model's `outcome` may say."""
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
@@ -329,6 +331,22 @@ def _of_indices(function: Any, unpacked: Any) -> Any:
         return function(state, params, *unpacked(instance), *lost)
 
     return of_instance
+
+
+def in_normal_form(normal_form: Callable[[Any, Any], Any], action: Action) -> Action:
+    """An action after which the state is brought to its normal form, if `params.continuous_writes` is not 0.
+
+    `normal_form(state, params)` is a state from which everything happens as likely as from `state`, for all that any
+    invariant tells: so `Model` has continuous writes, of which neighbours with the same fate are one.
+    """
+
+    def apply(state: Any, params: Any, instance: Any, lost: Any) -> Any:
+        after = action.apply(state, params, instance, lost)
+        if isinstance(params.continuous_writes, int) and not params.continuous_writes:
+            return after
+        return where(params.continuous_writes, normal_form(after, params), after)
+
+    return action._replace(apply=apply)
 
 
 def variant_of(other: Action, **changes: Any) -> Callable[[Any], Action]:

@@ -6,12 +6,15 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.tracing import demand
-from quorisk.kernels.tracing.expressions import Node, bits, set_bits, span
+from quorisk.kernels.tracing.expressions import Node, bits, is_constant, set_bits, span
+from quorisk.kernels.tracing.general import PARAMS
 from quorisk.kernels.tracing.machine import I64, INTEGERS, RELATIONS, constant, frozen, intrinsic, lanes_of
 
 _BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
 _WORTH_A_BRANCH = 6
 """Operations from which on a `when` is skipped by a branch rather than computed in vain."""
+_WORTH_A_COMMON_BRANCH = 256
+"""Operations from which on all choices that one parameter makes are skipped by a branch, where it chooses otherwise."""
 _FEW = 1 << 12
 """Numbers that are divided by way of a product, tried one by one."""
 
@@ -29,7 +32,9 @@ class Emitter:
         has_pdep: bool,
     ) -> None:
         self.builder, self.lanes, self.narrowest, self.leaf, self.has_pdep = builder, lanes, narrowest, leaf, has_pdep
+        outputs = list(outputs)
         self.widths = demand.widths(outputs, narrowest)
+        self.chosen_together = _chosen_together(outputs) if lanes == 1 else {}
         self.values: dict[int, Any] = {}
         self.converted: dict[tuple[int, int], Any] = {}
 
@@ -79,6 +84,9 @@ class Emitter:
             return builder.zext(self.flag(args[0]), self.kind(width))
         if node.op == "taken":
             return self.get(args[0], width)
+        if node.op == "select" and (together := self.chosen_together.pop(node.args[0].id, None)):
+            self._choose_together(together)
+            return self.values[node.id]
         if node.op == "select":
             return builder.select(self.flag(args[0]), self.get(args[1], width), self.get(args[2], width))
         return getattr(self, f"_{node.op}")(node, width)
@@ -118,6 +126,27 @@ class Emitter:
         result.add_incoming(value, end)
         result.add_incoming(zero, start)
         return result
+
+    def _choose_together(self, selects: list[Node]) -> None:
+        """Emits these choices of one condition with a branch around their first arms."""
+        builder, flag = self.builder, self.flag(selects[0].args[0])
+        others = [self.get(node.args[2], self.widths[node.id]) for node in selects]
+        for node in demand.in_order([node.args[1] for node in selects]):
+            if node.op == "leaf":
+                self._value(node)
+        before = self.values.copy(), self.converted.copy()
+        start, inside, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.cbranch(flag, inside, after)
+        builder.position_at_end(inside)
+        chosen, end = [self.get(node.args[1], self.widths[node.id]) for node in selects], builder.block
+        builder.branch(after)
+        builder.position_at_end(after)
+        self.values, self.converted = before
+        for node, value, other in zip(selects, chosen, others, strict=True):
+            result = builder.phi(self.kind(self.widths[node.id]))
+            result.add_incoming(value, end)
+            result.add_incoming(other, start)
+            self.values[node.id] = result
 
     def _shl(self, node: Node, width: int) -> Any:
         amount = node.args[1]
@@ -197,6 +226,26 @@ class Emitter:
             result = builder.or_(result, builder.shl(bit, constant(kind, place)))
             below = builder.add(below, is_set)
         return result
+
+
+def _chosen_together(outputs: list[Any]) -> dict[int, list[Node]]:
+    """By the number of a condition on one parameter alone: the choices that it makes, if that skips many operations."""
+    found: dict[int, list[Node]] = {}
+    for node in demand.in_order(outputs):
+        if node.op == "select" and _is_of_parameter(node.args[0]):
+            found.setdefault(node.args[0].id, []).append(node)
+    return {number: selects for number, selects in found.items() if _num_skipped(selects) >= _WORTH_A_COMMON_BRANCH}
+
+
+def _is_of_parameter(chosen: Node) -> bool:
+    leaf = chosen.args[0]
+    unequal = chosen.op == "unequal" and leaf.op == "leaf" and is_constant(chosen.args[1], 0)
+    return unequal and leaf.args[0][0] == PARAMS
+
+
+def _num_skipped(selects: list[Node]) -> int:
+    needed = {node.id for node in demand.in_order([arm for node in selects for arm in (node.args[0], node.args[2])])}
+    return sum(node.id not in needed for node in demand.in_order([node.args[1] for node in selects]))
 
 
 def _factor(lo: int, hi: int, divisor: int, width: int) -> tuple[int, int] | None:

@@ -7,7 +7,9 @@ leader's AlterPartition requests that shrink the ISR (`leader_shrink_isr`), and 
 (`no_data_loss_unclean_shutdown`). No message is lost one by one: requests wait until their broker runs.
 """
 
-from quorisk.kernels.model import Model
+from functools import partial
+
+from quorisk.kernels.model import Model, in_normal_form
 from quorisk.kernels.protocols.kraft import (
     controller,
     isolation,
@@ -22,6 +24,7 @@ from quorisk.kernels.protocols.kraft import (
 from quorisk.kernels.protocols.kraft.initial import initial
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, WIDTHS
+from quorisk.kernels.protocols.kraft.normal_form import normal_form
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, PROBABILITIES, make_params
 
 LIMITS = (
@@ -35,6 +38,9 @@ LIMITS = (
     "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
 )
 """What the model leaves out."""
+
+_normal = partial(in_normal_form, normal_form)
+"""Of the actions that a record passes through: neighbours that another makes alike are one after the next of these."""
 
 MODEL = Model(
     name="kraft",
@@ -52,8 +58,8 @@ MODEL = Model(
         leader.receive_alter_partition_response,
         replication.send_fetch_request,
         replication.receive_fetch_request,
-        replication.receive_fetch_response,
-        replication.write_record_to_leader,
+        _normal(replication.receive_fetch_response),
+        _normal(replication.write_record_to_leader),
         lifecycle.data_loss_shutdown,
         lifecycle.no_data_loss_shutdown,
         lifecycle.no_data_loss_unclean_shutdown,

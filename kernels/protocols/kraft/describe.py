@@ -14,12 +14,12 @@ from quorisk.kernels.protocols.kraft.layout import (
     MAX_STARTS,
     MAX_VALUES,
     NOT_LEADER,
-    REACHED_BITS,
     REQUESTED,
     UNKNOWN_EPOCH,
     alter_epochs,
     leader_epoch_of,
     leo_of,
+    peer_epoch,
     place_of,
     wide_row,
 )
@@ -63,7 +63,7 @@ def spec_state(state: layout.State, params: Any) -> spec.SpecState:
         ),
         partition_flushed=tuple(popcount(row(state.logs & ~state.unflushed, b)) + 1 for b in brokers),
         partition_leso=tuple(row(state.lesos, b) or None for b in brokers),
-        partition_replica_state=tuple(tuple(_peer(state.peers[b], p) for p in brokers) for b in brokers),
+        partition_replica_state=tuple(tuple(_peer(state.peers[b], b, p) for p in brokers) for b in brokers),
         partition_pending_ap=tuple(_pending(state, b, alters) for b in brokers),
         messages=frozenset(
             [*_register_messages(state, params), *alters.values(), *_fetch_messages(state, params.brokers)]
@@ -186,9 +186,9 @@ def _local(state: layout.State, b: int) -> spec.ReplicaMetadata:
 
 
 @lru_cache(1 << 14)  # what happens elsewhere leaves a broker's word as it is
-def _peer(word: int, p: int) -> spec.PeerReplica:
+def _peer(word: int, b: int, p: int) -> spec.PeerReplica:
     leo = sum(row(word, offset) >> p & 1 for offset in range(MAX_VALUES + 1))
-    return spec.PeerReplica(leo or None, word >> REACHED_BITS + 4 * p & 15)
+    return spec.PeerReplica(leo or None, 0 if p == b else peer_epoch(word, b, p))
 
 
 def alter_messages(state: layout.State) -> dict[int, spec.AlterRequest | spec.AlterResponse]:
@@ -246,13 +246,13 @@ def _fetch_messages(state: layout.State, brokers: int) -> list[spec.FetchRequest
                 continue
             head = state.fetch_heads[f] >> HEAD_BITS * place_of(f, t)
             body = state.fetch_bodies[f] >> BODY_BITS * place_of(f, t)
-            epoch, offset, end_epoch, end = head & 15, head >> 4 & 7, body >> 7 & 15, body >> 4 & 7
+            epoch, offset, end_epoch, end = head & 15, head >> 4 & 7, body >> MAX_VALUES & 15, body & layout.ALL_VALUES
             if state.fetch_requests >> WIDTH * f + t & 1:
                 own = row(state.broker_epochs, f)
                 found.append(spec.FetchRequest(own, epoch, offset, end_epoch, t + 1, f + 1))
             else:
-                diverging = spec.EpochOffset(end_epoch, end) if end else None
+                diverging = spec.EpochOffset(end_epoch, end) if end_epoch else None
                 error = _FETCH_ERRORS.get(head >> 10 & 3)
-                record = records(state, body & layout.ALL_VALUES)
+                record = () if end_epoch else records(state, body & layout.ALL_VALUES)
                 found.append(spec.FetchResponse(error, epoch, offset, diverging, head >> 7 & 7, record, f + 1, t + 1))
     return found

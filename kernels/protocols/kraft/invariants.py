@@ -19,8 +19,8 @@ def running_leader(state):
 def incomplete_leader(state, leader):
     """1 if this leader's log lacks a committed offset or an acknowledged value."""
     b = lowest_bit(leader)
-    short = leo_of(state, b) < state.true_hwm
-    return where(short | (state.pos_acked & ~row(state.logs, b) != 0), 1, 0)
+    needed = state.pos_acked | where(state.true_hwm == 1, state.consumed, 0)
+    return where((leo_of(state, b) < state.true_hwm) | (needed & ~row(state.logs, b) != 0), 1, 0)
 
 
 def lacked(state, leader):
@@ -39,7 +39,7 @@ def acked_records_survive(state, params):
 def leader_completeness_property(state, params):
     """Once something is committed: a leader that runs has the committed offsets and the acknowledged values."""
     leader = running_leader(state)
-    return when((state.true_hwm > 1) & (leader != 0), incomplete_leader, state, leader) == 0
+    return when((state.consumed != 0) & (leader != 0), incomplete_leader, state, leader) == 0
 
 
 def no_committed_record_lost_globally(state, params):
@@ -48,9 +48,11 @@ def no_committed_record_lost_globally(state, params):
 
 
 def short_of_true_hwm(state):
-    """The brokers whose log lacks a committed offset."""
-    last = row(state.offsets, state.true_hwm - 2)
-    return gathered(~nonempty(state.logs & (last * EVERY_BROKER)) & EVERY_BROKER)
+    """The brokers whose log lacks a committed offset; where `true_hwm` stays 1, a committed value."""
+    counted = state.true_hwm > 1
+    last = row(state.offsets, where(counted, state.true_hwm - 2, 0))
+    beyond = ~nonempty(state.logs & (last * EVERY_BROKER)) & EVERY_BROKER
+    return gathered(where(counted, beyond, nonempty((state.consumed * EVERY_BROKER) & ~state.logs)))
 
 
 def acked_records_are_on_disk(state, params):
@@ -61,7 +63,7 @@ def acked_records_are_on_disk(state, params):
 def leader_candidate_completeness_property(state, params):
     """Once something is committed: all of ISR and ELR that run have the committed offsets."""
     pool = (state.con.isr | state.con.elr) & state.running
-    return pool & when((state.true_hwm > 1) & (pool != 0), short_of_true_hwm, state) == 0
+    return pool & when((state.consumed != 0) & (pool != 0), short_of_true_hwm, state) == 0
 
 
 def non_stale_leaders(state):

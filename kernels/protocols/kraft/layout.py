@@ -20,7 +20,7 @@ from quorisk.kernels.ops import lowest_bit, popcount, where
 from quorisk.kernels.protocols.fields import blank, widths
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union, with_row
 
-MAX_BROKERS, MAX_VALUES = 6, 4
+MAX_BROKERS, MAX_VALUES = 6, 6
 MAX_RECORDS = 20
 """Partition epochs: records of the metadata log."""
 MAX_STARTS = 8
@@ -40,9 +40,11 @@ EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))
 REACHED_BITS = WIDTH * (MAX_VALUES + 1)
 EVERY_OFFSET = sum(1 << (WIDTH * o) for o in range(MAX_VALUES + 1))
 """Times a row: that row for every offset of a log's end."""
-HEAD_BITS, BODY_BITS = 12, 11
+HEAD_BITS, BODY_BITS = 12, MAX_VALUES + 4
 PEERS = MAX_BROKERS - 1
-"""Places in a broker's word of fetches: each peer's in its own place, the last one's in that of the broker itself."""
+"""Places in a broker's word of what it has for each peer: each peer's in its own, the last one's in that of the broker
+itself."""
+EVERY_PLACE = sum(1 << (BODY_BITS * p) for p in range(PEERS))
 EPOCHS_BITS = 4 * MAX_BROKERS
 EPOCHS_A_WORD = 2
 """Partition epochs in a word of `AlterEpochs`."""
@@ -166,8 +168,8 @@ class State(NamedTuple):
     unflushed: Rows  # row b: those of them that are not on disk
     hwms: Rows  # row b: partition_data[b].hwm
     lesos: Rows  # row b: partition_leso[b]; 0 = Nil
-    # partition_replica_state[b]: bit 6(o - 1) + p: leo of p is at least o; 4 bits of 30 + 4p: its epoch
-    peers: Annotated[ByBroker, REACHED_BITS + 4 * MAX_BROKERS]
+    # partition_replica_state[b]: bit 6(o - 1) + p: leo of p is at least o; above them 4 bits a peer (`place_of`): epoch
+    peers: Annotated[ByBroker, REACHED_BITS + 4 * PEERS]
     pending: Brokers  # brokers whose partition_pending_ap has a request: that of their partition epoch
     register_requests: ByStart  # row k: the broker of RegisterBrokerRequest of start k
     register_responses: ByStart  # row k: the broker of RegisterBrokerResponse of start k
@@ -178,7 +180,7 @@ class State(NamedTuple):
     fetch_responses: Rows  # row b: sources of FetchResponses to b
     # 12 bits a peer (`place_of`): leader_epoch (4), fetch_offset (3), hwm (3), error (2)
     fetch_heads: Annotated[ByBroker, HEAD_BITS * PEERS]
-    # 11 bits a peer: record, a set of values (4), diverging_epoch: offset (3) and epoch (4); or of a request:
+    # 10 bits a peer: records, a set of values (6), or diverging_epoch: offset (6) and epoch (4); or of a request:
     # last_fetched_epoch in the place of the latter
     fetch_bodies: Annotated[ByBroker, BODY_BITS * PEERS]
     starts: Epoch  # aux_ctrs.incarn_ctr, less what it starts from
@@ -261,8 +263,13 @@ def without_words(words, brokers):
 
 
 def place_of(f, t):
-    """The place of peer t in the word of fetches of broker f."""
+    """The place of peer t in a word of broker f."""
     return where(t == MAX_BROKERS - 1, f, t)
+
+
+def peer_epoch(peers, b, p):
+    """The broker epoch in leader b's word of what it knows of peer p."""
+    return (peers >> (REACHED_BITS + 4 * place_of(b, p))) & 15
 
 
 def without_peers(words, brokers, size):
@@ -330,7 +337,11 @@ def last_epoch(state, log):
 
 def values_on_way(bodies):
     """The values in fetch responses."""
-    lanes = bodies.b0 | bodies.b1 | bodies.b2 | bodies.b3 | bodies.b4 | bodies.b5
+    lanes = 0
+    for word in bodies:
+        epochs = word >> MAX_VALUES
+        has_epoch = (epochs | (epochs >> 1) | (epochs >> 2) | (epochs >> 3)) & EVERY_PLACE
+        lanes |= word & ~(has_epoch * ALL_VALUES)
     lanes |= (lanes >> BODY_BITS) | (lanes >> (2 * BODY_BITS))
     return (lanes | (lanes >> (3 * BODY_BITS)) | (lanes >> (4 * BODY_BITS))) & ALL_VALUES
 

@@ -12,9 +12,9 @@ from quorisk.kernels.protocols.kraft.layout import (
     ACCEPTED,
     ALL_BROKERS,
     MAX_BROKERS,
-    REACHED_BITS,
     REQUESTED,
     leader_epoch_of,
+    peer_epoch,
     wide_row,
     with_alter,
     with_local,
@@ -41,18 +41,18 @@ def idle_leaders(state):
     return state.leaders & state.running & ~(state.pending | state.isolated)
 
 
-def registered_peers(state, peers):
+def registered_peers(state, b, peers):
     """The brokers whose last fetch from a leader was under the broker epoch that is registered; `peers` is its word."""
     found = 0
     for p in range(MAX_BROKERS):
-        found |= where(row(state.reg_epochs, p) == (peers >> (REACHED_BITS + 4 * p)) & 15, 1 << p, 0)
+        found |= where(row(state.reg_epochs, p) == peer_epoch(peers, b, p), 1 << p, 0)
     return found
 
 
 def join_choices(state, params, b):
     """The followers of which each may join the ISR of leader b by itself; as the specs have it, b if any may join."""
     caught_up, peers = joining(state, params, b), word_of(state.peers, b)
-    current = where(params.check_broker_epochs, registered_peers(state, peers), ALL_BROKERS)
+    current = where(params.check_broker_epochs, registered_peers(state, b, peers), ALL_BROKERS)
     return where(params.kafka, caught_up & state.unfenced & current, where(caught_up != 0, 1 << b, 0))
 
 
@@ -69,11 +69,12 @@ def request_isr(state, params, b, proposed):
     broker = 1 << b
     local = state.local
     i, isr = row(local.partition_epochs, b) - 1, row(local.isrs, b)
-    known = (word_of(state.peers, b) >> REACHED_BITS) | row(state.broker_epochs, b) << (4 * b)
+    peers = word_of(state.peers, b)
     named = (proposed & ~isr) | broker
     epochs = 0
     for p in range(MAX_BROKERS):
-        epochs |= where((named >> p) & 1, known & (15 << (4 * p)), 0)
+        epoch = where(b == p, row(state.broker_epochs, p), peer_epoch(peers, b, p))
+        epochs |= where((named >> p) & 1, epoch << (4 * p), 0)
     return state._replace(
         alters=with_alter(state.alters, i, REQUESTED, proposed, epochs),
         local=local._replace(maximal_isrs=with_row(local.maximal_isrs, b, proposed | isr)),

@@ -15,6 +15,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     forget,
     leader_epoch_of,
     leo_of,
+    place_of,
     rows_before,
     wide_row,
     with_local,
@@ -100,10 +101,10 @@ def lead(state, params, b, isr, remains_leader):
     broker = 1 << b
     peers = word_of(state.peers, b)
     # whoever is reelected keeps what it knows of the members of the ISR, a new leader knows nothing
-    members = where(state.leaders & broker != 0, isr, 0)
+    members = where(state.leaders & broker != 0, isr & ~broker, 0)
     epochs = 0
     for p in range(MAX_BROKERS):
-        epochs |= where((members >> p) & 1, 15 << (4 * p), 0)
+        epochs |= where((members >> p) & 1, 15 << (4 * place_of(b, p)), 0)
     kept = peers & ((members * EVERY_OFFSET) | (epochs << REACHED_BITS))
     state = maybe_update_hwm_on_partition_change(state, params, b, peers, isr)
     return state._replace(

@@ -45,6 +45,7 @@ class Params(NamedTuple):
     ack_all: int
     flush_every_message: int
     gated_rolls: int
+    continuous_writes: int
 
 
 PARAMETERS = (
@@ -70,7 +71,20 @@ PARAMETERS = (
         "replicas in sync at the start (0: all); the others are fenced and have not heard of it",
         default=0,
     ),
-    Parameter("values", "model", (1, MAX_VALUES), "records that producers may write"),
+    Parameter(
+        "values",
+        "model",
+        (1, MAX_VALUES),
+        "records that producers may write; with continuous_writes the room for records that have to be told apart",
+    ),
+    switch(
+        "continuous_writes",
+        "producers write all the time: neighbouring records with the same fate count as one, and a fetch carries all "
+        "that there is",
+        table="model",
+        default=False,
+        later=True,
+    ),
     Parameter("zones", "model", (0, MAX_BROKERS), "zones: broker b is in zone b mod zones (0: no zones)", default=0),
     Parameter(
         "max_clean_shutdowns",
@@ -248,6 +262,11 @@ CONDITIONS = (
     Condition("replication_factor", "at most brokers", lambda v: v["replication_factor"] <= v["brokers"]),
     Condition("init_isr", "at most replication_factor", lambda v: first_isr(v) <= v["replication_factor"]),
     Condition("min_isr", "at most replication_factor and init_isr", lambda v: v["min_isr"] <= first_isr(v)),
+    Condition(
+        "continuous_writes",
+        "off without fence_fetches or truncate_on_divergence, as logs of unequal lengths are compared there",
+        lambda v: not v["continuous_writes"] or (v["fence_fetches"] and v["truncate_on_divergence"]),
+    ),
     Condition("zones", "at most brokers", lambda v: v["zones"] <= v["brokers"]),
     Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),
     Condition(

@@ -21,6 +21,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     forget,
     last_epoch,
     leo_of,
+    peer_epoch,
     place_of,
     values_before,
     with_word,
@@ -32,16 +33,12 @@ from quorisk.kernels.protocols.rows import WIDTH, row, rows, with_row
 _REACHED = (1 << REACHED_BITS) - 1
 
 
-def peer_epoch(peers, p):
-    """The broker epoch in a leader's word of what it knows of peer p."""
-    return (peers >> (REACHED_BITS + 4 * p)) & 15
-
-
-def with_peer(peers, p, leo, epoch):
+def with_peer(peers, b, p, leo, epoch):
     """That word once peer p has fetched from `leo` on."""
-    old = EVERY_OFFSET << p | 15 << (REACHED_BITS + 4 * p)
+    shift = REACHED_BITS + 4 * place_of(b, p)
+    old = EVERY_OFFSET << p | 15 << shift
     reached = (EVERY_OFFSET & ((1 << (WIDTH * leo)) - 1)) << p
-    return (peers & ~old) | reached | epoch << (REACHED_BITS + 4 * p)
+    return (peers & ~old) | reached | epoch << shift
 
 
 def acking_isr(state, params, b):
@@ -75,7 +72,7 @@ def unconverged(state, f, leader):
         (leo_of(state, t) == leo)
         & (row(state.hwms, t) == row(state.hwms, f))
         & (known != 0)
-        & (peer_epoch(peers, f) == row(state.broker_epochs, f))
+        & (peer_epoch(peers, t, f) == row(state.broker_epochs, f))
     )
     return where(same, 0, leader)
 
@@ -96,7 +93,7 @@ def send_fetch_request(state, params, instance, lost):
     """Each follower without a fetch under way asks its leader for more."""
     f = instance // WIDTH
     head = row(state.local.leader_epochs, f) | leo_of(state, f) << 4
-    state = with_exchange(state, f, instance - WIDTH * f, head, last_epoch(state, row(state.logs, f)) << 7)
+    state = with_exchange(state, f, instance - WIDTH * f, head, last_epoch(state, row(state.logs, f)) << MAX_VALUES)
     return state._replace(fetch_requests=state.fetch_requests | (1 << instance), delayed=state.delayed & ~(1 << f))
 
 
@@ -132,7 +129,7 @@ def receive_fetch_request(state, params, instance, lost):
     place = place_of(f, b)
     head = word_of(state.fetch_heads, f) >> (HEAD_BITS * place)
     asked_epoch, offset = head & 15, (head >> 4) & 7
-    fetched_epoch = (word_of(state.fetch_bodies, f) >> (BODY_BITS * place + 7)) & 15
+    fetched_epoch = (word_of(state.fetch_bodies, f) >> (BODY_BITS * place + MAX_VALUES)) & 15
     epoch, log = row(state.local.leader_epochs, b), row(state.logs, b)
 
     behind, ahead = epoch < asked_epoch, epoch > asked_epoch
@@ -144,14 +141,15 @@ def receive_fetch_request(state, params, instance, lost):
     diverges &= (params.truncate_on_divergence != 0) & (fenced ^ True)
     good = (fenced | diverges) ^ True
 
-    peers = with_peer(word_of(state.peers, b), f, offset, row(state.broker_epochs, f))
+    peers = with_peer(word_of(state.peers, b), b, f, offset, row(state.broker_epochs, f))
     leo = leo_of(state, b)
     new_hwm = commit_offset(peers, acking_isr(state, params, b), leo) + 1
     positive = commits_well(state, params, b)
     served = maybe_advance_high_watermark(state, params, b, row(state.local.isrs, b), new_hwm, positive)
     state = where(good, served._replace(peers=with_word(state.peers, b, peers)), state)
-    record = where(good, log & row(state.offsets, offset - 1), 0)
-    diverging = where(diverges, end_offset << 4 | end_epoch << 7, 0)
+    here = where(params.continuous_writes, ~values_before(state, offset), row(state.offsets, offset - 1))
+    record = where(good, log & here, 0)
+    diverging = where(diverges, end_offset | end_epoch << MAX_VALUES, 0)
     answer = epoch | offset << 4 | row(state.hwms, b) << 7 | where(fenced, error, OK) << 10
     return with_exchange(state, f, b, answer, record | diverging)._replace(
         fetch_requests=state.fetch_requests & ~(1 << instance),
@@ -178,7 +176,8 @@ def receive_fetch_response(state, params, instance, lost):
     head = word_of(state.fetch_heads, b) >> (HEAD_BITS * place)
     body = word_of(state.fetch_bodies, b) >> (BODY_BITS * place)
     epoch, offset, hwm, error = head & 15, (head >> 4) & 7, (head >> 7) & 7, (head >> 10) & 3
-    record, end_offset, end_epoch = body & ALL_VALUES, (body >> 4) & 7, (body >> 7) & 15
+    end_epoch = (body >> MAX_VALUES) & 15
+    record, end_offset = where(end_epoch == 0, body & ALL_VALUES, 0), where(end_epoch == 0, 0, body & 7)
     log = row(state.logs, b)
 
     expected = ((state.fetchers >> instance) & 1 != 0) & (offset == popcount(log) + 1)
@@ -210,6 +209,7 @@ def writable(state, params, ready):
     """Row b: the values not sent yet, for the brokers of `ready` that take writes: those whose maximal ISR is large
     enough; in Kafka their ISR, and with acks=1 any."""
     unsent = params.values & ~state.sent
+    unsent = where(params.continuous_writes, unsent & -unsent, unsent)
     isrs = where(params.kafka, state.local.isrs, state.local.maximal_isrs)
     least = where((params.kafka != 0) & (params.ack_all == 0), 0, params.min_isr)
     found = 0
@@ -219,8 +219,35 @@ def writable(state, params, ready):
     return found
 
 
+def may_lose_power(state, params):
+    """Whether a broker may still lose what is not on its disk."""
+    together = (state.outages < params.max_outages) | (state.zone_outages < params.max_zone_outages)
+    return together | (state.tail_losses < params.max_tail_losses)
+
+
+def may_fail(state, params):
+    """Whether any fault may still happen."""
+    alone = (state.clean_shutdowns < params.max_clean_shutdowns) | (state.lossy_shutdowns < params.max_lossy_shutdowns)
+    others = (state.fencings < params.max_fencings) | (state.isr_shrinks < params.max_isr_shrinks)
+    others |= (state.reassignments < params.max_reassignments) | (state.stalls < params.max_stalls)
+    restarts = (state.rolls < params.max_rolls) | (state.to_restart != 0)
+    return alone | others | restarts | (state.isolations < params.max_isolations) | may_lose_power(state, params)
+
+
+def at_peace(state, params):
+    """Whether nobody will lead but who does: all brokers are up, heard and in sync, and no fault may happen any more.
+
+    What is written from then on is never lost. So nothing is written, and runs of continuous writes end.
+    """
+    everyone, con = (1 << params.brokers) - 1, state.con
+    up = (state.running == everyone) & (state.unfenced == everyone) & (con.isr == con.replicas) & (state.isolated == 0)
+    led = (con.leader != 0) & (state.leaders == con.leader) & (con.adding | con.removing | state.pending == 0)
+    return up & led & (where(may_fail(state, params), 1, 0) == 0)
+
+
 def write_record_to_leader_enabled(state, params):
     ready = where(state.sent != params.values, state.leaders & state.running, 0)
+    ready = where((params.continuous_writes != 0) & at_peace(state, params), 0, ready)
     return (when(ready != 0, writable, state, params, ready),)
 
 

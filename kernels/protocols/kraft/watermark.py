@@ -28,13 +28,14 @@ def maybe_advance_high_watermark(state, params, b, isr, new_hwm, positive):
     old_hwm = row(state.hwms, b)
     safe = (params.min_isr_to_commit == 0) | (popcount(isr) >= params.min_isr)
     acked = ackable(state, b, old_hwm, where(positive, new_hwm, leo_of(state, b)))
-    ahead = new_hwm > state.true_hwm
+    # with continuous writes offsets of logs that differ cannot be compared: `consumed` alone says what was committed
+    ahead = (new_hwm > state.true_hwm) | (params.continuous_writes != 0)
     consumed = row(state.logs, b) & values_before(state, new_hwm) & ~values_before(state, state.true_hwm)
     advanced = state._replace(
         hwms=with_row(state.hwms, b, new_hwm),
         pos_acked=state.pos_acked | where(positive, acked, 0),
         neg_acked=state.neg_acked | where(positive, 0, acked),
-        true_hwm=where(ahead, new_hwm, state.true_hwm),
+        true_hwm=where((params.continuous_writes == 0) & ahead, new_hwm, state.true_hwm),
         consumed=state.consumed | where(ahead, consumed, 0),
     )
     return where((new_hwm > old_hwm) & safe, advanced, state)
