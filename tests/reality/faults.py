@@ -1,0 +1,87 @@
+"""The faults of experiments: a function of a few lines each. All times are time.time().
+
+A fault gets a cluster that is written to. It ends the load, gives back what it took, and returns the loss's instant.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from tests.reality.load import Load
+from tests.reality.machines import Machine
+from tests.reality.servers.cluster import Cluster, within
+
+Fault = Callable[..., float]
+
+
+def lose_power(machines: Sequence[Machine]) -> float:
+    """Machines lose power at one instant, which is returned: processes die, with all that their disks did not have."""
+    for machine in machines:
+        machine.signal(signal.SIGSTOP)
+    instant = time.time()
+    for machine in machines:
+        machine.cut_power()
+    for machine in machines:
+        machine.kill()
+        machine.remount()
+    return instant
+
+
+def start(machines: Sequence[Machine]) -> None:
+    """Machines start."""
+    for machine in machines:
+        machine.start()
+
+
+def power(cluster: Cluster, load: Load, rng: Random, count: int) -> float:
+    """So many servers, drawn at random, lose power at one instant; all of them with whoever else there is."""
+    data, others = cluster.machines[:3], cluster.machines[3:]
+    victims = rng.sample(data, count) + (others if count == len(data) else [])
+    instant = lose_power(victims)
+    load.stop()
+    start(victims)
+    return instant
+
+
+def power_of_one_while_others_are_away(cluster: Cluster, load: Load, rng: Random, away_s: float) -> float:
+    """One follower is cut off for a while. Then the other one loses power, and starts as the first is back and the
+    leader is cut off: these two are a majority. Once one of them leads, the old leader is back, too."""
+    leader = cluster.led_by()
+    away, victim = rng.sample([machine for machine in cluster.machines if machine is not leader], 2)
+    away.plug(up=False)
+    time.sleep(away_s)
+    instant = lose_power([victim])
+    load.stop()
+    leader.plug(up=False)
+    away.plug(up=True)
+    victim.start()
+    within(60.0, lambda: cluster.leader() in (away.index, victim.index))
+    leader.plug(up=True)
+    return instant
+
+
+def wiped(cluster: Any, load: Load, rng: Random, state: str, leader_lives: bool) -> float:
+    """A member is down for 3 s while the others acknowledge. Another one loses its disk, and starts under its old
+    name as `state`, while the leader lives, or once that is down and the first is up. In the end the leader is back."""
+    leader = cluster.led_by()
+    stale, victim = rng.sample([machine for machine in cluster.machines if machine is not leader], 2)
+    stale.kill()
+    time.sleep(3.0)
+    instant = time.time()
+    load.stop()
+    victim.kill()
+    victim.new_disk()
+    cluster.set_command(victim, state)
+    if leader_lives:
+        victim.start()
+        time.sleep(5.0)
+    leader.kill()
+    stale.start()
+    if not leader_lives:
+        time.sleep(2.0)
+        victim.start()
+    within(20.0, lambda: cluster.leader() is not None)
+    leader.start()
+    return instant
