@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, numbers
+from tests.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, probabilities
 from tests.validation.page import Check, write
 
 
@@ -31,14 +31,14 @@ class Runs(NamedTuple):
 
 
 CHECKS = {
-    "tlc": Runs(lambda quick, count, seed: numbers.tlc(quick)),
-    "published": Runs(lambda quick, count, seed: numbers.published(quick)),
+    "tlc": Runs(lambda quick, count, seed: probabilities.tlc(quick)),
+    "published": Runs(lambda quick, count, seed: probabilities.published(quick)),
     "clusters": Runs(lambda quick, count, seed: clusters.clusters(quick)),
-    "storm": Runs(lambda quick, count, seed: numbers.by_storm(quick)),
-    "latency": Runs(lambda quick, count, seed: numbers.latency(quick)),
-    "sampling": Runs(lambda quick, count, seed: numbers.sampling(quick)),
+    "storm": Runs(lambda quick, count, seed: probabilities.by_storm(quick)),
+    "latency": Runs(lambda quick, count, seed: probabilities.latency(quick)),
+    "sampling": Runs(lambda quick, count, seed: probabilities.sampling(quick)),
     "answers": Runs(answers.answers, 32, 8),
-    "coverage": Runs(numbers.coverage, 1000, 50),
+    "coverage": Runs(probabilities.coverage, 1000, 50),
     "engines": Runs(lambda quick, count, seed: engines.engines(quick)),
     "fuzz": Runs(engines.fuzz_engines, 1_000_000, 4000),
     "flips": Runs(lambda quick, count, seed: flips.flips(count, seed), 10_000, 200),

@@ -1,10 +1,10 @@
-"""scripts/gpu.py, rehearsed on whatever JAX runs on here: what it compares is the same, and what differs is told."""
+"""GPUs by tests/validation/gpu.py, rehearsed on whatever JAX runs on here: runs are compared, what differs is told."""
 
 import numpy as np
 
 from quorisk.kernels.engines import jax_engine
-from scripts import gpu
 from tests.kernels.engines import fuzz
+from tests.validation import gpu
 
 
 def test_runs_are_compared_and_timed(monkeypatch, capsys):

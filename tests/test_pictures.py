@@ -1,6 +1,6 @@
 """The pictures of CONTRIBUTING.md are those that the imports draw."""
 
-from scripts import pictures
+from tests import pictures
 
 
 def test_the_pictures_are_those_of_the_imports():

@@ -9,7 +9,7 @@ from quorisk.kernels.engines.lanes.traced import Shape
 from scripts import validate
 from tests.external import pbs
 from tests.kernels.engines import fuzz
-from tests.validation import engines, numbers, page
+from tests.validation import engines, page, probabilities
 from tests.validation.page import Check
 
 
@@ -70,9 +70,9 @@ def test_a_section_names_a_commit_that_stays(monkeypatch, tmp_path):
 
 
 def test_what_deviates_does_not_hold(there, monkeypatch, capsys):
-    assert numbers.latency(True).holds
+    assert probabilities.latency(True).holds
     monkeypatch.setitem(pbs.YAMMER_MS, 1, 10.0)
-    found = numbers.latency(True)
+    found = probabilities.latency(True)
     assert not found.holds
     assert any(row[2] == 10.0 and str(row[-1]) > "60" for row in found.rows)
     monkeypatch.setattr(sys, "argv", ["validate.py", "--only", "latency", "--quick"])

@@ -42,6 +42,6 @@ class Cases(NamedTuple):
     bench_search: Mapping[str, Configuration] | None = None
     """The tables of the experiment file that `quorisk bench` searches; none if None."""
     ladder: tuple[Configuration, ...] = ()
-    """Sizes, smallest first, in which `scripts/breaking_table.py` looks for what breaks."""
+    """Sizes, smallest first, in which `tests/validation/breaking_table.py` looks for what breaks."""
     tlc: Tlc | None = None
     """None if TLC has no such specification."""

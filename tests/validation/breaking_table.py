@@ -3,8 +3,8 @@
 For each protocol a ladder of configurations, smallest first, is searched exhaustively for each variant until every
 invariant is broken or the ladder ends; a variant that breaks nothing is reported with the configurations tried.
 
-    python scripts/breaking_table.py bookkeeper
-    python scripts/breaking_table.py kraft --under max_tail_losses=1 --only flush_every_message
+    python tests/validation/breaking_table.py bookkeeper
+    python tests/validation/breaking_table.py kraft --under max_tail_losses=1 --only flush_every_message
 """
 
 import sys

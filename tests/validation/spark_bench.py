@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What Spark costs: the demo grid through `quorisk run` and by the engine itself, on a machine with nothing else to do.
 
-.venv/bin/python scripts/spark_bench.py
+.venv/bin/python tests/validation/spark_bench.py
 """
 
 import argparse
@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "configs" / "demo.toml"
 QUORISK = (sys.executable, "-c", "from quorisk.command.main import main; main()")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the pictures of CONTRIBUTING.md from the imports: the house, and the way of an experiment from file to report.
 
-Example: scripts/pictures.py, which writes them where CONTRIBUTING.md has them.
+Example: tests/pictures.py, which writes them where CONTRIBUTING.md has them.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A made-up year of drive statistics, in the form in which Backblaze publishes its own, to try `quorisk rates` on.
 
-    python scripts/drive_stats.py DIR [--drives 100000] [--days 365] [--smart 4] [--seed 1]
+    python tests/validation/drive_stats.py DIR [--drives 100000] [--days 365] [--smart 4] [--seed 1]
 
 Drives are of a dozen models, whose failure rates differ as much as real ones do; a drive that fails is replaced the
 next day. Printed are the failures and rows that were written, which is what `quorisk rates` has to find.

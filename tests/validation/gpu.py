@@ -2,8 +2,8 @@
 """Measures the XLA engine on a machine's GPUs, for docs/gpus.md: whether its runs are the others', and how fast it is.
 
     pip install -e '.[cuda,dev]' -c constraints.txt
-    python scripts/gpu.py                    every protocol, about ten minutes each
-    python scripts/gpu.py kafka --minutes 2  one of them, in less
+    python tests/validation/gpu.py                    every protocol, about ten minutes each
+    python tests/validation/gpu.py kafka --minutes 2  one of them, in less
 
 Prints two tables in Markdown. Every variant that tests know, then random configurations, are compared run by run with
 the generic engine's. XLA and the CPU's lanes then make runs of the model of `quorisk bench` by turns.
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import jax
 import numpy as np
