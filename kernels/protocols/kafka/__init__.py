@@ -6,10 +6,13 @@ stand there, and the parameters say which one is enabled. No message is lost one
 withdrawn, and replicas may receive them late or never. How faulty a cluster is, the rates say.
 """
 
-from quorisk.kernels.model import Model
+from functools import partial
+
+from quorisk.kernels.model import Model, in_normal_form
 from quorisk.kernels.protocols.kafka import flushing, kip320, kip320_first_try, outages, replication, truncation
 from quorisk.kernels.protocols.kafka.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kafka.layout import INITIAL, WIDTHS
+from quorisk.kernels.protocols.kafka.normal_form import normal_form
 from quorisk.kernels.protocols.kafka.params import CONDITIONS, PARAMETERS, make_params
 
 
@@ -28,6 +31,9 @@ LIMITS = (
 )
 """What the model leaves out."""
 
+_normal = partial(in_normal_form, normal_form)
+"""Of the actions that a record passes through: neighbours that another makes alike are one after the next of these."""
+
 MODEL = Model(
     name="kafka",
     version=2,
@@ -45,10 +51,10 @@ MODEL = Model(
         replication.leader_shrink_isr,
         kip320_first_try.leader_shrink_isr_better_fencing,
         kip320.fenced_leader_shrink_isr,
-        replication.leader_write,
+        _normal(replication.leader_write),
         replication.leader_inc_high_watermark,
         kip320_first_try.improved_leader_inc_high_watermark,
-        kip320.fenced_leader_inc_high_watermark,
+        _normal(kip320.fenced_leader_inc_high_watermark),
         truncation.become_follower_truncate_to_high_watermark,
         truncation.become_follower_truncate_kip101,
         truncation.become_follower_truncate_kip279,
@@ -56,7 +62,7 @@ MODEL = Model(
         kip320.fenced_become_follower_and_truncate,
         replication.follower_replicate,
         kip320_first_try.follower_fetch,
-        kip320.fenced_follower_fetch,
+        _normal(kip320.fenced_follower_fetch),
         kip320_first_try.follower_truncate,
         flushing.replica_flushes,
         flushing.replica_restarts_unclean,

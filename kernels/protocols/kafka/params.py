@@ -40,12 +40,26 @@ class Params(NamedTuple):
     max_outages: int
     max_zone_outages: int
     zones: int  # row z: the replicas of zone z
+    continuous_writes: int
 
 
 PARAMETERS = (
     Parameter("replicas", "model", (1, MAX_REPLICAS), "replicas of the partition"),
     Parameter("log_size", "model", (1, MAX_RECORDS), "records that a log has room for"),
-    Parameter("max_records", "model", (1, MAX_RECORDS), "records that producers may write"),
+    Parameter(
+        "max_records",
+        "model",
+        (1, MAX_RECORDS),
+        "records that producers may write; with continuous_writes the room for records that have to be told apart",
+    ),
+    switch(
+        "continuous_writes",
+        "producers write all the time: neighbouring records with the same fate count as one, and a fetch carries all "
+        "that there is, as a high watermark moves past all that the ISR has",
+        table="model",
+        default=False,
+        later=True,
+    ),
     Parameter("max_leader_epoch", "model", (0, MAX_EPOCHS - 1), "last leader epoch that the controller may hand out"),
     switch(
         "track_committed",
@@ -112,7 +126,23 @@ PARAMETERS = (
     Parameter("max_outages", "faults", (0, 7), "times that all replicas lose power at one instant", later=True),
     Parameter("max_zone_outages", "faults", (0, 7), "times that all replicas of a zone do", later=True),
 )
+_FENCES = (
+    "fenced_fetch",
+    "fenced_high_watermark",
+    "fenced_isr_shrink",
+    "fenced_isr_expand",
+    "truncate_same_epoch_only",
+)
 CONDITIONS = (
+    Condition(
+        "continuous_writes",
+        'off but for truncation = "kip320" with all its fences and track_committed, as logs of unequal lengths are '
+        "compared without them",
+        lambda v: (
+            not v["continuous_writes"]
+            or (v["truncation"] == "kip320" and v["track_committed"] and all(v[name] for name in _FENCES))
+        ),
+    ),
     Condition("zones", "at most replicas", lambda v: v["zones"] <= v["replicas"]),
     Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),
 )

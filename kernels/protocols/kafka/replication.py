@@ -14,12 +14,13 @@ from quorisk.kernels.protocols.kafka.layout import (
     last_records,
     leader_epoch,
     presiding,
+    quorum_epoch,
     quorum_leader,
     records_before,
     true_leader,
 )
 from quorisk.kernels.protocols.kafka.params import PLAIN
-from quorisk.kernels.protocols.rows import EVERY_ROW, WIDTH, gathered, nonempty, row, row_of, spread, with_row
+from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, gathered, nonempty, row, row_of, spread, with_row
 
 
 def controller_update_isr(state, leader, isr):
@@ -138,9 +139,26 @@ def leader_shrink_isr(state, params, replica, lost):
     return quorum_update_isr(state, leader, row(state.isrs, leader) & ~(1 << replica))
 
 
+def may_lose_power(state, params):
+    """Whether a replica may still lose what is not on its disk."""
+    together = (state.outages < params.max_outages) | (state.zone_outages < params.max_zone_outages)
+    return together | (state.unclean_restarts < params.max_unclean_restarts)
+
+
+def at_peace(state, params):
+    """Whether nobody will lead but who does: all replicas have heard of the last leader epoch, and none loses power.
+
+    What is written from then on is never lost. So nothing is written, and runs of continuous writes end.
+    """
+    behind = spread((1 << params.replicas) - 1) & ~nonempty(state.seen & quorum_epoch(state))
+    led = (true_leader(state) != 0) & (behind == 0) & (state.deposed == 0)
+    return led & (state.next_epoch == params.epochs) & (where(may_lose_power(state, params), 1, 0) == 0)
+
+
 def leader_write_enabled(state, params):
     full = state.logs & (last_records(state, params.log_size) * EVERY_ROW)
     writers = nonempty(presiding(state)) & ~nonempty(full)
+    writers = where((params.continuous_writes != 0) & at_peace(state, params), 0, writers)
     return (where(state.next_record < params.max_records, gathered(writers), 0),)
 
 
@@ -172,6 +190,14 @@ def advanceable(state, is_caught_up, leader):
     return where(spread(row(state.isrs, leader)) & ~acknowledged == 0, 1 << leader, 0)
 
 
+def held_by_all(state, replicas):
+    """The records that the logs of all these replicas hold."""
+    found = ROW
+    for replica in range(MAX_REPLICAS):
+        found &= where((replicas >> replica) & 1, row(state.logs, replica), ROW)
+    return found
+
+
 def leader_inc_high_watermark_enabled(state, params):
     leaders = where(params.inc_high_watermark == PLAIN, presiding(state), 0)
     return (of_each(leaders, advanceable, state, caught_up),)
@@ -181,6 +207,7 @@ def leader_inc_high_watermark_enabled(state, params):
 def leader_inc_high_watermark(state, params, leader, lost):
     """Each replica that takes itself for the leader moves its high watermark past a record that its ISR has."""
     record = row(state.offsets, high_watermark(state, leader)) & row(state.logs, leader)
+    record = where(params.continuous_writes, held_by_all(state, row(state.isrs, leader) | 1 << leader), record)
     return note_exposed(state._replace(below_hw=state.below_hw | (record << (WIDTH * leader))), params, leader)
 
 
@@ -205,10 +232,11 @@ def follower_replicate(state, params, follower, lost):
     # the leader's next record, then its high watermark
     leader = leader_of(state, follower)
     end = end_offset(state, follower)
-    record = row(state.offsets, end) & row(state.logs, leader)
+    here = where(params.continuous_writes, ~records_before(state, end), row(state.offsets, end))
+    record = here & row(state.logs, leader)
     log = row(state.logs, follower) | record
     leader_hw = high_watermark(state, leader)
-    hw = where(leader_hw <= end, leader_hw, end + 1)
+    hw = where((leader_hw <= end) | (params.continuous_writes != 0), leader_hw, end + 1)
     return state._replace(
         logs=with_row(state.logs, follower, log),
         unflushed=state.unflushed | where(params.flush_every_message, 0, record << (WIDTH * follower)),

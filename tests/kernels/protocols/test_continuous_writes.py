@@ -11,7 +11,10 @@ import pytest
 import quorisk
 from quorisk.kernels.model import EVERYTHING, Action, Model, with_defaults
 from quorisk.kernels.ops import bits, deposit
-from quorisk.kernels.protocols import kraft
+from quorisk.kernels.protocols import kafka, kraft
+from quorisk.kernels.protocols.kafka import kip320
+from quorisk.kernels.protocols.kafka import replication as kafka_replication
+from quorisk.kernels.protocols.kafka.normal_form import normal_form as kafka_form
 from quorisk.kernels.protocols.kraft import layout as kraft_layout
 from quorisk.kernels.protocols.kraft import replication as kraft_replication
 from quorisk.kernels.protocols.kraft.normal_form import normal_form as kraft_form
@@ -51,6 +54,12 @@ def kraft_writes() -> Continuous:
     actions = without_normal_form(kraft.MODEL, *own)
     room = lambda state, params: state.sent != params.values  # noqa: E731
     return Continuous(kraft.MODEL, actions, kraft_form, "write_record_to_leader", room, without_late_requests)
+
+
+def kafka_writes() -> Continuous:
+    own = kafka_replication.leader_write, kip320.fenced_leader_inc_high_watermark, kip320.fenced_follower_fetch
+    room = lambda state, params: state.next_record < params.max_records  # noqa: E731
+    return Continuous(kafka.MODEL, without_normal_form(kafka.MODEL, *own), kafka_form, "leader_write", room)
 
 
 Steps = dict[tuple[str, int, int, Any], float]
@@ -139,6 +148,16 @@ def test_kraft_states_of_one_normal_form_go_on_alike(given):
     params = params_of(writes.model, **{"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 6, **given})
     # once nothing may lose power any more, what is on disk is forgotten
     states, classes = check_lumping(writes, params, 150, ("AckedRecordsAreOnDisk",))
+    assert classes < states
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"flush_every_message": False, "max_unclean_restarts": 1}], ids=["", "page cache"]
+)
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_kafka_states_of_one_normal_form_go_on_alike(replicas, given):
+    writes, sizes = kafka_writes(), {"replicas": replicas, "log_size": 6, "max_records": 6, "max_leader_epoch": 4}
+    states, classes = check_lumping(writes, params_of(writes.model, **sizes, **given), 400)
     assert classes < states
 
 
