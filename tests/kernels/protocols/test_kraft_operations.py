@@ -1,15 +1,17 @@
 """Stalls, rolls and leaders that are cut off: what they break, by the literal interpreter, and what files may say."""
 
+import json
 from typing import Any
 
 import pytest
 
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment.config import ConfigError, build
 from quorisk.kernels.protocols.kraft import MODEL
 from tests.analysis.exact import chains
 from tests.references import kraft as reference
 from tests.references.kraft.chain import p_loss
-from tests.support import point_of, values_of
+from tests.support import ROOT, point_of, values_of
 
 PAIR: dict[str, Any] = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "values": 1}
 ACKED = reference.PROPERTIES["AckedRecordsSurvive"]
@@ -100,3 +102,42 @@ def test_rolls_that_there_is_no_room_for_are_refused():
     assert build(FILE | {"faults": {"max_rolls": 3}}, "fits.toml")
     with pytest.raises(ConfigError, match=r"fewer shutdowns in all: .* in an outage or a roll"):
         build(FILE | {"faults": {"max_rolls": 5}}, "many.toml")
+
+
+LINES = (ROOT / "tests" / "data" / "kafka_operations.jsonl").read_text().splitlines()
+ROWS = {row["name"]: row for row in map(json.loads, LINES)}
+IN_MILLISECONDS = (
+    *("receive_fetch_request", "receive_fetch_response", "receive_metadata_update", "unfence_broker"),
+    *("receive_broker_reg_request", "receive_broker_reg_response"),
+    *("receive_alter_partition_request", "receive_alter_partition_response"),
+)
+RUNS = 2000
+
+
+def under_lag(setting):
+    """A file that means a setting of kafka_operations.jsonl in which followers stall, a record every two seconds."""
+    model = {"brokers": 3, "replication_factor": 3, "min_isr": setting["min_isr"]}
+    variant = {"version": "kip966" if setting["elr"] else "v3_5", "unclean_leader_election": setting["unclean"]}
+    faults = {"max_stalls": setting["max_stalls"], "max_clean_shutdowns": int(setting["crash"] > 0)}
+    faults |= {"max_lossy_shutdowns": int(setting["disk"] > 0)}
+    rates = dict.fromkeys(IN_MILLISECONDS, 100.0) | {"send_fetch_request": 20.0, "write_record_to_leader": 0.5}
+    rates |= {"follower_stalls": setting["stall"], "follower_resumes": 1 / setting["stalled_s"]}
+    rates |= {"leader_removes_stalled": 1 / setting["lag_max_s"], "broker_start": 1 / setting["down_s"]}
+    rates |= {"send_alter_partition_request": 1 / setting["join_s"], "no_data_loss_shutdown": 0.0}
+    rates |= {"no_data_loss_unclean_shutdown": setting["crash"], "data_loss_shutdown": setting["disk"]}
+    return {
+        "protocol": "kraft",
+        "model": model | {"values": 6, "continuous_writes": True},
+        "variant": variant | {"acks": "1" if setting["acks1"] else "all"},
+        "faults": faults,
+        "rates": rates,
+        "run": {"runs": RUNS, "seed": 1, "method": "count", "lifetime": setting["lifetime_s"]},
+    }
+
+
+@pytest.mark.parametrize("name", ["lag_disk_acks1", "lag_disk_min1"])
+def test_what_lag_takes_is_what_another_program_says(name):
+    """Any record of a partition that is written to all the time."""
+    row = ROWS[name]
+    found, p = estimate(build(under_lag(row["setting"]), f"{name}.toml"), 1).data_loss, row["p"]
+    assert abs(found.p - p) <= 4.5 * (p * (1.0 - p) * (1.0 / RUNS + 1.0 / row["runs"])) ** 0.5
